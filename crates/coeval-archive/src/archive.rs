@@ -75,6 +75,14 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Place`].
     pub fn open(place: &str) -> Result<Self, ArchiveError> {
+        Self::open_with(place, std::env::vars())
+    }
+
+    /// The same, with these settings in place of the variables of the environment.
+    pub(crate) fn open_with(
+        place: &str,
+        settings: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ArchiveError> {
         let failed = |what: String| ArchiveError::Place { place: place.to_owned(), what };
         let directory = match place.split_once("://") {
             None => Some(PathBuf::from(place)),
@@ -93,8 +101,8 @@ impl Archive {
             let what = "this program was built for directories alone (feature `cloud` of coeval-archive)";
             return Err(failed(what.to_owned()));
         }
-        let (store, prefix) = object_store::parse_url_opts(&url, std::env::vars())
-            .map_err(|error| failed(error.to_string()))?;
+        let (store, prefix) =
+            object_store::parse_url_opts(&url, settings).map_err(|error| failed(error.to_string()))?;
         Self::of(Arc::from(store), prefix, place)
     }
 
@@ -184,14 +192,25 @@ impl Archive {
     }
 
     /// Makes it the archive of this database, if it is nobody's.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`ArchiveError::Refused`] if the storage overwrites what is there; those of the storage.
     pub(crate) fn claim(&self, database: u64) -> Result<(), ArchiveError> {
+        let mark = || seal(&Mark { database }, &[]);
         let found = match self.database()? {
             Some(found) => found,
-            None => match self.put_new(ARCHIVE, seal(&Mark { database }, &[])) {
+            None => match self.put_new(ARCHIVE, mark()) {
                 Err(ArchiveError::Differs { .. }) => self.database()?.unwrap_or_default(),
                 outcome => outcome.map(|_| database)?,
             },
         };
+        // Servers that do not know `If-None-Match` take a second object in the place of the first without a word. Asked each
+        // time, as the server may be another one than when the archive was begun; what is put is what is there.
+        if found == database && self.put_new(ARCHIVE, mark())? == Put::New {
+            let (place, what) = (self.place().to_owned(), "create objects without overwriting".to_owned());
+            let reason = "it has put one in the place of one that was there".to_owned();
+            return Err(ArchiveError::Refused { place, what, reason });
+        }
         if found != database {
             let place = self.place().to_owned();
             return Err(ArchiveError::AnotherDatabase { place, database, found });
@@ -210,8 +229,14 @@ impl Archive {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
             async move { self.inner.store.put_opts(&path, bytes.into(), options).await.map(drop) }
         })?;
-        if put.is_some() {
-            return Ok(Put::New);
+        match put {
+            Answer::Given(()) => return Ok(Put::New),
+            Answer::WasThere => {}
+            // Where objects are put they need not be there before, but what holds them does.
+            Answer::IsNotThere(what) => {
+                let what = format!("there is no such bucket or container: {what}");
+                return Err(ArchiveError::Place { place: self.place().to_owned(), what });
+            }
         }
         // Perhaps by an attempt of which it was not known that it succeeded.
         match self.get(name)? {
@@ -223,10 +248,11 @@ impl Archive {
     /// The contents of an object; `None` if it is not there.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Bytes>, ArchiveError> {
         let path = self.path(name);
-        self.attempt("give", name, ROOM_FOR_ANSWER, || {
+        let got = self.attempt("give", name, ROOM_FOR_ANSWER, || {
             let path = path.clone();
             async move { self.inner.store.get(&path).await?.bytes().await }
-        })
+        });
+        Ok(got?.given())
     }
 
     /// The contents of an object that another one names.
@@ -236,10 +262,23 @@ impl Archive {
 
     /// The names of the objects in a folder and below, sorted, each with its length.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ArchiveError> {
-        let path = self.path(folder);
+        self.list_behind(folder, None)
+    }
+
+    /// The same, only those whose names come behind this one: a storage that can, begins there.
+    pub(crate) fn list_behind(
+        &self,
+        folder: &str,
+        last: Option<&str>,
+    ) -> Result<Vec<(String, u64)>, ArchiveError> {
+        let (path, last) = (self.path(folder), last.map(|name| self.path(name)));
         let listed = self.attempt("list", folder, ROOM_FOR_ANSWER, || {
-            let path = path.clone();
-            async move { self.inner.store.list(Some(&path)).try_collect::<Vec<_>>().await }
+            let store = &self.inner.store;
+            let listed = match &last {
+                Some(last) => store.list_with_offset(Some(&path), last),
+                None => store.list(Some(&path)),
+            };
+            listed.try_collect::<Vec<_>>()
         })?;
         let prefix = self.path("");
         let name = |location: &Path| {
@@ -247,7 +286,7 @@ impl Archive {
             let rest = text.strip_prefix(prefix.as_ref()).unwrap_or(text);
             rest.trim_start_matches('/').to_owned()
         };
-        let mut names: Vec<_> = listed.unwrap_or_default();
+        let mut names: Vec<_> = listed.given().unwrap_or_default();
         names.sort_by(|a, b| a.location.cmp(&b.location));
         Ok(names.iter().map(|object| (name(&object.location), object.size)).collect())
     }
@@ -267,14 +306,14 @@ impl Archive {
         parts.fold(self.inner.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// Asks until there is an answer or patience ends. `None`: the object is there already, or not there.
+    /// Asks until there is an answer or patience ends.
     fn attempt<T, F: Future<Output = object_store::Result<T>>>(
         &self,
         what: &str,
         name: &str,
         bytes: usize,
         ask: impl Fn() -> F,
-    ) -> Result<Option<T>, ArchiveError> {
+    ) -> Result<Answer<T>, ArchiveError> {
         let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
         let (place, what) = (self.place().to_owned(), format!("{what} {name}"));
         let time = self.patience.attempt_max + Duration::from_secs((bytes >> 20) as u64);
@@ -282,11 +321,12 @@ impl Archive {
         loop {
             let outcome = runtime.block_on(self.answer(time, ask()))?;
             let reason = match outcome {
-                Some(Ok(answer)) => return Ok(Some(answer)),
-                Some(Err(
-                    Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. },
-                )) => {
-                    return Ok(None);
+                Some(Ok(answer)) => return Ok(Answer::Given(answer)),
+                Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
+                    return Ok(Answer::WasThere);
+                }
+                Some(Err(error @ Error::NotFound { .. })) => {
+                    return Ok(Answer::IsNotThere(error.to_string()));
                 }
                 Some(Err(error)) if is_final(&error) => {
                     return Err(ArchiveError::Refused { place, what, reason: error.to_string() });
@@ -318,6 +358,24 @@ impl Archive {
                 Err(_) if Instant::now() >= end => return Ok(None),
                 Err(_) => {}
             }
+        }
+    }
+}
+
+/// What a storage says.
+enum Answer<T> {
+    Given(T),
+    /// The object that was to be made is there.
+    WasThere,
+    /// The object is not there, or what was to hold it, with what was said of it.
+    IsNotThere(String),
+}
+
+impl<T> Answer<T> {
+    fn given(self) -> Option<T> {
+        match self {
+            Self::Given(answer) => Some(answer),
+            Self::WasThere | Self::IsNotThere(_) => None,
         }
     }
 }

@@ -17,8 +17,8 @@
 //!
 //! # After a restart
 //! It goes on where the archive's log ends, in the history that the database has gone on with, if the database still has the
-//! log from there on; else with a new backup. A closed database keeps nothing for anybody: what was not sent when it ended,
-//! and is in a checkpoint already, may be gone when it is opened again. That is a gap as well.
+//! log from there on; else with a new backup. What was not sent when the database was closed, or ended in whatever way, is kept
+//! in its directory as while it is open, up to `keep_max` bytes ([`LogFeed::keep_over_closes`](coeval_store::LogFeed)).
 
 mod worker;
 

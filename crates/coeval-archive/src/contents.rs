@@ -4,9 +4,10 @@
 use crate::archive::Archive;
 use crate::error::ArchiveError;
 use crate::history::History;
-use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, parse_term, term};
+use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, log_of, parse_term, term};
 use crate::sealed::{seal, unseal};
-use coeval_store::Term;
+use coeval_store::log::Lsn;
+use coeval_store::{StoreError, Term, TermHistory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,11 +48,7 @@ impl Contents {
             return Err(ArchiveError::NoArchive { place: archive.place().to_owned() });
         };
         let mut histories = BTreeMap::new();
-        for (name, _) in archive.list(TERMS)? {
-            if let Some((_, id)) = parse_term(&name) {
-                histories.insert(id, read_term(archive, &name)?);
-            }
-        }
+        read_new_terms(archive, &mut histories)?;
         // In this order: log is collected behind backups, so what is listed of it belongs to these.
         let backups = archive.list(BACKUPS)?;
         let backups = backups.iter().filter_map(|(name, _)| BackupName::parse(name)).collect();
@@ -63,6 +60,28 @@ impl Contents {
         }
         chunks.values_mut().for_each(|chunks| chunks.sort());
         Ok(Self { database, histories, backups, chunks })
+    }
+
+    /// Adds the terms that are new, and the backups and the log of this term and later ones that lie behind what is known of
+    /// each. Costs a listing of each of these. What was put out of order, and what is gone, is not seen.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); what was added stays.
+    pub(crate) fn read_new(&mut self, archive: &Archive, from_term: u64) -> Result<(), ArchiveError> {
+        read_new_terms(archive, &mut self.histories)?;
+        let number = self.histories.get(&from_term).map_or(0, |history| history.last().number);
+        let later = self.histories.values().map(History::last).filter(|term| term.number >= number);
+        let last = self.backups.last().map(BackupName::name);
+        let listed = archive.list_behind(BACKUPS, last.as_deref())?;
+        self.backups.extend(listed.iter().filter_map(|(name, _)| BackupName::parse(name)));
+        for term in later.map(|term| term.id).collect::<BTreeSet<_>>() {
+            let last = self.chunks_of(term).last().map(ChunkName::name);
+            let listed = archive.list_behind(&log_of(term), last.as_deref())?;
+            let chunks = self.chunks.entry(term).or_default();
+            chunks.extend(listed.iter().filter_map(|(name, _)| ChunkName::parse(name)));
+            chunks.sort();
+        }
+        Ok(())
     }
 
     /// The histories that are no beginning of another one, the newest first.
@@ -79,23 +98,52 @@ impl Contents {
     /// # Errors
     /// [`ArchiveError::Ambiguous`] if several are equally new; [`ArchiveError::OutOfRange`] if the term is not there.
     pub(crate) fn history(&self, last: Option<u64>) -> Result<&History, ArchiveError> {
-        let leaves = self.newest_histories();
         if let Some(id) = last {
             return self.histories.get(&id).ok_or_else(|| ArchiveError::OutOfRange {
                 target: format!("a history that ends with term {id:016x}"),
-                range: format!("it has {}", names_of(&leaves)),
+                range: format!("it has {}", names_of(&self.newest_histories())),
             });
         }
+        only_one(&self.newest())
+    }
+
+    /// The histories that are no beginning of another one, as far as they are equally new.
+    fn newest(&self) -> Vec<&History> {
+        let mut leaves = self.newest_histories();
         let newest = leaves.first().map(|history| history.last().number);
-        let newest: Vec<_> =
-            leaves.into_iter().filter(|history| Some(history.last().number) == newest).collect();
-        match newest.as_slice() {
-            [] => Err(ArchiveError::OutOfRange {
-                target: "a backup".to_owned(),
-                range: "there is none that was finished".to_owned(),
-            }),
-            [only] => Ok(only),
-            several => Err(ArchiveError::Ambiguous { histories: names_of(several) }),
+        leaves.retain(|history| Some(history.last().number) == newest);
+        leaves
+    }
+
+    /// The newest history, for one who has a log of the terms `own` up to `position`. `None` if the archive is behind that: it
+    /// does not have the last of these terms yet.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`StoreError::ForeignHistory`] if the log is not the beginning of the newest history
+    /// (it may be that of an older one, in which nobody goes on any more); [`ArchiveError::Ambiguous`].
+    pub(crate) fn history_behind(
+        &self,
+        archive: &Archive,
+        own: &TermHistory,
+        position: Lsn,
+    ) -> Result<Option<&History>, ArchiveError> {
+        let (database, found) = (own.database_id(), self.database);
+        if database != 0 && database != found {
+            let place = archive.place().to_owned();
+            return Err(ArchiveError::AnotherDatabase { place, database, found });
+        }
+        let (mut going_on, mut is_behind, mut parted) = (Vec::new(), false, None);
+        for history in self.newest() {
+            match history.check_follower(own, position) {
+                Ok(()) => going_on.push(history),
+                Err(_) if own.terms().contains(&history.last()) => is_behind = true,
+                Err(error) => parted = Some(error),
+            }
+        }
+        match (going_on.as_slice(), parted) {
+            ([], _) if is_behind => Ok(None),
+            ([], Some(error)) => Err(StoreError::from(error).into()),
+            _ => only_one(&going_on).map(Some),
         }
     }
 
@@ -108,6 +156,30 @@ impl Contents {
     pub(crate) fn chunks_of(&self, term: u64) -> &[ChunkName] {
         self.chunks.get(&term).map_or(&[], Vec::as_slice)
     }
+}
+
+/// Of histories that are equally new.
+fn only_one<'h>(newest: &[&'h History]) -> Result<&'h History, ArchiveError> {
+    match newest {
+        [] => Err(ArchiveError::OutOfRange {
+            target: "a backup".to_owned(),
+            range: "there is none that was finished".to_owned(),
+        }),
+        [only] => Ok(only),
+        several => Err(ArchiveError::Ambiguous { histories: names_of(several) }),
+    }
+}
+
+/// Adds the terms that are not known yet: they never change.
+fn read_new_terms(archive: &Archive, histories: &mut BTreeMap<u64, History>) -> Result<(), ArchiveError> {
+    for (name, _) in archive.list(TERMS)? {
+        if let Some((_, id)) = parse_term(&name)
+            && !histories.contains_key(&id)
+        {
+            histories.insert(id, read_term(archive, &name)?);
+        }
+    }
+    Ok(())
 }
 
 fn names_of(histories: &[&History]) -> String {

@@ -7,8 +7,8 @@ use crate::names::BackupName;
 use crate::pieces::{ArchivedFile, Piece};
 use crate::sealed::{seal, unseal};
 use bytes::Bytes;
-use coeval_store::LogTime;
 use coeval_store::log::Lsn;
+use coeval_store::{CopyWriter, LogTime};
 use coeval_txn::Version;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,26 @@ impl BackupEntry {
     /// Everything that it names.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.manifest.iter().chain(self.files.iter().flat_map(|file| &file.pieces))
+    }
+
+    /// Writes its files into a copy, and returns the manifest that completes it. `written` hears of each file's bytes.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage and of the copy.
+    pub(crate) fn fetch_into(
+        &self,
+        archive: &Archive,
+        copy: &CopyWriter,
+        written: &mut dyn FnMut(u64),
+    ) -> Result<Vec<u8>, ArchiveError> {
+        for file in &self.files {
+            written(file.write_to(archive, copy.file(&file.name)?)?);
+        }
+        let mut manifest = Vec::new();
+        for piece in &self.manifest {
+            manifest.extend_from_slice(&piece.fetch(archive)?);
+        }
+        Ok(manifest)
     }
 
     pub(crate) fn seal(&self) -> Bytes {

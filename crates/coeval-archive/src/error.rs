@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why something was not archived, or not restored.
 
+use crate::history::Gap;
 use coeval_store::{LogTime, StoreError};
 
 /// Why a call failed. Each says where, and what to do if that is not plain.
@@ -97,6 +98,11 @@ pub enum ArchiveError {
         /// What there is.
         range: String,
     },
+    /// Who follows the archived log lacks log that the archive does not have, and has no more of what comes behind.
+    #[error(
+        "{0}; what comes behind it cannot be followed from the archive alone: make a new copy in an empty directory"
+    )]
+    Gap(Gap),
     /// Several histories are equally new.
     #[error("the archive has several histories, say which one is wanted: {histories}")]
     Ambiguous {

@@ -7,8 +7,8 @@
 
 use crate::contents::Contents;
 use crate::names::ChunkName;
-use coeval_store::Term;
 use coeval_store::log::Lsn;
+use coeval_store::{ForeignHistory, Term, TermHistory};
 use std::fmt;
 
 /// The terms of a history, the oldest first; at least one.
@@ -65,6 +65,14 @@ impl History {
     /// Up to where it has the log of the term at this place among its terms; `None` if that is the last one.
     fn end_of(&self, place: usize) -> Option<Lsn> {
         self.0.get(place + 1).map(|next| next.start)
+    }
+
+    /// Whether a log of the terms `own` that ends at `position` is the beginning of this history.
+    ///
+    /// # Errors
+    /// How they part; also if that log has terms that are not known here yet.
+    pub(crate) fn check_follower(&self, own: &TermHistory, position: Lsn) -> Result<(), ForeignHistory> {
+        TermHistory::of(&self.0).check_follower(own.last().map(|term| term.id), position)
     }
 
     /// Whether a place of the log of this term belongs to it.
@@ -126,8 +134,12 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::Archive;
+    use crate::error::ArchiveError;
     use crate::names::BackupName;
+    use coeval_store::StoreError;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     fn lsn(position: u64) -> Lsn {
         Lsn::new(position)
@@ -173,6 +185,37 @@ mod tests {
         let backups =
             |history| contents.backups_of(history).map(|name| name.position.get()).collect::<Vec<_>>();
         assert_eq!((backups(old), backups(new)), (vec![10, 180], vec![10, 300]));
+    }
+
+    #[test]
+    fn who_follows_goes_on_in_the_newest_history_that_his_log_begins() {
+        let mut contents = parted();
+        // A second restore, to 170.
+        let second = vec![term(1, 11, 0), term(2, 13, 170)];
+        contents.histories.insert(13, History::new(second).unwrap());
+        let store = Arc::new(object_store::memory::InMemory::new());
+        let archive = Archive::with_store(store, "memory").unwrap();
+        let first = term(1, 11, 0);
+        let followed = |terms: &[Term], position| {
+            let found = contents.history_behind(&archive, &TermHistory::of(terms), lsn(position));
+            found.map(|history| history.map(|history| history.last().id))
+        };
+        assert!(matches!(followed(&[first], 100), Err(ArchiveError::Ambiguous { .. })));
+        assert_eq!(followed(&[first], 160).unwrap(), Some(13), "the other one has begun before");
+        assert_eq!(followed(&[first, term(2, 12, 150)], 155).unwrap(), Some(12));
+        assert_eq!(
+            followed(&[first, term(2, 12, 150), term(3, 14, 500)], 600).unwrap(),
+            None,
+            "it is behind"
+        );
+        for foreign in [&[first][..], &[first, term(2, 15, 150)]] {
+            let refused = followed(foreign, 190);
+            assert!(
+                matches!(refused, Err(ArchiveError::Store(StoreError::ForeignHistory(_)))),
+                "{refused:?}"
+            );
+        }
+        assert!(matches!(followed(&[term(1, 99, 0)], 5), Err(ArchiveError::AnotherDatabase { .. })));
     }
 
     #[test]

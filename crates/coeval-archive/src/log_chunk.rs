@@ -10,6 +10,7 @@ use bytes::Bytes;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{LogMark, LogTime, StoreError};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What stands before the records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,5 +118,20 @@ impl LogChunk {
             return Err(damaged("the records do not end where it ends"));
         }
         Ok(Self { head, records })
+    }
+
+    /// The records that begin in `range`, each with the files that it names and that have to be there before it.
+    pub(crate) fn records_in(
+        &self,
+        range: Range<Lsn>,
+    ) -> impl Iterator<Item = (&LogRecord, Vec<&ArchivedFile>)> {
+        let mut files = self.head.files.iter().peekable();
+        let records = self.records.iter().map(move |record| {
+            let start = record.start();
+            let named = std::iter::from_fn(|| files.next_if(|(at, _)| *at <= start.get()));
+            (record, named.map(|(_, file)| file).collect())
+        });
+        // What is before the range was in an earlier stretch, what is behind belongs to another history.
+        records.filter(move |(record, _)| range.contains(&record.start()))
     }
 }

@@ -83,6 +83,11 @@ impl LogSender {
         self.archive = archive;
     }
 
+    /// Ends it, and has the database let go of what was not sent.
+    pub(crate) fn let_go(self) {
+        self.feed.let_go();
+    }
+
     pub(crate) fn sent(&self) -> Sent {
         self.sent
     }

@@ -8,7 +8,7 @@ use crate::archive::{Archive, Put};
 use crate::error::ArchiveError;
 use crate::names;
 use bytes::Bytes;
-use coeval_store::CopiedFile;
+use coeval_store::{CopiedFile, FileWriter};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -97,6 +97,18 @@ impl ArchivedFile {
             }
             pieces.push(Piece::of(&bytes));
         }
+    }
+
+    /// Writes it where it is wanted, and completes it there. Returns its bytes.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage and of who writes.
+    pub(crate) fn write_to(&self, archive: &Archive, mut to: FileWriter) -> Result<u64, ArchiveError> {
+        for piece in &self.pieces {
+            to.write(&piece.fetch(archive)?)?;
+        }
+        to.finish()?;
+        Ok(self.bytes())
     }
 
     pub(crate) fn bytes(&self) -> u64 {

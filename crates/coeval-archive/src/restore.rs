@@ -12,10 +12,9 @@ use crate::error::ArchiveError;
 use crate::history::{Gap, History, Stretch};
 use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
-use crate::pieces::ArchivedFile;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopyWriter, FileWriter, LogMark, LogTime, PrimaryWriter};
+use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter};
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -98,13 +97,7 @@ pub(crate) fn restore_to(
     let plan = Plan::make(archive, &contents, history, target)?;
     let copy = CopyWriter::begin(files, dir)?;
     let mut bytes = 0;
-    for file in &plan.entry.files {
-        bytes += write_file(archive, file, copy.file(&file.name)?)?;
-    }
-    let mut manifest = Vec::new();
-    for piece in &plan.entry.manifest {
-        manifest.extend_from_slice(&piece.fetch(archive)?);
-    }
+    let manifest = plan.entry.fetch_into(archive, &copy, &mut |written| bytes += written)?;
     let mut restored = Restored {
         writer: copy.into_primary(&manifest)?,
         time: plan.entry.time(),
@@ -257,25 +250,13 @@ struct Restored {
 impl Restored {
     /// Appends a stretch; false if the target lies in it.
     fn take(&mut self, archive: &Archive, stretch: &Stretch, target: Target) -> Result<bool, ArchiveError> {
-        let LogChunk { head, records } = LogChunk::fetch(archive, stretch.chunk)?;
-        let mut files = head.files.iter().peekable();
-        for record in &records {
-            let start = record.start();
-            let named = std::iter::from_fn(|| files.next_if(|(at, _)| *at <= start.get()));
-            let named: Vec<&ArchivedFile> = named.map(|(_, file)| file).collect();
-            if start < self.writer.position() {
-                // An earlier stretch had it.
-                continue;
-            }
-            if start >= stretch.end {
-                // What comes now belongs to another history.
-                break;
-            }
+        let chunk = LogChunk::fetch(archive, stretch.chunk)?;
+        for (record, named) in chunk.records_in(self.writer.position()..stretch.end) {
             if self.is_behind(record, target)? {
                 return Ok(false);
             }
             for file in named {
-                self.bytes += write_file(archive, file, self.writer.file(&file.name)?)?;
+                self.bytes += file.write_to(archive, self.writer.file(&file.name)?)?;
             }
             self.writer.append(std::slice::from_ref(record))?;
             self.bytes += record.payload.len() as u64;
@@ -301,15 +282,6 @@ impl Restored {
         }
         Ok(is_behind)
     }
-}
-
-/// Writes a file of its pieces. Returns its bytes.
-fn write_file(archive: &Archive, file: &ArchivedFile, mut to: FileWriter) -> Result<u64, ArchiveError> {
-    for piece in &file.pieces {
-        to.write(&piece.fetch(archive)?)?;
-    }
-    to.finish()?;
-    Ok(file.bytes())
 }
 
 /// Refuses a directory with anything in it but a restore that did not end.

@@ -2,7 +2,10 @@
 //! What was archived comes back as it was, whatever the storage did meanwhile.
 
 mod archiving;
+#[cfg(feature = "cloud")]
+mod cloud;
 mod collecting;
 mod faulty;
+mod following;
 mod primary;
 mod restores;

@@ -144,6 +144,7 @@ Examples:
   coeval serve --in-memory --listen 127.0.0.1:6432
   coeval serve my-data --engine duckdb --engine-option library=libduckdb.so
   coeval serve my-copy --replica-of host=db1,user=copy --replica-password-file secret
+  coeval serve my-copy --replica-of archive=/mnt/archive
   coeval serve my-data --listen 0.0.0.0:5432 --user app --password-file secret --tls-cert server.crt --tls-key server.key
   psql -h 127.0.0.1 -U me coeval")]
 pub(crate) struct ServeArguments {
@@ -199,9 +200,14 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", requires = "archive")]
     pub(crate) keep_days: Option<u32>,
     /// Follow another server, whose database is copied into the directory first if that is new: host=db1,user=copy with
-    /// port, sslrootcert (then over TLS) and application_name if need be. The role needs REPLICATION. Everything is read only
+    /// port, sslrootcert (then over TLS) and application_name if need be. The role needs REPLICATION. Everything is read only.
+    /// With archive=PLACE as well, what that server has not got any more comes from its archive, and all while it does not
+    /// answer; with archive=PLACE alone, it is never asked
     #[arg(long, value_name = "PRIMARY", conflicts_with_all = ["in_memory", "salvage"])]
     pub(crate) replica_of: Option<String>,
+    /// How often it is looked into the archive for new log, while that is followed
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = positive, requires = "replica_of")]
+    pub(crate) replica_poll: f64,
     /// The file with the password for that; nobody else may read it
     #[arg(long, value_name = "FILE", requires = "replica_of")]
     pub(crate) replica_password_file: Option<PathBuf>,
@@ -545,10 +551,14 @@ fn defaults() -> Options {
     Options::default()
 }
 
+/// The highest number of seconds or hours.
+const POSITIVE_MAX: f64 = 1e9;
+
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        Ok(_) | Err(_) => Err("a number above 0 is needed".to_owned()),
+        // More than that is no time that anything could be added to.
+        Ok(number) if number > 0.0 && number <= POSITIVE_MAX => Ok(number),
+        Ok(_) | Err(_) => Err(format!("a number above 0, up to {POSITIVE_MAX}, is needed")),
     }
 }
 

@@ -11,11 +11,13 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 10] = [
+const OWN_FILES: [&str; 12] = [
     "LOCK",
     "MANIFEST.tmp",
     "follower",
     "follower.tmp",
+    "kept-log",
+    "kept-log.tmp",
     "log",
     "mock-secret",
     "pg_hba.conf",

@@ -101,7 +101,7 @@ impl PrimaryAddress {
 }
 
 /// For messages.
-fn without_password(text: &str) -> String {
+pub(crate) fn without_password(text: &str) -> String {
     let words = text.split([' ', ',']).filter(|word| !word.starts_with("password="));
     words.collect::<Vec<_>>().join(",")
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`ReplicaError`]: why a primary cannot be followed.
 
+use coeval_archive::ArchiveError;
 use coeval_store::{FollowError, MalformedFrame, StoreError};
 use std::io;
 
@@ -61,6 +62,9 @@ pub enum ReplicaError {
         /// The primary's.
         found: u64,
     },
+    /// The archive does not give the log.
+    #[error("the archive: {0}")]
+    Archive(#[from] ArchiveError),
     /// The store does not take what came.
     #[error(transparent)]
     Follow(#[from] FollowError),
@@ -76,6 +80,12 @@ impl ReplicaError {
         matches!(self, Self::Refused { state, .. } if state == UNDEFINED_FILE)
     }
 
+    /// Whether the replica's own store takes nothing any more, whoever gives it.
+    #[must_use]
+    pub fn is_of_store(&self) -> bool {
+        matches!(self, Self::Follow(_)) && self.is_final()
+    }
+
     /// Whether trying again changes nothing.
     #[must_use]
     pub fn is_final(&self) -> bool {
@@ -83,6 +93,10 @@ impl ReplicaError {
             Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } => true,
             Self::Follow(error) => !matches!(error, FollowError::OutOfPlace { .. }),
             Self::Refused { state, .. } => state == OBJECT_NOT_IN_PREREQUISITE_STATE,
+            Self::Archive(error) => matches!(
+                error,
+                ArchiveError::AnotherDatabase { .. } | ArchiveError::Store(StoreError::ForeignHistory(_))
+            ),
             _ => false,
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Following a primary over the wire.
+//! Following a primary over the wire, or its archive.
 //!
 //! # Owns
 //! The client's side of a replication connection: where the primary is ([`PrimaryAddress`]), saying who one is, the base copy
-//! ([`copy_database`]), and the thread that takes the log into a store and connects again when it has to ([`Replica`]).
+//! ([`copy_database`]), and the thread that takes the log into a store and connects again when it has to ([`Replica`]). When
+//! it takes the log from the archive instead ([`Sources`]); what lies there is read by `coeval-archive`.
 //!
 //! # Never does
 //! Anything to data: `coeval-store` makes the copy of files and applies records ([`coeval_store::Follower`]). No SQL.
@@ -11,10 +12,10 @@
 //! # Invariants
 //! - What the primary is told to be durable here is.
 //! - Whatever goes wrong with the connection, the store stays as it is and can be read; following goes on where it was.
-//! - A primary of another database, or of another history, is never followed.
+//! - A primary or an archive of another database, or of another history, is never followed.
 //!
 //! # Start reading at
-//! [`Replica`], then `link.rs`.
+//! [`Replica`], then `replica/primary.rs` and `link.rs`, `replica/archive.rs`.
 
 mod address;
 mod copying;
@@ -22,6 +23,7 @@ mod error;
 mod link;
 mod rejoining;
 mod replica;
+mod source;
 
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;
@@ -29,3 +31,4 @@ pub use error::ReplicaError;
 pub use link::Link;
 pub use rejoining::{Kinship, kinship};
 pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
+pub use source::{ArchiveSource, SourceAddress, Sources};

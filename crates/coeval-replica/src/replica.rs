@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that follows: takes the log, makes it durable, says so, and connects again.
+//! The thread that follows: takes the log, makes it durable, and goes on after whatever fails.
+//!
+//! # Where the log comes from
+//! | the primary | the archive | |
+//! |---|---|---|
+//! | gives the log | any, or none | it is taken from there |
+//! | does not answer | gives log, or has no more yet | what the archive has; the primary is asked again and again |
+//! | has not got the log any more | gives log, or has no more yet | what the archive has; behind that, the primary is asked at once |
+//! | has not got the log any more, or there is none | has another database or history | it stops |
+//! | has not got the log any more | none | it stops: a new copy is needed |
+//! | has another database or history | any, or none | it stops |
+//! | anything else | fails, or none | both are tried again |
 
-use crate::address::PrimaryAddress;
+mod archive;
+mod primary;
+mod progress;
+
 use crate::error::ReplicaError;
 use crate::link::Link;
-use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{FileWriter, Follower, Frame};
+use crate::source::Sources;
+use coeval_archive::ArchivedLog;
+use coeval_store::log::Lsn;
+use coeval_store::{Follower, LogTime};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use progress::Progress;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,18 +33,6 @@ use std::time::{Duration, Instant};
 /// How long to wait for messages before looking whether to stop, to sync or to say how far this is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What was taken is made durable at least so often while more comes.
-const SYNC_INTERVAL: Duration = Duration::from_millis(20);
-
-/// The primary hears of this replica at least so often.
-const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A primary that says nothing for so long is not there any more.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-
-/// Bytes of records that are applied at once while more lie ready.
-const GROUP_BYTES_MAX: usize = 4 << 20;
-
 /// How long to wait before connecting again, at first and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -36,10 +40,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What a replica is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaState {
-    /// Not connected; why, if that is known.
+    /// Nobody gives the log; why, if that is known.
     Connecting(Option<String>),
-    /// It takes the log.
+    /// It takes the log from the primary.
     Following,
+    /// It takes the log from the archive, as it appears there; why not from the primary, if there is one.
+    FollowingArchive(Option<String>),
     /// It has stopped following for good, for this reason; what it has can be read.
     Stopped(String),
 }
@@ -55,9 +61,11 @@ pub struct ReplicaStatus {
     pub applied: Lsn,
     /// Up to where that is durable.
     pub durable: Lsn,
+    /// The last time that its log has: what the primary committed later, it may not have. An idle primary writes none.
+    pub time: LogTime,
 }
 
-/// Follows a primary until it is dropped.
+/// Follows a primary, or its archive, until it is dropped.
 ///
 /// # Locking
 /// `status` is a leaf lock, held for moments.
@@ -74,25 +82,26 @@ impl fmt::Debug for Replica {
 }
 
 impl Replica {
-    /// Follows the primary from where the follower is, over the connection of a copy that was just made if there is one.
+    /// Goes on from where the follower is, over the connection of a copy that was just made if there is one.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn start(follower: Follower, from: PrimaryAddress, link: Option<Link>) -> std::io::Result<Self> {
+    pub fn start(follower: Follower, sources: Sources, link: Option<Link>) -> std::io::Result<Self> {
         let state = ReplicaState::Connecting(None);
         let status = Arc::new(Mutex::new(ReplicaStatus {
             state,
             taken: follower.position(),
             applied: follower.shown_position(),
             durable: follower.durable(),
+            time: follower.time(),
         }));
         let stopping = Arc::new(AtomicBool::new(false));
+        let log =
+            sources.archive.as_ref().map(|source| ArchivedLog::new(&source.archive, Arc::clone(&stopping)));
         let thread = std::thread::Builder::new().name("coeval-replica".to_owned()).spawn({
             let (status, stopping) = (Arc::clone(&status), Arc::clone(&stopping));
-            move || {
-                Taking { follower, from, status, stopping, applied_told: Lsn::START, ends: VecDeque::new() }
-                    .run(link)
-            }
+            let progress = Progress::default();
+            move || Taking { follower, sources, log, status, stopping, progress }.run(link)
         })?;
         Ok(Self { status, stopping, thread: Some(thread) })
     }
@@ -141,43 +150,90 @@ impl Drop for Replica {
 /// What the thread has.
 struct Taking {
     follower: Follower,
-    from: PrimaryAddress,
+    sources: Sources,
+    /// What the archive has, if there is one.
+    log: Option<ArchivedLog>,
     status: Arc<Mutex<ReplicaStatus>>,
     stopping: Arc<AtomicBool>,
-    /// Up to where the primary knows that readers see the log here.
-    applied_told: Lsn,
-    /// Where the log ended on the primary, and when that was heard, of what readers do not see yet.
-    ends: VecDeque<(Lsn, Instant)>,
+    progress: Progress,
 }
 
-/// As many of these are kept; of more, the ones in between are forgotten.
-const ENDS_MAX: usize = 256;
+/// What comes behind an attempt.
+enum Next {
+    /// The next one, after so long.
+    Again(Duration),
+    /// None, for this reason.
+    Stop(String),
+}
 
 impl Taking {
     fn run(mut self, mut link: Option<Link>) {
         let mut pause = PAUSE_MIN;
         while !self.is_stopping() {
             let begun = Instant::now();
-            let Err(error) = self.follow(link.take()) else { return };
-            if error.is_final() || error.needs_copy() {
-                let what = match error.needs_copy() {
-                    true => format!("{error}; make a new copy in an empty directory"),
-                    false => error.to_string(),
-                };
-                tracing::error!(primary = %self.from, error = %what, "the replica does not follow any more");
-                self.status.lock().state = ReplicaState::Stopped(what);
-                return;
-            }
+            let failed = match self.sources.primary.clone() {
+                None => None,
+                Some(primary) => match self.follow_primary(&primary, link.take()) {
+                    Ok(()) => return,
+                    Err(error) => Some(error),
+                },
+            };
             if begun.elapsed() > PAUSE_MAX {
                 pause = PAUSE_MIN;
             }
-            tracing::warn!(primary = %self.from, %error, "the replica does not follow for the moment");
-            self.status.lock().state = ReplicaState::Connecting(Some(error.to_string()));
-            let until = Instant::now() + pause;
-            while Instant::now() < until && !self.is_stopping() {
-                std::thread::sleep(LOOK_INTERVAL);
+            match self.without_primary(failed, pause) {
+                Next::Stop(_) if self.is_stopping() => return,
+                Next::Stop(what) => {
+                    tracing::error!(sources = %self.sources, error = %what, "the replica does not follow any more");
+                    self.status.lock().state = ReplicaState::Stopped(what);
+                    return;
+                }
+                Next::Again(after) => self.wait(after),
             }
             pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// What is done while the primary does not give the log, for this reason, or there is none. See the module's table.
+    fn without_primary(&mut self, failed: Option<ReplicaError>, pause: Duration) -> Next {
+        if let Some(error) = failed.as_ref().filter(|error| error.is_final()) {
+            return Next::Stop(error.to_string());
+        }
+        let needs_copy = failed.as_ref().is_some_and(ReplicaError::needs_copy);
+        let interval = self.sources.archive.as_ref().map_or(PAUSE_MAX, |source| source.interval);
+        let taken = self.follow_archive(failed.as_ref());
+        match (failed, taken) {
+            // The primary holds what is not archived yet, so it may have what comes now.
+            (Some(_), Some(Ok(true))) if needs_copy => Next::Again(Duration::ZERO),
+            (None, Some(Ok(_))) => Next::Again(interval),
+            (Some(_), Some(Ok(_))) => Next::Again(interval.min(pause)),
+            (None, Some(Err(error))) if error.is_final() => Next::Stop(error.to_string()),
+            (Some(_), Some(Err(error))) if error.is_of_store() => Next::Stop(error.to_string()),
+            (Some(first), Some(Err(error))) if needs_copy && error.is_final() => {
+                Next::Stop(format!("{first}; {error}; make a new copy in an empty directory"))
+            }
+            (Some(first), None) if needs_copy => {
+                Next::Stop(format!("{first}; make a new copy in an empty directory"))
+            }
+            (Some(first), Some(Err(error))) => self.again(&format!("{first}; {error}"), pause),
+            (Some(error), None) | (None, Some(Err(error))) => self.again(&error.to_string(), pause),
+            (None, None) => Next::Stop("there is nobody to follow".to_owned()),
+        }
+    }
+
+    /// Notes why nobody gives the log.
+    fn again(&self, why: &str, pause: Duration) -> Next {
+        if !self.is_stopping() {
+            tracing::warn!(sources = %self.sources, error = why, "the replica does not follow for the moment");
+            self.status.lock().state = ReplicaState::Connecting(Some(why.to_owned()));
+        }
+        Next::Again(pause)
+    }
+
+    fn wait(&self, pause: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < pause && !self.is_stopping() {
+            std::thread::sleep(LOOK_INTERVAL);
         }
     }
 
@@ -185,149 +241,14 @@ impl Taking {
         self.stopping.load(Ordering::Relaxed)
     }
 
-    /// Follows over one connection, until it ends or the replica is to stop.
-    fn follow(&mut self, link: Option<Link>) -> Result<(), ReplicaError> {
-        let mut link = match link {
-            Some(link) => link,
-            None => Link::open(&self.from)?,
-        };
-        let (own, found) = (self.follower.terms(), link.identify()?);
-        // A copy that has no record yet has the database's first term in the first one.
-        if own.database_id() != 0 && own.database_id() != found.database {
-            return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
-        }
-        link.start_replication(self.follower.position(), own.last().map(|term| term.id))?;
-        link.set_patience(LOOK_INTERVAL)?;
-        tracing::info!(primary = %self.from, term = found.term, position = %self.follower.position(), "the replica follows");
-        self.status.lock().state = ReplicaState::Following;
-        let outcome = self.take(&mut link);
-        // Whatever has ended it: what was taken is durable when the next connection says where it is.
-        let synced = self.follower.sync();
-        self.note();
-        outcome?;
-        synced?;
-        link.say_goodbye();
-        Ok(())
-    }
-
-    /// Takes what comes.
-    fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
-        let mut file: Option<FileWriter> = None;
-        let mut group: Vec<LogRecord> = Vec::new();
-        let mut group_bytes = 0;
-        let (mut heard, mut told, mut synced) = (Instant::now(), self.tell(link)?, Instant::now());
-        while !self.is_stopping() {
-            match link.next()? {
-                None if heard.elapsed() > SILENCE_MAX => {
-                    return Err(ReplicaError::Protocol("the primary says nothing any more".to_owned()));
-                }
-                None => {}
-                Some(message) if message.kind == b'd' => {
-                    heard = Instant::now();
-                    match message.body.split_first() {
-                        // Two places and a time stand before each piece.
-                        Some((b'w', piece)) => {
-                            self.note_end(piece.get(8..16));
-                            let short = || ReplicaError::Protocol("a piece of the log is cut off".to_owned());
-                            match Frame::decode(piece.get(24..).ok_or_else(short)?)? {
-                                Frame::Records(records) => {
-                                    group_bytes +=
-                                        records.iter().map(|record| record.payload.len()).sum::<usize>();
-                                    group.extend(records);
-                                }
-                                other => {
-                                    self.apply(&mut group, &mut group_bytes)?;
-                                    self.other(other, &mut file)?;
-                                }
-                            }
-                        }
-                        Some((b'k', word)) => self.note_end(word.get(..8)),
-                        _ => {
-                            return Err(ReplicaError::Protocol(
-                                "a message that is none of replication".to_owned(),
-                            ));
-                        }
-                    }
-                }
-                Some(message) if matches!(message.kind, b'N' | b'S') => {}
-                Some(message) => {
-                    let kind = char::from(message.kind);
-                    return Err(ReplicaError::Protocol(format!("message {kind:?} within the log")));
-                }
-            }
-            let has_more = link.has_message();
-            if !has_more {
-                self.note();
-            }
-            if !has_more || group_bytes >= GROUP_BYTES_MAX {
-                self.apply(&mut group, &mut group_bytes)?;
-            }
-            let is_dirty = self.follower.durable() < self.follower.position();
-            let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
-            if is_synced {
-                self.follower.sync()?;
-                synced = Instant::now();
-            }
-            // Commits may wait for what readers see here.
-            let is_shown = !has_more && self.follower.shown_position() > self.applied_told;
-            if is_synced || is_shown || told.elapsed() >= STATUS_INTERVAL {
-                told = self.tell(link)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Applies the records that have gathered.
-    fn apply(&mut self, group: &mut Vec<LogRecord>, bytes: &mut usize) -> Result<(), ReplicaError> {
-        if !group.is_empty() {
-            self.follower.take(group)?;
-            group.clear();
-            *bytes = 0;
-            self.note();
-        }
-        Ok(())
-    }
-
-    fn other(&mut self, frame: Frame<'_>, file: &mut Option<FileWriter>) -> Result<(), ReplicaError> {
-        let out_of_place = || ReplicaError::Protocol("pieces of a file out of their order".to_owned());
-        match frame {
-            Frame::File { name, .. } => *file = Some(self.follower.receive_file(name)?),
-            Frame::Bytes(bytes) => file.as_mut().ok_or_else(out_of_place)?.write(bytes)?,
-            Frame::FileEnd => file.take().ok_or_else(out_of_place)?.finish()?,
-            Frame::Published(version) => self.follower.note_published(version),
-            Frame::Boundary(boundary) => self.follower.note_boundary(boundary),
-            Frame::Records(_) | Frame::Manifest(_) => return Err(out_of_place()),
-        }
-        Ok(())
-    }
-
-    /// Tells the primary how far this replica is.
-    fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
-        let (taken, durable, applied) = self.note();
-        link.send_status(taken, durable, applied)?;
-        self.applied_told = applied;
-        Ok(Instant::now())
-    }
-
-    /// Notes where the log ends on the primary.
-    fn note_end(&mut self, bytes: Option<&[u8]>) {
-        let Some(bytes) = bytes.and_then(|bytes| bytes.try_into().ok()) else { return };
-        let end = Lsn::new(u64::from_be_bytes(bytes));
-        if self.ends.back().is_some_and(|(last, _)| *last >= end) || self.ends.len() >= ENDS_MAX {
-            self.ends.pop_back();
-        }
-        self.ends.push_back((end, Instant::now()));
-    }
-
-    fn note(&mut self) -> (Lsn, Lsn, Lsn) {
+    fn note(&mut self) {
         let follower = &self.follower;
-        let shown = follower.shown_position();
-        while let Some((_, at)) = self.ends.pop_front_if(|(end, _)| *end <= shown) {
-            follower.note_current(at);
-        }
-        let (taken, durable, applied) = (follower.position(), follower.durable(), follower.shown_position());
+        self.progress.note_shown(follower);
         let mut status = self.status.lock();
-        (status.taken, status.durable, status.applied) = (taken, durable, applied);
-        (taken, durable, applied)
+        (status.taken, status.durable) = (follower.position(), follower.durable());
+        (status.applied, status.time) = (follower.shown_position(), follower.time());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -178,7 +178,12 @@ fn write_replication(text: &mut String, database: &Database) {
     let Some(upstream) = engine.upstream() else { return };
     let name = "coeval_following";
     family(text, name, "gauge", "1 while this replica takes its primary's log, 0 while it does not.");
-    sample(text, name, "", u64::from(upstream.state == UpstreamState::Streaming));
+    sample(
+        text,
+        name,
+        "",
+        u64::from(matches!(upstream.state, UpstreamState::Streaming | UpstreamState::Archive)),
+    );
     let name = "coeval_replica_unshown_bytes";
     family(text, name, "gauge", "Bytes of log that this replica has and does not show yet.");
     let shown = store.shown_position().unwrap_or(end);

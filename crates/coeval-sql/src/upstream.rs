@@ -9,6 +9,8 @@ use coeval_store::log::Lsn;
 pub enum UpstreamState {
     /// It takes the log as it comes.
     Streaming,
+    /// It takes the log from an archive.
+    Archive,
     /// It is not connected, and tries to be.
     Waiting,
     /// It does not follow any more.
@@ -21,6 +23,7 @@ impl UpstreamState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Streaming => "streaming",
+            Self::Archive => "archive",
             Self::Waiting => "waiting",
             Self::Stopped => "stopped",
         }

@@ -243,6 +243,7 @@ impl<'s> Checkpoint<'s> {
                 "what was emptied is not needed any more"
             );
             self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
+            shared.note_kept_log(self.frozen.version())?;
             Ok(Lsn::new(manifest.log))
         });
         match outcome {

@@ -240,6 +240,17 @@ impl Disk {
         loads.extend(numbers.map(|number| (number, LoadState::Committed(version))));
     }
 
+    /// The segment files of bulk loads behind a version. Of which version one is that is on its way is not known: if not of a
+    /// later one than `through`, then it counts as one of that.
+    pub(crate) fn loads_behind(&self, version: Version, through: Version) -> Vec<(u64, Version)> {
+        let loads = self.loads.lock();
+        let with_version = loads.iter().map(|(number, state)| match state {
+            LoadState::OnItsWay => (*number, through),
+            LoadState::Committed(committed) => (*number, *committed),
+        });
+        with_version.filter(|(_, committed)| *committed > version).collect()
+    }
+
     /// Removes files that nobody refers to. What cannot be removed now is a leftover, and removed later.
     pub(crate) fn discard(&self, written: &LoadFiles) {
         for &number in &written.numbers {

@@ -55,6 +55,7 @@ pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
 pub(crate) use standing::FollowerStanding;
 
+use crate::clock::LogTime;
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode};
@@ -258,6 +259,11 @@ impl Follower {
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
     }
 
+    /// Shows all that was taken: it comes from an archive, which has nothing else than what was published.
+    pub fn note_all_published(&self) {
+        self.note_published(self.shared.applied().version());
+    }
+
     /// Up to where its readers see the log.
     #[must_use]
     pub fn shown_position(&self) -> Lsn {
@@ -306,6 +312,12 @@ impl Follower {
         let boundary = self.shared.serializable.lock_followed().boundary();
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
         FollowerStanding { boundary, position }.write(&**disk.files(), disk.dir())
+    }
+
+    /// The last time that its log has.
+    #[must_use]
+    pub fn time(&self) -> LogTime {
+        self.shared.clock.last()
     }
 
     /// Up to where its log is durable.

@@ -51,6 +51,7 @@ mod id_value;
 mod ids;
 mod ingest;
 mod keeper;
+mod kept_log;
 mod key;
 mod key_column;
 mod key_size;

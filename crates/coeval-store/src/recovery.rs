@@ -26,6 +26,7 @@ use crate::disk::{Disk, FOLLOWER_FILE, LOG_DIR, STRETCH_BITS, UNFINISHED_COPY_FI
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
 use crate::ids::SpaceId;
+use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::record::encode_term;
@@ -120,7 +121,16 @@ pub(crate) fn recover(
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
-    disk.remove_unneeded(Version::new(manifest.version), &named)?;
+    let kept = match role {
+        Role::Follower => None,
+        Role::Primary | Role::PrimaryWithoutTerms => KeptLog::read(&**disk.files(), dir)?,
+    };
+    let version = Version::new(manifest.version);
+    for (number, version) in kept.iter().flat_map(|kept| &kept.loads) {
+        disk.note_committed(std::iter::once(*number), *version);
+    }
+    let kept = kept.map(|kept| kept.kept);
+    disk.remove_unneeded(kept.map_or(version, |kept| version.min(kept.version)), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -130,6 +140,7 @@ pub(crate) fn recover(
         manifest_log: from,
         terms,
         time: replayed.time,
+        kept,
     };
     Ok(Recovered { contents, log: Some(log), disk })
 }

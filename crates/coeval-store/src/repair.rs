@@ -150,6 +150,7 @@ fn write(
         manifest_log: Lsn::new(manifest.log),
         terms,
         time: replayed.time,
+        kept: None,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
     let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);

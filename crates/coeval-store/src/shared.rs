@@ -16,7 +16,7 @@ use crate::pipeline::Pipeline;
 use crate::publishing::Until;
 use crate::record::encode_body;
 use crate::replicas::Replicas;
-use crate::retention::Retention;
+use crate::retention::{Kept, Retention};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
@@ -113,6 +113,8 @@ pub(crate) struct Contents {
     pub(crate) terms: TermHistory,
     /// The last time that the log has.
     pub(crate) time: LogTime,
+    /// What is kept of the log for an archive.
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Contents {
@@ -127,6 +129,7 @@ impl Contents {
             flushed_epochs: EpochSet::none(),
             terms: TermHistory::default(),
             time: LogTime::ZERO,
+            kept: None,
         }
     }
 }
@@ -203,7 +206,7 @@ impl Shared {
             keeper,
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
-            retention: Retention::default(),
+            retention: Retention::with_left(contents.kept),
             replicas: Replicas::default(),
             clock: LogClock::new(contents.time),
             current_at: Mutex::default(),

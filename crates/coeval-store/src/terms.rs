@@ -71,6 +71,12 @@ impl TermHistory {
         Self(terms)
     }
 
+    /// Terms that follow one another, the oldest first, of a history that somebody else has written down.
+    #[must_use]
+    pub fn of(terms: &[Term]) -> Self {
+        Self(terms.to_vec())
+    }
+
     /// All terms, the oldest first.
     #[must_use]
     pub fn terms(&self) -> &[Term] {

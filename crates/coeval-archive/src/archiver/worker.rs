@@ -12,7 +12,7 @@ use crate::history::{Gap, History};
 use crate::log_sender::{LogSender, Sent};
 use crate::patience::Patience;
 use coeval_store::log::{LogError, Lsn};
-use coeval_store::{LogTime, Store, StoreError};
+use coeval_store::{LogFeed, LogTime, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,14 +139,14 @@ impl Worker {
         if self.let_go.is_none()
             && let Some(feed) = self.continued()?
         {
-            self.set_sender(LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes));
+            self.send_from(feed);
             return Ok(());
         }
         self.back_up()
     }
 
     /// The log from where the archive ends, if the archive has a backup of this history and the database that log.
-    fn continued(&mut self) -> Result<Option<coeval_store::LogFeed>, ArchiveError> {
+    fn continued(&mut self) -> Result<Option<LogFeed>, ArchiveError> {
         let terms = self.store.terms();
         let contents = match Contents::read(&self.archive) {
             Ok(contents) => contents,
@@ -197,6 +197,13 @@ impl Worker {
         });
         self.known = known;
         let (copy, entry) = outcome?.into_parts();
+        if let Some(sender) = &mut self.sender {
+            // So that nobody who follows the archive takes the log before the backup for a gap.
+            sender.set_archive(patient.clone());
+            let sent = sender.send_to(copy.position());
+            sender.set_archive(self.archive.once());
+            sent?;
+        }
         // What was sent so far of the log may reach behind it already.
         let sent = self.sender.as_ref().map_or(Lsn::START, |sender| sender.sent().end);
         let report = entry.finish(&patient, sent.max(copy.position()), 0)?;
@@ -209,8 +216,7 @@ impl Worker {
         });
         tracing::info!(place = self.archive.place(), ?report, "a backup was made");
         if self.sender.is_none() {
-            let feed = copy.into_feed()?;
-            self.set_sender(LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes));
+            self.send_from(copy.into_feed()?);
             self.end_gap(report.position, report.term);
         }
         Ok(())
@@ -229,7 +235,10 @@ impl Worker {
         });
     }
 
-    fn set_sender(&mut self, sender: LogSender) {
+    /// The log is sent from here on; what was not sent is kept by the database, open or closed.
+    fn send_from(&mut self, mut feed: LogFeed) {
+        feed.keep_over_closes(self.options.keep_max);
+        let sender = LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes);
         self.told = sender.sent();
         self.sender = Some(sender);
     }
@@ -260,6 +269,7 @@ impl Worker {
             tracing::error!(place = self.archive.place(), %from, why, "log is let go of; a backup begins anew");
             self.let_go.get_or_insert(from);
             self.shared.tell(|status| status.has_let_go = true);
+            sender.let_go();
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-fn options() -> ArchiverOptions {
+pub(super) fn options() -> ArchiverOptions {
     ArchiverOptions {
         chunk_bytes: 2_000,
         archive_timeout: Duration::from_millis(20),
@@ -24,17 +24,21 @@ fn options() -> ArchiverOptions {
 }
 
 /// An archive that is asked again soon, and not often.
-fn impatient(storage: &Arc<Faulty>) -> Archive {
+pub(super) fn impatient(storage: &Arc<Faulty>) -> Archive {
+    impatient_of(&archive_in(storage))
+}
+
+pub(super) fn impatient_of(archive: &Archive) -> Archive {
     let patience = Patience {
         attempts: 3,
         pause: Duration::from_millis(1),
         pause_max: Duration::from_millis(10),
         attempt_max: Duration::from_secs(2),
     };
-    archive_in(storage).with_patience(patience)
+    archive.with_patience(patience)
 }
 
-fn wait(archiver: &Archiver, wanted: impl Fn(&ArchiverStatus) -> bool) -> ArchiverStatus {
+pub(super) fn wait(archiver: &Archiver, wanted: impl Fn(&ArchiverStatus) -> bool) -> ArchiverStatus {
     let begun = Instant::now();
     loop {
         let status = archiver.status();
@@ -47,14 +51,14 @@ fn wait(archiver: &Archiver, wanted: impl Fn(&ArchiverStatus) -> bool) -> Archiv
     }
 }
 
-fn archived(end: Lsn) -> impl Fn(&ArchiverStatus) -> bool {
+pub(super) fn archived(end: Lsn) -> impl Fn(&ArchiverStatus) -> bool {
     move |status| status.archived.is_some_and(|archived| archived >= end)
 }
 
 /// Seen to fail if `LogSender::send` goes on behind a stretch that the storage did not take: log is missing then.
 #[test]
 fn whatever_the_storage_does_every_version_comes_back() {
-    let (mut gaps, mut restores) = (0, 0);
+    let mut restores = 0;
     for seed in 0..4 {
         let storage = Faulty::in_memory(seed, 12);
         let mut primary = Primary::new(seed + 100);
@@ -91,25 +95,18 @@ fn whatever_the_storage_does_every_version_comes_back() {
         let archive = archive_in(&storage);
         let report = check(&archive).unwrap();
         assert_eq!(report.problems, vec![], "seed {seed}");
-        gaps += report.gaps.len();
+        // What was not sent when the database was closed, or crashed, is there when it is opened again.
+        assert_eq!(report.gaps, vec![], "seed {seed}");
         assert!(report.backups.len() > 1 && report.chunks > 5);
         let moments: Vec<_> = primary.moments.iter().filter(|moment| moment.version >= from).collect();
         for moment in moments.iter().skip(usize::try_from(seed).unwrap()).step_by(13) {
-            // What was not sent when the database was closed may be gone.
-            if let Some(gap) = report.gaps.iter().find(|gap| gap.from < moment.end && moment.end < gap.to) {
-                let home = tempfile::tempdir().unwrap();
-                let refused =
-                    restore(&archive, &home.path().join("new"), Target::Lsn(moment.end), None).unwrap_err();
-                assert!(refused.to_string().contains(&gap.to_string()), "{refused}");
-                continue;
-            }
             check_restore(&archive, Target::Version(moment.version), None, moment);
             check_restore(&archive, Target::Lsn(moment.end), None, moment);
             restores += 1;
         }
         check_restore(&archive, Target::Latest, None, primary.last());
     }
-    assert!(gaps < 8 && restores > 20, "{gaps} gaps, {restores} restores");
+    assert!(restores > 20, "{restores} restores");
 }
 
 #[test]
@@ -237,4 +234,80 @@ fn a_stretch_that_crosses_the_parting_of_two_histories_is_cut_there() {
     check_restore(&archive, Target::Latest, None, new.last());
     let first = old.store().terms().last().unwrap().id;
     check_restore(&archive, Target::Latest, Some(first), old.last());
+}
+
+/// A storage that is gone when the database is closed, and checkpoints before and behind that: everything is there in the end.
+/// Seen to fail if the file `kept-log` is not read by an open, and if a checkpoint does not write it before its manifest.
+#[test]
+fn what_was_not_sent_is_there_when_the_database_is_opened_again() {
+    for seed in 0..6 {
+        let storage = Faulty::in_memory(seed, 0);
+        let mut primary = Primary::new(40 + seed);
+        let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options()).unwrap();
+        wait(&archiver, archived(primary.last().end));
+        let backed_up = |status: &ArchiverStatus| status.last_backup.map(|(position, _)| position);
+        let last_backup = backed_up(&archiver.status());
+        storage.is_gone.store(true, Ordering::SeqCst);
+        (0..20).for_each(|_| primary.commit());
+        primary.load();
+        primary.store().checkpoint().unwrap();
+        // Nobody needs the file of the load any more but the log.
+        primary.empty();
+        (0..20).for_each(|_| primary.commit());
+        primary.store().checkpoint().unwrap();
+        primary.wait_durable();
+        drop(archiver);
+        if seed % 2 == 0 {
+            primary.reopen();
+        } else {
+            primary.crash();
+        }
+        // Nobody archives for a while.
+        primary.load();
+        primary.store().checkpoint().unwrap();
+        primary.reopen();
+        primary.empty();
+        primary.store().checkpoint().unwrap();
+        let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options()).unwrap();
+        wait(&archiver, |status| status.failures > 0);
+        primary.commit();
+        primary.store().checkpoint().unwrap();
+        storage.is_gone.store(false, Ordering::SeqCst);
+        let status = wait(&archiver, archived(primary.last().end));
+        assert_eq!((&status.gaps, backed_up(&status)), (&vec![], last_backup), "no new backup was needed");
+        drop(archiver);
+        let archive = archive_in(&storage);
+        let report = check(&archive).unwrap();
+        assert_eq!((report.problems, report.gaps), (vec![], vec![]));
+        for moment in primary.moments.iter().rev().take(70).step_by(7) {
+            check_restore(&archive, Target::Lsn(moment.end), None, moment);
+        }
+    }
+}
+
+/// Seen to fail if nobody lets go of what was left.
+#[test]
+fn no_more_than_may_be_is_kept_for_an_archiver_that_does_not_come_back() {
+    let storage = Faulty::in_memory(1, 0);
+    let mut primary = Primary::new(50);
+    let options = ArchiverOptions { keep_max: 3_000, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, archived(primary.last().end));
+    let before = primary.last().clone();
+    storage.is_gone.store(true, Ordering::SeqCst);
+    (0..5).for_each(|_| primary.commit());
+    primary.wait_durable();
+    drop(archiver);
+    primary.reopen();
+    (0..80).for_each(|_| primary.commit());
+    primary.store().checkpoint().unwrap();
+    assert!(!primary.has_file("kept-log"));
+    storage.is_gone.store(false, Ordering::SeqCst);
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, archived(primary.last().end));
+    drop(archiver);
+    assert!(primary.has_file("kept-log"));
+    let archive = archive_in(&storage);
+    check_restore(&archive, Target::Lsn(before.end), None, &before);
+    check_restore(&archive, Target::Latest, None, primary.last());
 }

@@ -8,7 +8,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -20,12 +20,14 @@ use std::time::Duration;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Faulty {
-    inner: Arc<dyn ObjectStore>,
+    pub(super) inner: Arc<dyn ObjectStore>,
     dice: Mutex<StdRng>,
     /// Of a hundred calls so many fail, half of them after they were carried out.
     pub(super) percent: AtomicU32,
     /// Whether it is gone.
     pub(super) is_gone: AtomicBool,
+    /// It does not know that something is not to be overwritten.
+    pub(super) overwrites: AtomicBool,
     /// Calls from this one on fail, until it is set anew.
     pub(super) fails_from: AtomicU64,
     pub(super) calls: AtomicU64,
@@ -49,6 +51,7 @@ impl Faulty {
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
             percent: AtomicU32::new(percent),
             is_gone: AtomicBool::new(false),
+            overwrites: AtomicBool::new(false),
             fails_from: AtomicU64::new(u64::MAX),
             calls: AtomicU64::new(0),
             faults: AtomicU64::new(0),
@@ -113,8 +116,16 @@ impl Answer {
 
 #[async_trait]
 impl ObjectStore for Faulty {
-    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        mut options: PutOptions,
+    ) -> Result<PutResult> {
         let answer = self.before().await?;
+        if self.overwrites.load(Ordering::SeqCst) {
+            options.mode = PutMode::Overwrite;
+        }
         answer.of(self.inner.put_opts(location, payload, options).await?)
     }
 

@@ -7,11 +7,12 @@ use crate::restore::{RestoreReport, Target, restore_to};
 use crate::tests::faulty::Faulty;
 use arrow::array::{Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
-use coeval_store::files::SimulatedFiles;
+use coeval_store::files::{FileSystem, SimulatedFiles};
 use coeval_store::log::Lsn;
 use coeval_store::{
     AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, Key, KeyRange,
-    KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef, Value,
+    KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef, Transaction,
+    Value,
 };
 use coeval_txn::{Isolation, Version};
 use rand::rngs::StdRng;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-const DIR: &str = "/database";
+pub(super) const DIR: &str = "/database";
 
 /// The rows of the table `items (id int PRIMARY KEY, value int)`.
 pub(super) type Rows = BTreeMap<i32, i32>;
@@ -87,7 +88,11 @@ fn open(files: &SimulatedFiles) -> Store {
 
 /// The rows of a store; none if the table is not there.
 pub(super) fn rows_of(store: &Store) -> Rows {
-    let transaction = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    rows_in(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly))
+}
+
+/// The rows that a transaction sees.
+pub(super) fn rows_in(transaction: &Transaction) -> Rows {
     let Some(def) = transaction.resolve_table(&QualifiedName::new("public", "items")) else {
         return Rows::new();
     };
@@ -237,6 +242,10 @@ impl Primary {
             94..97 => drop(self.store().checkpoint().unwrap()),
             _ => std::thread::sleep(Duration::from_millis(12)),
         }
+    }
+
+    pub(super) fn has_file(&self, name: &str) -> bool {
+        self.files.exists(&Path::new(DIR).join(name)).unwrap()
     }
 
     pub(super) fn reopen(&mut self) {

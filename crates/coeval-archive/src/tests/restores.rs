@@ -76,6 +76,23 @@ fn a_directory_is_an_archive() {
     assert!(refused.to_string().contains("ftp://somewhere/else"), "{refused}");
 }
 
+/// Seen to fail if nobody asks whether the storage overwrites.
+#[test]
+fn a_storage_that_overwrites_is_refused() {
+    let storage = Faulty::in_memory(1, 20);
+    let archive = archive_in(&storage);
+    let primary = Primary::new(1);
+    for already in [false, true] {
+        storage.overwrites.store(true, Ordering::SeqCst);
+        let refused = backup(primary.store(), &archive, &mut |_| {}).unwrap_err();
+        assert!(matches!(refused, ArchiveError::Refused { .. }), "{already}: {refused}");
+        assert!(refused.to_string().contains("without overwriting"), "{refused}");
+        storage.overwrites.store(false, Ordering::SeqCst);
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+        check_restore(&archive, Target::Latest, None, primary.last());
+    }
+}
+
 #[test]
 fn each_database_has_a_place_of_its_own() {
     let archive = archive_in(&Faulty::in_memory(1, 0));

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A server that follows another one.
+//! A server that follows another one, or its archive.
 
 use super::secret_in;
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use coeval::{Database, DatabaseOptions, Upstream, UpstreamState, UpstreamStatus};
+use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
-    Kinship, Link, PrimaryAddress, Replica, ReplicaState, ReplicaStatus, ReplicaWatch, copy_database, kinship,
+    ArchiveSource, Kinship, Link, PrimaryAddress, Replica, ReplicaError, ReplicaState, ReplicaStatus,
+    ReplicaWatch, SourceAddress, Sources, copy_database, kinship,
 };
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,24 +22,22 @@ const FOLLOWER_FILE: &str = "follower";
 /// How often a copy says how much has come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Opens the replica in a directory, which is made of a copy of the primary's if it is new, and begins to follow.
+/// Opens the replica in a directory, which is made of a copy of the primary's or of the archive's if it is new, and begins to
+/// follow.
 ///
 /// # Errors
-/// If the primary cannot be copied, or the directory holds something else.
+/// If nobody gives a copy, or the directory holds something else.
 pub(super) fn open(
     dir: &Path,
-    primary: &str,
+    of: &str,
     arguments: &ServeArguments,
     options: DatabaseOptions,
 ) -> Result<(Database, Replica), Failure> {
-    let mut address = PrimaryAddress::parse(primary).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(file) = &arguments.replica_password_file {
-        address.password = Some(secret_in(file)?);
-    }
+    let sources = sources(of, arguments)?;
     let link = match look(dir)? {
-        Contents::Database if !is_replica(dir) => rejoined(&address, dir, options)?,
+        Contents::Database if !is_replica(dir) => rejoined(&sources, dir, options)?,
         Contents::Database => None,
-        Contents::Nothing | Contents::Remains => Some(copied(&address, dir)?),
+        Contents::Nothing | Contents::Remains => copied(&sources, dir)?,
         Contents::Foreign => {
             return Err(Failure::Work(format!(
                 "{} is not a database and not empty; name the directory of a replica, or a new or empty one",
@@ -47,8 +48,9 @@ pub(super) fn open(
     let opened = options.open_replica(dir);
     let (database, follower) =
         opened.map_err(|error| Failure::work(format_args!("cannot open {}", dir.display()), error))?;
-    let (host, port) = (address.host.clone(), address.port);
-    let replica = Replica::start(follower, address, link)
+    let primary = sources.primary.as_ref().map(|primary| (primary.host.clone(), primary.port));
+    let (host, port) = primary.unwrap_or_default();
+    let replica = Replica::start(follower, sources, link)
         .map_err(|error| Failure::work("cannot start a thread for the replica", error))?;
     database.engine().set_upstream(Arc::new(Shown { watch: replica.watch(), host, port }));
     Ok((database, replica))
@@ -66,6 +68,7 @@ impl Upstream for Shown {
         let ReplicaStatus { state, taken, durable, .. } = self.watch.status();
         let (state, reason) = match state {
             ReplicaState::Following => (UpstreamState::Streaming, None),
+            ReplicaState::FollowingArchive(reason) => (UpstreamState::Archive, reason),
             ReplicaState::Connecting(reason) => (UpstreamState::Waiting, reason),
             ReplicaState::Stopped(reason) => (UpstreamState::Stopped, Some(reason)),
         };
@@ -87,7 +90,11 @@ fn is_replica(dir: &Path) -> bool {
 
 /// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; else it is put
 /// aside, and a copy comes in its place.
-fn rejoined(from: &PrimaryAddress, dir: &Path, options: DatabaseOptions) -> Result<Option<Link>, Failure> {
+fn rejoined(sources: &Sources, dir: &Path, options: DatabaseOptions) -> Result<Option<Link>, Failure> {
+    let Some(from) = &sources.primary else {
+        let message = "{} is no replica: a former primary comes back with the new one, named by host=...";
+        return Err(Failure::Work(message.replace("{}", &dir.display().to_string())));
+    };
     let failed = |error: &dyn std::fmt::Display| {
         Failure::Work(format!("{} cannot follow {from}: {error}", dir.display()))
     };
@@ -121,7 +128,7 @@ fn rejoined(from: &PrimaryAddress, dir: &Path, options: DatabaseOptions) -> Resu
                 "It is now {}, with all that it had; coeval sql opens it. A copy takes its place.",
                 aside.display()
             );
-            copied(from, dir).map(Some)
+            copied(sources, dir)
         }
     }
 }
@@ -139,19 +146,61 @@ fn aside_of(dir: &Path, term: u64) -> PathBuf {
     names.find(|path| !path.exists()).expect("there are names enough")
 }
 
-fn copied(from: &PrimaryAddress, dir: &Path) -> Result<Link, Failure> {
+fn sources(of: &str, arguments: &ServeArguments) -> Result<Sources, Failure> {
+    let mut address = SourceAddress::parse(of).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(file) = &arguments.replica_password_file {
+        let Some(primary) = &mut address.primary else {
+            let message = "--replica-password-file is for a primary, and --replica-of names none";
+            return Err(Failure::Usage(message.to_owned()));
+        };
+        primary.password = Some(secret_in(file)?);
+    }
+    let interval = Duration::from_secs_f64(arguments.replica_poll);
+    let archive = address.archive.as_deref().map(Archive::open).transpose();
+    let archive = archive.map_err(|error| Failure::work("cannot follow", error))?;
+    let archive = archive.map(|archive| ArchiveSource { archive, interval });
+    Ok(Sources { primary: address.primary, archive })
+}
+
+/// Makes the copy that a replica begins with: of the primary's database or, if the primary does not answer, of the archive's
+/// newest backup. Returns the connection to the primary, if it is from there.
+fn copied(from: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
+    let failed = |from: &dyn fmt::Display, error| {
+        Failure::work(format_args!("cannot copy the database of {from}"), error)
+    };
+    let unreached = match &from.primary {
+        None => None,
+        Some(primary) => match told(primary, &mut |progress| copy_database(primary, dir, progress)) {
+            Ok(link) => return Ok(Some(link)),
+            Err(error @ ReplicaError::Connection { .. }) if from.archive.is_some() => Some(error),
+            Err(error) => return Err(failed(primary, error)),
+        },
+    };
+    if let Some(error) = unreached {
+        eprintln!("The primary does not answer ({error})");
+    }
+    let Some(ArchiveSource { archive, .. }) = &from.archive else { return Ok(None) };
+    let place = format!("the archive {}", archive.place());
+    told(&place, &mut |progress| Ok(copy_newest(archive, dir, progress)?))
+        .map_err(|error| failed(&place, error))?;
+    Ok(None)
+}
+
+/// Says how a copy goes.
+fn told<T>(
+    from: &dyn fmt::Display,
+    copy: &mut dyn FnMut(&mut dyn FnMut(u64)) -> Result<T, ReplicaError>,
+) -> Result<T, ReplicaError> {
     eprintln!("Copying the database of {from}");
     let (begun, mut said) = (Instant::now(), Instant::now());
     let mut came = 0;
-    let link = copy_database(from, dir, &mut |bytes| {
+    let copied = copy(&mut |bytes| {
         came = bytes;
         if said.elapsed() >= PROGRESS_INTERVAL {
             said = Instant::now();
             eprintln!("  {} MB", bytes >> 20);
         }
-    });
-    let link =
-        link.map_err(|error| Failure::work(format_args!("cannot copy the database of {from}"), error))?;
+    })?;
     eprintln!("Copied {} MB in {:.1} s", came >> 20, begun.elapsed().as_secs_f64());
-    Ok(link)
+    Ok(copied)
 }

@@ -3,6 +3,7 @@
 
 use super::CopiedFile;
 use crate::error::StoreError;
+use crate::kept_log::KeptLog;
 use crate::log::{LogError, LogReader, LogRecord, Lsn};
 use crate::record::decode_places;
 use crate::retention::Hold;
@@ -235,9 +236,58 @@ impl LogFeed {
         self.hold.advance(position, version);
     }
 
+    /// Has the log stay that is not [confirmed](Self::confirm), with the files that it names, when this is dropped and when the
+    /// store is closed and opened again: until the next feed for which it is kept begins, or it is more than `bytes_max` bytes.
+    /// What was kept for an earlier feed is let go of.
+    pub fn keep_over_closes(&mut self, bytes_max: u64) {
+        self.hold.keep(bytes_max);
+    }
+
+    /// Ends it; what was [kept](Self::keep_over_closes) goes with the next checkpoint.
+    pub fn let_go(self) {
+        self.hold.let_go();
+        self.note_kept();
+    }
+
+    /// The file is written again by the next checkpoint if it cannot be now.
+    fn note_kept(&self) {
+        if let Err(error) = self.shared.note_kept_log(self.shared.published_slot().load().version()) {
+            tracing::warn!(%error, "what is kept of the log for the archive is not noted");
+        }
+    }
+
     /// The place behind the last record that may be given.
     #[must_use]
     pub fn position(&self) -> Lsn {
         self.unpublished.front().map_or_else(|| self.reader.position(), LogRecord::start)
+    }
+}
+
+impl Drop for LogFeed {
+    fn drop(&mut self) {
+        if self.hold.is_kept() {
+            self.note_kept();
+        }
+    }
+}
+
+impl Shared {
+    /// Notes in the directory what is kept of the log for an archive; `through` is the newest version that there may be of a
+    /// bulk load whose fate is not known here. What was left and is too much by now is let go of first.
+    ///
+    /// # Errors
+    /// [`StoreError::File`]; what was noted before is there then.
+    pub(crate) fn note_kept_log(&self, through: Version) -> Result<(), StoreError> {
+        let Some((disk, log)) = self.disk.as_ref().zip(self.pipeline.log()) else { return Ok(()) };
+        if let Some(from) = self.retention.let_go_of_too_much(log.end_lsn()) {
+            tracing::warn!(%from, "more log is kept for an archive than may be: it is let go of");
+        }
+        let (files, dir) = (&**disk.files(), disk.dir());
+        Ok(match self.retention.kept() {
+            Some(kept) => {
+                KeptLog { kept, loads: disk.loads_behind(kept.version, through) }.write(files, dir)?;
+            }
+            None => KeptLog::remove(files, dir)?,
+        })
     }
 }

@@ -4,6 +4,7 @@
 mod bricks;
 mod chain;
 mod failover;
+mod kept;
 mod safe;
 mod synchronous;
 

@@ -8,6 +8,7 @@
 use crate::disk::{FOLLOWER_FILE, LOG_DIR};
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
+use crate::kept_log::FILE_NAME as KEPT_LOG_FILE;
 use crate::log::{LogFiles, LookAt, find_segments};
 use crate::manifest::FILE_NAME as MANIFEST_FILE;
 use crate::segment::SEGMENT_DIR;
@@ -175,6 +176,7 @@ impl Directory {
             !may_lie_in_new_directory(name)
                 && !name.starts_with(MANIFEST_FILE)
                 && !name.starts_with(FOLLOWER_FILE)
+                && !name.starts_with(KEPT_LOG_FILE)
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);

@@ -108,7 +108,7 @@ struct Gathered {
     indexes: Vec<Vec<(Key, DeltaEntry)>>,
 }
 
-/// What a follower notes of a batch.
+/// What a follower notes of a batch, or of a boundary that stands alone.
 #[derive(Debug)]
 pub(crate) struct FollowedBatch {
     /// The safe snapshot of this version is final, with all batches before.
@@ -262,6 +262,9 @@ impl<'d> Replayer<'d> {
                 if boundary > self.world.version() {
                     let what = format!("boundary {boundary} is beyond version {}", self.world.version());
                     return Err(ReplayError::Malformed(what));
+                }
+                if let Some(followed) = &mut self.followed {
+                    followed.push(FollowedBatch { boundary, members: Vec::new() });
                 }
             }
             Record::Term(term) => {

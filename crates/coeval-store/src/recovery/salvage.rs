@@ -73,6 +73,7 @@ pub(crate) fn salvage(
         manifest_log: from,
         terms: replayed.terms,
         time: replayed.time,
+        kept: None,
     };
     Ok(Recovered { contents, log: None, disk })
 }

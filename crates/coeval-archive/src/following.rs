@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Following an archive: what a replica begins with, and the log behind it, stretch by stretch as it appears.
+//!
+//! ```text
+//! copy_newest      the newest backup --> the directory of a replica
+//! ArchivedLog      own terms, position --> the stretch with the record that begins there: files, records, files ...
+//! ```
+//! Nothing is applied here: who follows does that, and comes back with the place up to which it got.
+//!
+//! # Which history
+//! The newest one, as with a restore. The log of who follows has to be the beginning of it, which its terms say. One that has
+//! records of a history in which nobody goes on any more is told so, and does not wait for ever at its end.
+//!
+//! # Looking for what is new
+//! Names are listed from the last known one on. Now and then, and before anything is said to be missing, everything is listed:
+//! a stretch may have been put out of the order of names, by a second backup beside an archiver.
+
+use crate::archive::Archive;
+use crate::contents::Contents;
+use crate::entry::BackupEntry;
+use crate::error::ArchiveError;
+use crate::history::Stretch;
+use crate::log_chunk::LogChunk;
+use crate::pieces::ArchivedFile;
+use coeval_store::files::{DiskFiles, FileSystem};
+use coeval_store::log::{LogRecord, Lsn};
+use coeval_store::{CopyWriter, FileWriter, TermHistory};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Everything is listed at one of so many looks.
+const LOOKS_PER_LISTING: u32 = 64;
+
+/// Records of about so many bytes are handed over together.
+const PART_BYTES: usize = 4 << 20;
+
+/// Makes the directory of a replica, which is empty, not there, or has a copy that did not end, of the newest backup in the
+/// newest history. Complete and durable on return, with the place where its log begins. `progress` hears how many bytes have
+/// come.
+///
+/// # Errors
+/// [`ArchiveError::NoArchive`], [`ArchiveError::Ambiguous`], [`ArchiveError::OutOfRange`] if there is no backup: nothing was
+/// changed. [`ArchiveError::Damaged`], [`ArchiveError::Missing`]; those of the storage and of the directory, which then has an
+/// unfinished copy.
+pub fn copy_newest(
+    archive: &Archive,
+    dir: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Lsn, ArchiveError> {
+    copy_newest_to(archive, Arc::new(DiskFiles), dir, progress)
+}
+
+/// As [`copy_newest`], into a directory of any file system.
+pub(crate) fn copy_newest_to(
+    archive: &Archive,
+    files: Arc<dyn FileSystem>,
+    dir: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Lsn, ArchiveError> {
+    let contents = Contents::read(archive)?;
+    let history = contents.history(None)?;
+    let Some(newest) = contents.backups_of(history).next_back() else {
+        let range = format!("there is none of the history that ends with {}", history.last());
+        return Err(ArchiveError::OutOfRange { target: "a backup".to_owned(), range });
+    };
+    let entry = BackupEntry::fetch(archive, newest)?;
+    let copy = CopyWriter::begin(files, dir)?;
+    let mut bytes = 0;
+    let manifest = entry.fetch_into(archive, &copy, &mut |written| {
+        bytes += written;
+        progress(bytes);
+    })?;
+    copy.finish(&manifest)?;
+    Ok(entry.position())
+}
+
+/// The log that an archive has, for one who follows it.
+pub struct ArchivedLog {
+    archive: Archive,
+    /// What is known of the archive.
+    contents: Option<Contents>,
+    looks: u32,
+}
+
+impl fmt::Debug for ArchivedLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchivedLog({})", self.archive.place())
+    }
+}
+
+impl ArchivedLog {
+    /// Nothing is asked of the archive yet. Once `stop` is set, nothing is waited for; a request that fails is not made again
+    /// by itself.
+    #[must_use]
+    pub fn new(archive: &Archive, stop: Arc<AtomicBool>) -> Self {
+        Self { archive: archive.until(stop).once(), contents: None, looks: 0 }
+    }
+
+    /// Where the archive is, as it was given.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        self.archive.place()
+    }
+
+    /// The stretch with the record that begins at `position`, for one whose log has the terms `own` up to there. Nothing if the
+    /// archive has no more yet.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`ForeignHistory`](coeval_store::StoreError::ForeignHistory) (in
+    /// [`ArchiveError::Store`]) if that log is not the beginning of the archive's newest history; [`ArchiveError::Gap`];
+    /// [`ArchiveError::Ambiguous`]; [`ArchiveError::NoArchive`], [`ArchiveError::Damaged`], [`ArchiveError::Missing`]; those of
+    /// the storage. All may be other at the next call.
+    ///
+    /// Cost: a request for a stretch that is known to be there; some listings if none is.
+    pub fn next(
+        &mut self,
+        own: &TermHistory,
+        position: Lsn,
+    ) -> Result<Option<ArchivedStretch>, ArchiveError> {
+        for look in [Look::Known, Look::New, Look::All] {
+            self.look(own, look)?;
+            match self.find(own, position) {
+                Ok(Some(stretch)) => return self.fetch(stretch, position).map(Some),
+                Ok(None) if look != Look::Known => break,
+                // Only what everything says is said.
+                Err(error) if look == Look::All => {
+                    self.contents = None;
+                    return Err(error);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn fetch(&mut self, stretch: Stretch, position: Lsn) -> Result<ArchivedStretch, ArchiveError> {
+        let fetched = LogChunk::fetch(&self.archive, stretch.chunk);
+        let chunk = fetched.inspect_err(|_| {
+            // It may have been collected since it was listed.
+            self.contents = None;
+        })?;
+        Ok(ArchivedStretch { archive: self.archive.clone(), chunk, position, end: stretch.end })
+    }
+
+    /// In what is known.
+    fn find(&self, own: &TermHistory, position: Lsn) -> Result<Option<Stretch>, ArchiveError> {
+        let Some(contents) = &self.contents else { return Ok(None) };
+        let Some(history) = contents.history_behind(&self.archive, own, position)? else { return Ok(None) };
+        match (history.stretch_at(contents, position), history.gap_at(contents, position)) {
+            (None, Some(gap)) => Err(ArchiveError::Gap(gap)),
+            (stretch, _) => Ok(stretch),
+        }
+    }
+
+    fn look(&mut self, own: &TermHistory, look: Look) -> Result<(), ArchiveError> {
+        if look == Look::Known {
+            return Ok(());
+        }
+        self.looks = (self.looks + 1) % LOOKS_PER_LISTING;
+        match &mut self.contents {
+            Some(contents) if look == Look::New && self.looks > 0 => {
+                contents.read_new(&self.archive, own.last().map_or(0, |term| term.id))
+            }
+            contents => {
+                *contents = Some(Contents::read(&self.archive)?);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Where it is looked for what comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// In what is known.
+    Known,
+    /// Behind what is known.
+    New,
+    /// Everywhere.
+    All,
+}
+
+/// A stretch of log from some record on.
+pub struct ArchivedStretch {
+    archive: Archive,
+    chunk: LogChunk,
+    position: Lsn,
+    end: Lsn,
+}
+
+impl fmt::Debug for ArchivedStretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchivedStretch({} to {})", self.position, self.end)
+    }
+}
+
+/// What comes next of a stretch.
+#[derive(Debug)]
+pub enum ArchivedPart<'s> {
+    /// A file that the next records name: to be there, whole and durable, before they are taken.
+    File(ArchivedFilePart<'s>),
+    /// Records that follow on.
+    Records(&'s [LogRecord]),
+}
+
+/// A file of a stretch.
+pub struct ArchivedFilePart<'s> {
+    archive: &'s Archive,
+    file: &'s ArchivedFile,
+}
+
+impl fmt::Debug for ArchivedFilePart<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchivedFilePart({})", self.name())
+    }
+}
+
+impl ArchivedFilePart<'_> {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.file.name
+    }
+
+    /// Fetches and writes it, and completes it. Returns its bytes.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`]; those of the storage and of who writes.
+    pub fn write_to(&self, to: FileWriter) -> Result<u64, ArchiveError> {
+        self.file.write_to(self.archive, to)
+    }
+}
+
+impl ArchivedStretch {
+    /// Where it ends: the next one begins there.
+    #[must_use]
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// All of it, in order.
+    #[must_use]
+    pub fn parts(&self) -> Vec<ArchivedPart<'_>> {
+        let mut parts = Vec::new();
+        let (mut first, mut bytes) = (None, 0);
+        let mut next = 0;
+        for (record, named) in self.chunk.records_in(self.position..self.end) {
+            let at = self.chunk.records.partition_point(|other| other.end < record.end);
+            let begin = *first.get_or_insert(at);
+            if (!named.is_empty() || bytes >= PART_BYTES) && begin < at {
+                parts.push(ArchivedPart::Records(&self.chunk.records[begin..at]));
+                (first, bytes) = (Some(at), 0);
+            }
+            let files = named.into_iter().map(|file| ArchivedFilePart { archive: &self.archive, file });
+            parts.extend(files.map(ArchivedPart::File));
+            bytes += record.payload.len();
+            next = at + 1;
+        }
+        if let Some(begin) = first {
+            parts.push(ArchivedPart::Records(&self.chunk.records[begin..next]));
+        }
+        parts
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A server of the S3 protocol as the storage: what our requests mean is not ours to say there.
+//!
+//! `cloud-tests/install` beside `src` builds the server; without it these tests are skipped. Each starts one of its own, on a
+//! directory of its own.
+
+use super::archiving::{archived, impatient_of, options, wait};
+use super::primary::{Primary, check_restore};
+use crate::archive::{Archive, Put};
+use crate::archiver::Archiver;
+use crate::backup::backup;
+use crate::check::check;
+use crate::collect::{Keep, collect};
+use crate::error::ArchiveError;
+use crate::patience::Patience;
+use crate::restore::{Target, restore};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[path = "../../../../tests/skipping.rs"]
+mod skipping;
+
+const KEY: &str = "key-of-the-tests";
+const SECRET: &str = "secret-of-the-tests";
+
+/// What the tests need, as it is called where they were skipped.
+const NEEDED: &str = "s3";
+
+/// A server with a bucket.
+struct Server {
+    process: Child,
+    address: String,
+    _home: tempfile::TempDir,
+}
+
+/// Where the server's program is, if it was installed.
+fn program() -> Option<PathBuf> {
+    let named = std::env::var_os("COEVAL_S3_DIR").map(PathBuf::from);
+    let cached = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/coeval-s3"));
+    let directory = named.or_else(cached)?;
+    Some(directory.join("versitygw")).filter(|program| program.exists())
+}
+
+impl Server {
+    fn start(program: &PathBuf) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let (objects, metadata) = (home.path().join("objects"), home.path().join("metadata"));
+        std::fs::create_dir_all(objects.join("bucket")).unwrap();
+        std::fs::create_dir_all(&metadata).unwrap();
+        // Somebody else may take the port before the server does: then another one is tried.
+        for _ in 0..10 {
+            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+            let mut process = Command::new(program)
+                .args([
+                    "--access",
+                    KEY,
+                    "--secret",
+                    SECRET,
+                    "--port",
+                    &address,
+                    "--quiet",
+                    "posix",
+                    "--sidecar",
+                ])
+                .args([&metadata, &objects])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+            let begun = Instant::now();
+            while process.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
+                if std::net::TcpStream::connect(&address).is_ok() {
+                    return Self { process, address, _home: home };
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        panic!("{} does not serve", program.display());
+    }
+
+    /// An archive in a place of the server's, as who has this secret.
+    fn archive(&self, place: &str, secret: &str) -> Archive {
+        let settings = [
+            ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", secret.to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let patience = Patience { attempts: 3, pause: Duration::from_millis(10), ..Patience::default() };
+        Archive::open_with(place, settings).unwrap().with_patience(patience)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn backups_restores_checks_and_collections_work_on_s3() {
+    let Some(program) = skipping::needed(NEEDED, program()) else { return };
+    let server = Server::start(&program);
+    let archive = server.archive("s3://bucket/archives/one", SECRET);
+    let mut primary = Primary::new(1);
+    (0..3).for_each(|number| primary.add_table(number));
+    (0..20).for_each(|_| primary.commit());
+    primary.wait_durable();
+    let first = backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    check_restore(&archive, Target::Latest, None, primary.last());
+    let again = backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    assert!(again.bytes_sent < first.bytes_sent / 2, "what is there is not sent again: {again:?}");
+
+    let archiver = Archiver::start(primary.store().clone(), impatient_of(&archive), options()).unwrap();
+    wait(&archiver, |status| status.last_backup.is_some());
+    for _ in 0..60 {
+        primary.step();
+    }
+    let moment = primary.last().clone();
+    (0..5).for_each(|_| primary.commit());
+    primary.drop_tables();
+    wait(&archiver, archived(primary.last().end));
+    drop(archiver);
+    check_restore(&archive, Target::Lsn(moment.end), None, &moment);
+    check_restore(&archive, Target::Latest, None, primary.last());
+
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let before = check(&archive).unwrap();
+    assert!(before.problems.is_empty() && before.backups.len() > 1, "{before:?}");
+    let collected = collect(&archive, Keep { count: 1, age: Duration::ZERO }).unwrap();
+    let after = check(&archive).unwrap();
+    assert!(after.problems.is_empty() && after.backups.len() == 1, "{collected:?}, {after:?}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+    // Another archive in the same bucket is another one.
+    let other = server.archive("s3://bucket/archives/on", SECRET);
+    assert!(matches!(check(&other), Err(ArchiveError::NoArchive { .. })));
+}
+
+/// Nothing is overwritten: the storage itself refuses it. Seen to fail if objects are put with `PutMode::Overwrite`.
+#[test]
+fn s3_overwrites_nothing() {
+    let Some(program) = skipping::needed(NEEDED, program()) else { return };
+    let server = Server::start(&program);
+    let archive = server.archive("s3://bucket/here", SECRET);
+    assert_eq!(archive.put_new("log/one", "contents".into()).unwrap(), Put::New);
+    assert_eq!(archive.put_new("log/one", "contents".into()).unwrap(), Put::WasThere);
+    let refused = archive.put_new("log/one", "others".into()).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Differs { .. }), "{refused}");
+    assert_eq!(archive.get("log/one").unwrap().unwrap(), "contents");
+    assert_eq!(archive.get("log/two").unwrap(), None);
+    for name in ["log/two", "log/three", "other/one"] {
+        archive.put_new(name, "x".into()).unwrap();
+    }
+    let names = |last| {
+        archive.list_behind("log", last).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(None), ["log/one", "log/three", "log/two"]);
+    assert_eq!(names(Some("log/one")), ["log/three", "log/two"]);
+    archive.remove("log/one").unwrap();
+    archive.remove("log/one").unwrap();
+    assert_eq!(names(None), ["log/three", "log/two"]);
+}
+
+/// Seen to fail (with an error that names no bucket) if a put into nothing counts as one of an object that is there.
+#[test]
+fn wrong_keys_and_buckets_of_s3_are_said() {
+    let Some(program) = skipping::needed(NEEDED, program()) else { return };
+    let server = Server::start(&program);
+    let primary = Primary::new(2);
+    let home = tempfile::tempdir().unwrap();
+    let into = home.path().join("new");
+
+    let wrong = server.archive("s3://bucket/here", "wrong");
+    let refused = backup(primary.store(), &wrong, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("s3://bucket/here refuses to"), "{refused}");
+    let refused = restore(&wrong, &into, Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
+
+    let nowhere = server.archive("s3://no-such-bucket/here", SECRET);
+    let refused = backup(primary.store(), &nowhere, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Place { .. }), "{refused}");
+    assert!(refused.to_string().contains("no such bucket"), "{refused}");
+    let refused = restore(&nowhere, &into, Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::NoArchive { .. }), "{refused}");
+
+    let address = server.address.clone();
+    let archive = server.archive("s3://bucket/here", SECRET);
+    drop(server);
+    let refused = backup(primary.store(), &archive, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Unreachable { .. }), "{address}: {refused}");
+    assert!(!into.exists());
+}

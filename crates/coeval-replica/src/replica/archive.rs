@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Taking the log from the archive, as far as it has it.
+
+use super::{ReplicaState, Taking};
+use crate::error::ReplicaError;
+use coeval_archive::{ArchivedLog, ArchivedPart, ArchivedStretch};
+use std::time::{Duration, Instant};
+
+/// While there is a primary, it is asked at least so often whether it is there, or has the log by now.
+const PRIMARY_INTERVAL: Duration = Duration::from_secs(30);
+
+impl Taking {
+    /// Takes what the archive has, and says whether that was anything; `why` not from the primary, if there is one. None if
+    /// there is no archive.
+    pub(super) fn follow_archive(
+        &mut self,
+        why: Option<&ReplicaError>,
+    ) -> Option<Result<bool, ReplicaError>> {
+        let mut log = self.log.take()?;
+        let outcome = self.take_from(&mut log, why);
+        // Whatever has ended it: what was taken is durable when the next source is asked for what comes behind.
+        let synced = self.follower.sync();
+        self.note();
+        self.log = Some(log);
+        Some(outcome.and_then(|took| Ok(synced.map(|_| took)?)))
+    }
+
+    fn take_from(&mut self, log: &mut ArchivedLog, why: Option<&ReplicaError>) -> Result<bool, ReplicaError> {
+        let (begun, mut took) = (Instant::now(), false);
+        while !self.is_stopping() && (self.sources.primary.is_none() || begun.elapsed() < PRIMARY_INTERVAL) {
+            let next = log.next(&self.follower.terms(), self.follower.position())?;
+            self.note_archive(log, why);
+            let Some(stretch) = next else { break };
+            self.take_stretch(&stretch)?;
+            took = true;
+        }
+        Ok(took)
+    }
+
+    fn take_stretch(&mut self, stretch: &ArchivedStretch) -> Result<(), ReplicaError> {
+        for part in stretch.parts() {
+            if self.is_stopping() {
+                break;
+            }
+            match part {
+                ArchivedPart::File(file) => {
+                    file.write_to(self.follower.receive_file(file.name())?)?;
+                }
+                ArchivedPart::Records(records) => {
+                    self.follower.take(records)?;
+                    // An archive has nothing else.
+                    self.follower.note_all_published();
+                }
+            }
+            self.note();
+        }
+        self.follower.sync()?;
+        self.note();
+        Ok(())
+    }
+
+    /// Says so once, not at each look.
+    fn note_archive(&self, log: &ArchivedLog, why: Option<&ReplicaError>) {
+        let state = ReplicaState::FollowingArchive(why.map(ToString::to_string));
+        let mut status = self.status.lock();
+        if status.state != state {
+            let (archive, position) = (log.place(), self.follower.position());
+            match why {
+                Some(why) => {
+                    tracing::warn!(archive, %position, %why, "the replica takes the log from the archive");
+                }
+                None => tracing::info!(archive, %position, "the replica takes the log from the archive"),
+            }
+            status.state = state;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Taking the log from the primary, over one connection.
+
+use super::{LOOK_INTERVAL, ReplicaState, Taking};
+use crate::address::PrimaryAddress;
+use crate::error::ReplicaError;
+use crate::link::Link;
+use coeval_store::log::LogRecord;
+use coeval_store::{FileWriter, Frame};
+use std::time::{Duration, Instant};
+
+/// What was taken is made durable at least so often while more comes.
+const SYNC_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The primary hears of this replica at least so often.
+const STATUS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A primary that says nothing for so long is not there any more.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes of records that are applied at once while more lie ready.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+impl Taking {
+    /// Follows over one connection, until it ends or the replica is to stop.
+    pub(super) fn follow_primary(
+        &mut self,
+        from: &PrimaryAddress,
+        link: Option<Link>,
+    ) -> Result<(), ReplicaError> {
+        let mut link = match link {
+            Some(link) => link,
+            None => Link::open(from)?,
+        };
+        let (own, found) = (self.follower.terms(), link.identify()?);
+        // A copy that has no record yet has the database's first term in the first one.
+        if own.database_id() != 0 && own.database_id() != found.database {
+            return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
+        }
+        link.start_replication(self.follower.position(), own.last().map(|term| term.id))?;
+        link.set_patience(LOOK_INTERVAL)?;
+        tracing::info!(primary = %from, term = found.term, position = %self.follower.position(), "the replica follows");
+        self.status.lock().state = ReplicaState::Following;
+        let outcome = self.take(&mut link);
+        // Whatever has ended it: what was taken is durable when the next connection says where it is.
+        let synced = self.follower.sync();
+        self.note();
+        outcome?;
+        synced?;
+        link.say_goodbye();
+        Ok(())
+    }
+
+    /// Takes what comes.
+    fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
+        let mut file: Option<FileWriter> = None;
+        let mut group: Vec<LogRecord> = Vec::new();
+        let mut group_bytes = 0;
+        let (mut heard, mut told, mut synced) = (Instant::now(), self.tell(link)?, Instant::now());
+        while !self.is_stopping() {
+            match link.next()? {
+                None if heard.elapsed() > SILENCE_MAX => {
+                    return Err(ReplicaError::Protocol("the primary says nothing any more".to_owned()));
+                }
+                None => {}
+                Some(message) if message.kind == b'd' => {
+                    heard = Instant::now();
+                    match message.body.split_first() {
+                        // Two places and a time stand before each piece.
+                        Some((b'w', piece)) => {
+                            self.progress.note_end(piece.get(8..16));
+                            let short = || ReplicaError::Protocol("a piece of the log is cut off".to_owned());
+                            match Frame::decode(piece.get(24..).ok_or_else(short)?)? {
+                                Frame::Records(records) => {
+                                    group_bytes +=
+                                        records.iter().map(|record| record.payload.len()).sum::<usize>();
+                                    group.extend(records);
+                                }
+                                other => {
+                                    self.apply(&mut group, &mut group_bytes)?;
+                                    self.other(other, &mut file)?;
+                                }
+                            }
+                        }
+                        Some((b'k', word)) => self.progress.note_end(word.get(..8)),
+                        _ => {
+                            return Err(ReplicaError::Protocol(
+                                "a message that is none of replication".to_owned(),
+                            ));
+                        }
+                    }
+                }
+                Some(message) if matches!(message.kind, b'N' | b'S') => {}
+                Some(message) => {
+                    let kind = char::from(message.kind);
+                    return Err(ReplicaError::Protocol(format!("message {kind:?} within the log")));
+                }
+            }
+            let has_more = link.has_message();
+            if !has_more {
+                self.note();
+            }
+            if !has_more || group_bytes >= GROUP_BYTES_MAX {
+                self.apply(&mut group, &mut group_bytes)?;
+            }
+            let is_dirty = self.follower.durable() < self.follower.position();
+            let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
+            if is_synced {
+                self.follower.sync()?;
+                synced = Instant::now();
+            }
+            // Commits may wait for what readers see here.
+            let is_shown = !has_more && self.follower.shown_position() > self.progress.told;
+            if is_synced || is_shown || told.elapsed() >= STATUS_INTERVAL {
+                told = self.tell(link)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the records that have gathered.
+    fn apply(&mut self, group: &mut Vec<LogRecord>, bytes: &mut usize) -> Result<(), ReplicaError> {
+        if !group.is_empty() {
+            self.follower.take(group)?;
+            group.clear();
+            *bytes = 0;
+            self.note();
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, frame: Frame<'_>, file: &mut Option<FileWriter>) -> Result<(), ReplicaError> {
+        let out_of_place = || ReplicaError::Protocol("pieces of a file out of their order".to_owned());
+        match frame {
+            Frame::File { name, .. } => *file = Some(self.follower.receive_file(name)?),
+            Frame::Bytes(bytes) => file.as_mut().ok_or_else(out_of_place)?.write(bytes)?,
+            Frame::FileEnd => file.take().ok_or_else(out_of_place)?.finish()?,
+            Frame::Published(version) => self.follower.note_published(version),
+            Frame::Boundary(boundary) => self.follower.note_boundary(boundary),
+            Frame::Records(_) | Frame::Manifest(_) => return Err(out_of_place()),
+        }
+        Ok(())
+    }
+
+    /// Tells the primary how far this replica is.
+    fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
+        self.note();
+        let shown = self.follower.shown_position();
+        link.send_status(self.follower.position(), self.follower.durable(), shown)?;
+        self.progress.told = shown;
+        Ok(Instant::now())
+    }
+}

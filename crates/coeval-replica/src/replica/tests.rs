@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a replica makes of an archive, with and without a primary that does not answer.
+
+use super::{Replica, ReplicaState, ReplicaStatus};
+use crate::address::PrimaryAddress;
+use crate::source::{ArchiveSource, Sources};
+use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverStatus, backup, copy_newest};
+use coeval_store::files::DiskFiles;
+use coeval_store::{AccessMode, CatalogChange, Store, StoreOptions};
+use coeval_txn::Isolation;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn open(dir: &Path) -> Store {
+    Store::open_with(Arc::new(DiskFiles), dir, StoreOptions::default()).unwrap()
+}
+
+fn commit(store: &Store, schema: &str) {
+    let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.change_catalog(CatalogChange::PutSchema(schema.to_owned())).unwrap();
+    transaction.commit().unwrap();
+}
+
+fn archiver(store: &Store, archive: &Archive) -> Archiver {
+    let options =
+        ArchiverOptions { archive_timeout: Duration::from_millis(20), ..ArchiverOptions::default() };
+    let archiver = Archiver::start(store.clone(), archive.clone(), options).unwrap();
+    until(|| archiver.status(), |status| status.last_backup.is_some());
+    archiver
+}
+
+fn until<T: std::fmt::Debug>(look: impl Fn() -> T, wanted: impl Fn(&T) -> bool) -> T {
+    let begun = Instant::now();
+    loop {
+        let found = look();
+        if wanted(&found) {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{found:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A primary that is not there.
+fn nobody() -> PrimaryAddress {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=copy")).unwrap()
+}
+
+fn start(dir: &Path, archive: &Archive, primary: Option<PrimaryAddress>) -> (Store, Replica) {
+    let (store, follower) = Store::open_follower(Arc::new(DiskFiles), dir, StoreOptions::default()).unwrap();
+    let archive = ArchiveSource { archive: archive.clone(), interval: Duration::from_millis(10) };
+    let sources = Sources { primary, archive: Some(archive) };
+    (store, Replica::start(follower, sources, None).unwrap())
+}
+
+/// Seen to fail if a primary that does not answer ends the attempt, as it does without an archive.
+#[test]
+fn the_archive_is_followed_whether_there_is_a_primary_or_not() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path().join("archive").to_str().unwrap()).unwrap();
+    let primary = open(&home.path().join("primary"));
+    commit(&primary, "first");
+    let archiver = archiver(&primary, &archive);
+    let dir = home.path().join("copy");
+    let mut told = 0;
+    copy_newest(&archive, &dir, &mut |bytes| told = bytes).unwrap();
+    for (round, address) in [None, Some(nobody())].into_iter().enumerate() {
+        commit(&primary, &format!("round_{round}"));
+        let end = primary.log_position().unwrap().0;
+        let has_primary = address.is_some();
+        let (store, replica) = start(&dir, &archive, address);
+        let status = until(|| replica.status(), |status| status.durable >= end);
+        match (&status.state, has_primary) {
+            (ReplicaState::FollowingArchive(None), false) => {}
+            (ReplicaState::FollowingArchive(Some(why)), true) => assert!(why.contains("connection"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!((status.applied, status.time), (status.durable, primary.log_time()));
+        assert_eq!(store.world().version(), primary.world().version());
+    }
+    let archived: ArchiverStatus = archiver.stop();
+    assert_eq!(archived.failures, 0);
+}
+
+#[test]
+fn what_cannot_be_followed_is_said_and_a_primary_may_yet_come() {
+    let home = tempfile::tempdir().unwrap();
+    let place = |name: &str| Archive::open(home.path().join(name).to_str().unwrap()).unwrap();
+    let (archive, another, empty) = (place("archive"), place("another"), place("empty"));
+    let primary = open(&home.path().join("primary"));
+    commit(&primary, "first");
+    backup(&primary, &archive, &mut |_| {}).unwrap();
+    let stranger = open(&home.path().join("stranger"));
+    commit(&stranger, "first");
+    backup(&stranger, &another, &mut |_| {}).unwrap();
+    let dir = home.path().join("copy");
+    copy_newest(&archive, &dir, &mut |_| {}).unwrap();
+    let ends_with =
+        |archive: &Archive, primary: Option<PrimaryAddress>, wanted: &dyn Fn(&ReplicaStatus) -> bool| {
+            let (_store, replica) = start(&dir, archive, primary);
+            until(|| replica.status(), wanted);
+        };
+    let stopped = |status: &ReplicaStatus| matches!(&status.state, ReplicaState::Stopped(why) if why.contains("is the archive of"));
+    ends_with(&another, None, &stopped);
+    let waits = |what: &'static str| move |status: &ReplicaStatus| matches!(&status.state, ReplicaState::Connecting(Some(why)) if why.contains(what));
+    // The primary, once it is there, has the log.
+    ends_with(&another, Some(nobody()), &waits("is the archive of"));
+    ends_with(&empty, None, &waits("there is no archive"));
+    // Log that is between two backups, and in neither.
+    commit(&primary, "second");
+    backup(&primary, &archive, &mut |_| {}).unwrap();
+    ends_with(&archive, None, &waits("is missing"));
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is kept of the log over a close, for an archive that has not got it yet: the file `kept-log`.
+//!
+//! While a database is open, what somebody still needs is held in memory (`retention.rs`). This file says it to the next open.
+//! It is written before a checkpoint's manifest, so what that manifest makes superfluous is known to be kept, and when
+//! the feed that it is kept for is dropped. It may be older than the truth: then it keeps more than is needed, or names log that
+//! is gone by now because it was archived meanwhile.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..8 | position: the log is kept from here on |
+//! | 8..16 | version: files of bulk loads of later versions are kept |
+//! | 16..24 | bytes: no more log than this is kept |
+//! | 24..28 | count of files |
+//! | then each | number u64, version u64, of files of bulk loads that lie before the manifest's place in the log |
+//! | at the end | CRC32C of all before |
+//!
+//! Numbers are little-endian. A file that is not whole says nothing.
+
+use crate::files::{FileError, FileSystem, replace_file};
+use crate::log::Lsn;
+use crate::retention::Kept;
+use coeval_txn::Version;
+use crc32c::crc32c;
+use std::path::Path;
+
+/// The name of the file.
+pub(crate) const FILE_NAME: &str = "kept-log";
+
+const HEAD_BYTES: usize = 28;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptLog {
+    pub(crate) kept: Kept,
+    /// The segment files of bulk loads by number, each with the version of the load.
+    pub(crate) loads: Vec<(u64, Version)>,
+}
+
+impl KeptLog {
+    fn encode(&self) -> Vec<u8> {
+        let Kept { log, version, bytes_max } = self.kept;
+        let mut bytes = Vec::new();
+        for number in [log.get(), version.get(), bytes_max] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        let count = u32::try_from(self.loads.len()).expect("there are fewer than 2^32 files");
+        bytes.extend_from_slice(&count.to_le_bytes());
+        for (number, version) in &self.loads {
+            bytes.extend_from_slice(&number.to_le_bytes());
+            bytes.extend_from_slice(&version.get().to_le_bytes());
+        }
+        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (body, checksum) = bytes.split_last_chunk::<4>()?;
+        if crc32c(body) != u32::from_le_bytes(*checksum) {
+            return None;
+        }
+        let number = |at: usize| Some(u64::from_le_bytes(*body.get(at..)?.first_chunk()?));
+        let count = u32::from_le_bytes(*body.get(24..)?.first_chunk()?) as usize;
+        let kept =
+            Kept { log: Lsn::new(number(0)?), version: Version::new(number(8)?), bytes_max: number(16)? };
+        let entry = |entry: &[u8; 16]| {
+            let (number, version) = entry.split_at(8);
+            let read = |bytes: &[u8]| Some(u64::from_le_bytes(*bytes.first_chunk()?));
+            Some((read(number)?, Version::new(read(version)?)))
+        };
+        let (entries, rest) = body.get(HEAD_BYTES..)?.as_chunks::<16>();
+        let loads = entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
+        (rest.is_empty() && loads.len() == count).then_some(Self { kept, loads })
+    }
+
+    /// Puts it in the place of what was noted before; durable on return.
+    ///
+    /// # Errors
+    /// [`FileError`]; the directory has the old one or this one.
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), FileError> {
+        replace_file(files, &dir.join(FILE_NAME), &self.encode())
+    }
+
+    /// Nothing is kept any more.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub(crate) fn remove(files: &dyn FileSystem, dir: &Path) -> Result<(), FileError> {
+        let path = dir.join(FILE_NAME);
+        if !files.exists(&path)? {
+            return Ok(());
+        }
+        files.remove(&path)?;
+        files.sync_dir(dir)
+    }
+
+    /// What was noted, if anything was.
+    ///
+    /// # Errors
+    /// [`FileError`] if the file cannot be read.
+    pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, FileError> {
+        let path = dir.join(FILE_NAME);
+        if !files.exists(&path)? {
+            return Ok(None);
+        }
+        let read = Self::decode(&files.read(&path)?);
+        if read.is_none() {
+            tracing::warn!(path = %path.display(), "what is kept of the log for an archive cannot be read: it is not kept");
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::{OpenMode, SimulatedFiles};
+
+    #[test]
+    fn what_is_written_is_read_and_each_byte_counts() {
+        let files = SimulatedFiles::new(1);
+        let dir = Path::new("/");
+        assert_eq!(KeptLog::read(&files, dir).unwrap(), None);
+        let kept = Kept { log: Lsn::new(700), version: Version::new(9), bytes_max: 1 << 33 };
+        for loads in [vec![], vec![(4, Version::new(10)), (1 << 40, Version::new(12))]] {
+            let written = KeptLog { kept, loads };
+            written.write(&files, dir).unwrap();
+            assert_eq!(KeptLog::read(&files, dir).unwrap(), Some(written.clone()));
+            let bytes = written.encode();
+            for at in 0..bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1;
+                assert_eq!(KeptLog::decode(&damaged), None, "byte {at}");
+                assert_eq!(KeptLog::decode(&bytes[..at]), None, "{at} bytes");
+            }
+        }
+        KeptLog::remove(&files, dir).unwrap();
+        assert_eq!(KeptLog::read(&files, dir).unwrap(), None);
+        KeptLog::remove(&files, dir).unwrap();
+        files.open(&dir.join(FILE_NAME), OpenMode::Create).unwrap();
+        assert_eq!(KeptLog::read(&files, dir).unwrap(), None);
+    }
+
+    #[test]
+    fn the_bytes_are_pinned() {
+        let kept = Kept { log: Lsn::new(1), version: Version::new(2), bytes_max: 3 };
+        let bytes = KeptLog { kept, loads: vec![(4, Version::new(5))] }.encode();
+        let numbers = [1_u64, 2, 3].iter().flat_map(|number| number.to_le_bytes());
+        let entry = [4_u64, 5].into_iter().flat_map(u64::to_le_bytes);
+        let body: Vec<u8> = numbers.chain(1_u32.to_le_bytes()).chain(entry).collect();
+        assert_eq!(bytes[..44], body);
+        assert_eq!(bytes.len(), 48);
+    }
+}
