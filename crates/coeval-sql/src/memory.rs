@@ -45,7 +45,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use process::Promise;
-pub(crate) use syntax::{SyntaxMemory, run_with, syntax_memory};
+pub(crate) use syntax::{SyntaxMemory, marks_of, run_with, syntax_memory};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.
 const SMALL_BYTES: usize = 1 << 20;
