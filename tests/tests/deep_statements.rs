@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use coeval::{Database, Error, STATEMENT_STACK_BYTES, SqlState};
+use std::time::{Duration, Instant};
 
 /// Chains that lean to the left, of this many operators, and the rows each of them gives.
 fn chains(operators: usize) -> Vec<String> {
@@ -106,4 +107,152 @@ fn long_lists_are_not_deep() {
     let outcomes = run(2 << 20, vec![statement, insert]);
     let rows: Vec<u64> = outcomes.into_iter().map(Result::unwrap).collect();
     assert_eq!(rows, [1, 19_998]);
+}
+
+/// A statement with something nested so deep.
+fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("SELECT {}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+/// Far less than what these statements took: each level doubled it.
+const SOON: Duration = Duration::from_secs(10);
+
+/// `abs(abs(...))` was read as `abs(name => value)` first at each level, so that thirty levels took hours, on a thread that
+/// serves connections.
+#[test]
+fn calls_within_each_other_are_read_once() {
+    let began = Instant::now();
+    for depth in [1, 10, 30, 60] {
+        let outcome = run(STATEMENT_STACK_BYTES, vec![nested("abs(", "n", ")", depth) + " FROM t"]);
+        assert_eq!(*outcome[0].as_ref().unwrap(), 1, "{depth}");
+    }
+    // Names are names still.
+    let named = "SELECT make_interval(days => abs(abs(abs(1))), hours => 2)".to_owned();
+    assert_eq!(*run(STATEMENT_STACK_BYTES, vec![named])[0].as_ref().unwrap(), 1);
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_mistake_in_the_innermost_of_many_is_found_soon() {
+    let began = Instant::now();
+    let mistakes = [
+        ("NOT (", "a a", ")"),
+        ("CAST(", "1", " AS )"),
+        ("ARRAY[", "1 1", "]"),
+        ("POSITION(", "a", " IN )"),
+        ("SUBSTRING(", "a", " FROM )"),
+        ("FLOOR(", "a", " TO )"),
+        ("OVERLAY(", "a", " PLACING 'a')"),
+        ("* FROM ((SELECT ", "1", ") x)"),
+    ];
+    for (open, inner, close) in mistakes {
+        let outcome = run(STATEMENT_STACK_BYTES, vec![nested(open, inner, close, 45)]).pop().unwrap();
+        let state = outcome.unwrap_err().state();
+        assert!(matches!(state, SqlState::SyntaxError | SqlState::StatementTooComplex), "{open}: {state:?}");
+    }
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+}
+
+#[test]
+fn what_is_nested_too_deeply_is_no_mistake() {
+    for (open, close) in [("CASE WHEN true THEN ", " END"), ("abs(", ")"), ("(", ")"), ("ARRAY[", "]")] {
+        let outcome = run(STATEMENT_STACK_BYTES, vec![nested(open, "1", close, 260)]).pop().unwrap();
+        assert_eq!(outcome.unwrap_err().state(), SqlState::StatementTooComplex, "{open}");
+    }
+    // A mistake is one, however deep it is.
+    let mistake = nested("(", "1 +", ")", 60);
+    let outcome = run(STATEMENT_STACK_BYTES, vec![mistake]).pop().unwrap();
+    assert_eq!(outcome.unwrap_err().state(), SqlState::SyntaxError);
+}
+
+/// DataFusion checks each subquery once more for each one that is around it.
+#[test]
+fn subqueries_in_each_other_run_or_are_refused_and_are_soon_done() {
+    let began = Instant::now();
+    for (open, first) in [("(SELECT ", "1"), ("EXISTS (SELECT ", "1"), ("1 IN (SELECT ", "1")] {
+        for (depth, runs) in [(3, true), (12, true), (30, false), (80, false)] {
+            let outcome = run(STATEMENT_STACK_BYTES, vec![nested(open, first, ")", depth)]).pop().unwrap();
+            match outcome {
+                Ok(rows) => assert!(runs && rows == 1, "{depth} x {open}"),
+                Err(error) => {
+                    assert!(!runs, "{depth} x {open}: {error}");
+                    assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
+                }
+            }
+        }
+    }
+    assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_long_chain_of_conditions_is_as_low_as_can_be() {
+    let began = Instant::now();
+    let none: Vec<String> = (2..4_800).map(|number| format!("n = {number}")).collect();
+    let all: Vec<String> = (2..4_800).map(|number| format!("n <> {number}")).collect();
+    let chains = vec![
+        format!("SELECT 1 FROM t WHERE {} OR n = 1", none.join(" OR ")),
+        format!("SELECT 1 FROM t WHERE {} AND n = 1", all.join(" AND ")),
+        // In the order in which they stand: what is asked behind may fail.
+        format!("SELECT 1 FROM t WHERE n = 1 OR 1 / (n - 1) = 1 OR {}", none[..100].join(" OR ")),
+    ];
+    for outcome in run(STATEMENT_STACK_BYTES, chains) {
+        assert_eq!(outcome.unwrap(), 1);
+    }
+    assert!(began.elapsed() < 3 * SOON, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_chain_of_more_operators_than_can_be_planned_in_time_is_refused_with_a_hint() {
+    for statement in
+        [format!("SELECT 1{}", " + 1".repeat(1_001)), format!("SELECT 'a'{}", " || n".repeat(4_800))]
+    {
+        let outcome = run(STATEMENT_STACK_BYTES, vec![statement]).pop().unwrap();
+        let Err(Error::Sql(error)) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(error.state, SqlState::StatementTooComplex);
+        assert!(error.hint.is_some_and(|hint| hint.contains("string_agg")));
+    }
+    // Long ones that are several.
+    let many = vec!["(1 + 1)"; 1_000].join(" + ");
+    let lists = format!("SELECT {}", vec!["1 + 1 + 1"; 1_000].join(", "));
+    for outcome in run(STATEMENT_STACK_BYTES, vec![format!("SELECT {many}"), lists]) {
+        assert_eq!(outcome.unwrap(), 1);
+    }
+}
+
+#[test]
+fn many_that_each_stand_on_the_one_before_run_or_are_refused() {
+    let with: Vec<String> = (1..2_000).map(|n| format!("c{n} AS (SELECT n FROM c{})", n - 1)).collect();
+    let with = format!("WITH c0 AS (SELECT n FROM t), {} SELECT n FROM c1999", with.join(", "));
+    let from = nested("* FROM (SELECT ", "1", ") s", 500);
+    for outcome in run(STATEMENT_STACK_BYTES, vec![with, from]) {
+        match outcome {
+            Ok(rows) => assert_eq!(rows, 1),
+            Err(error) => assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}"),
+        }
+    }
+    let views = (1..2_000).map(|n| format!("CREATE VIEW v{n} AS SELECT n FROM v{}", n - 1));
+    let views = std::iter::once("CREATE VIEW v0 AS SELECT n FROM t".to_owned()).chain(views).collect();
+    let outcomes = run(STATEMENT_STACK_BYTES, views);
+    let refused = outcomes.iter().find_map(|outcome| outcome.as_ref().err()).unwrap();
+    assert_eq!(refused.state(), SqlState::StatementTooComplex, "{refused}");
+    assert!(outcomes.iter().take(30).all(Result::is_ok));
+}
+
+/// As PostgreSQL has it, which lets a view select from itself by way of others until it is asked.
+#[test]
+fn a_view_within_itself_is_refused_where_it_is_read() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.run("CREATE VIEW a AS SELECT 1 AS n; CREATE VIEW b AS SELECT n FROM a").unwrap();
+    session.run("CREATE VIEW c AS SELECT n FROM b; CREATE OR REPLACE VIEW a AS SELECT n FROM c").unwrap();
+    for (sql, named) in [("TABLE a", "a"), ("TABLE c", "c"), ("SELECT count(*) FROM b x, a y", "b")] {
+        let error = session.execute(sql).unwrap_err();
+        assert_eq!(error.state(), SqlState::InvalidObjectDefinition, "{sql}: {error}");
+        let expected = format!("infinite recursion detected in rules for relation \"{named}\"");
+        assert!(error.to_string().contains(&expected), "{sql}: {error}");
+    }
+    // What is made of other relations goes on, and so does the list of columns.
+    assert_eq!(session.execute("SELECT 1 FROM information_schema.columns LIMIT 1").unwrap(), 1);
+    session.run("CREATE OR REPLACE VIEW a AS SELECT 2 AS n").unwrap();
+    assert_eq!(session.execute("TABLE c").unwrap(), 1);
 }

@@ -230,6 +230,9 @@ pub(crate) struct ServeArguments {
     /// Memory for what was read of tables' files, so that it is not read again; a third of the machine's, or of its control group's, if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) data_memory: Option<usize>,
+    /// Passwords of one address that are looked at in a second, when many of them are wrong
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) passwords_per_second: u32,
     /// Memory that rows of more than 1MB may have, of all sessions together, while they wait for clients to read them; 2GB if not given
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) unsent_memory: Option<usize>,

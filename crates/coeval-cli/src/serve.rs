@@ -205,6 +205,7 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
         rules_file: arguments.hba.clone().or(own_rules),
         mock_secret_file: arguments.dir.as_ref().map(|dir| dir.join(MOCK_SECRET_FILE)),
         certificate,
+        passwords_per_second: arguments.passwords_per_second,
         unsent_bytes_max: arguments.unsent_memory.unwrap_or(standard.unsent_bytes_max),
         received_bytes_max: arguments.received_memory.unwrap_or(standard.received_bytes_max),
         opening_timeout: Duration::from_secs_f64(arguments.authentication_timeout),

@@ -47,6 +47,9 @@ pub struct ServerOptions {
     /// Bytes that all clients together may have sent of messages that are not worked off, and of values of statements
     /// that wait to be executed, beyond what each connection may have (64 KiB); more are answered with 53200.
     pub received_bytes_max: usize,
+    /// Passwords of one address that are looked at in a second, when many of them are wrong: behind a score of failures, what
+    /// comes faster is refused with 53300.
+    pub passwords_per_second: u32,
     /// How long a connection may take to become a session.
     pub opening_timeout: Duration,
     /// How long transactions may go on when the server stops.
@@ -76,6 +79,7 @@ impl Default for ServerOptions {
             unsent_bytes_max: 2 << 30,
             // The longest message fits four times: its buffer may be twice as long as it is.
             received_bytes_max: 2 << 30,
+            passwords_per_second: 10,
             opening_timeout: Duration::from_secs(10),
             stopping_timeout: Duration::from_secs(10),
             slow_statement: None,

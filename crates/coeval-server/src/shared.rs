@@ -59,6 +59,7 @@ impl Shared {
                 options.rules_file.clone(),
                 options.mock_secret_file.as_deref(),
                 options.offer(),
+                options.passwords_per_second,
             )?,
             doorway: Doorway::new(options.doorway_limits()),
             portals: Quota::new("portals", "Close those that are not needed any more.", 1_000, 100_000),

@@ -4,6 +4,8 @@
 
 #[path = "hostile/adversary.rs"]
 mod adversary;
+#[path = "hostile/insiders.rs"]
+mod insiders;
 mod support;
 
 use coeval_server::ServerOptions;

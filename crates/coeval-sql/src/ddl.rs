@@ -25,6 +25,7 @@ mod generated_columns;
 mod grants;
 mod index;
 pub(crate) mod index_keys;
+mod index_memory;
 mod lookup;
 mod naming;
 mod owners;

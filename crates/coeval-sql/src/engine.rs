@@ -2,6 +2,7 @@
 //! The engine: one per database, shared by its sessions.
 
 mod apart;
+mod left_behind;
 pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
@@ -23,6 +24,7 @@ use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use left_behind::{LEFT_BEHIND_MAX, LEFT_BEHIND_WAIT, LeftBehind};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
@@ -45,6 +47,7 @@ pub struct Engine {
     followers: Followers,
     upstream: OnceLock<Arc<dyn Upstream>>,
     places: Places,
+    left_behind: LeftBehind,
 }
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
@@ -88,6 +91,7 @@ impl Engine {
             followers: Followers::default(),
             upstream: OnceLock::new(),
             places: Places::default(),
+            left_behind: LeftBehind::default(),
         });
         engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
@@ -182,7 +186,7 @@ impl Engine {
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
         let runtime = self.runtime.as_ref().expect("it is there until the engine is dropped");
-        QueryThreads { runtime, places: &self.places }
+        QueryThreads { runtime, places: &self.places, left_behind: &self.left_behind }
     }
 
     /// What a statement's query runs in: its memory, and where it spills.
@@ -222,6 +226,7 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
 pub(crate) struct QueryThreads<'e> {
     runtime: &'e Runtime,
     places: &'e Places,
+    left_behind: &'e LeftBehind,
 }
 
 impl QueryThreads<'_> {
@@ -235,6 +240,34 @@ impl QueryThreads<'_> {
         future: impl Future<Output = Result<T, DataFusionError>>,
     ) -> Result<T, DataFusionError> {
         aside(|| self.runtime.block_on(cancel::unless_cancelled(future)))
+    }
+
+    /// What the work gives, which looks at no request, or the error of the statement that runs on this thread if it is to end
+    /// before: the work goes on by itself then, to its end. While too much was left behind so, who begins waits.
+    ///
+    /// # Errors
+    /// That of a cancelled statement.
+    pub(crate) fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SqlError> {
+        while self.left_behind.count() >= LEFT_BEHIND_MAX {
+            self.block_on(async {
+                tokio::time::sleep(LEFT_BEHIND_WAIT).await;
+                Ok(())
+            })?;
+        }
+        let ticket = self.left_behind.ticket();
+        let working = Arc::clone(&ticket);
+        let running = self.runtime.spawn_blocking(move || {
+            let _end = working.work();
+            work()
+        });
+        let outcome = self.block_on(async { Ok(running.await) }).inspect_err(|_| ticket.leave())?;
+        outcome.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => SqlError::internal(format!("work was not done: {error}")),
+        })
     }
 
     /// Runs the future on these threads; it ends when the handle is dropped.

@@ -236,6 +236,6 @@ fn result(texts: Vec<String>, ty: ColumnType) -> Result<StatementResult, SqlErro
     let schema = Arc::new(Schema::new(vec![query::marked_field(field, ty)]));
     let column: ArrayRef = Arc::new(texts.into_iter().map(Some).collect::<StringArray>());
     let batch = RecordBatch::try_new(schema.clone(), vec![column])?;
-    let rows = RowSet { schema, batches: vec![batch] };
+    let rows = RowSet::new(schema, vec![batch]);
     Ok(StatementResult { tag: CommandTag::Plain("EXPLAIN"), rows: Some(rows) })
 }

@@ -16,10 +16,11 @@
 //! The changes that a transaction keeps until it commits are counted in the same budget, each transaction as a query of
 //! its own; what does not fit fails with `53200` too.
 //!
-//! What is counted of queries is what operators keep: not the batches that are on their way, nor rows that were collected for a
-//! client in the same process. Rows that an operator keeps as the scan gave them count with the chunks they are parts of,
-//! several times over if it keeps several parts: the count is an upper bound, and an unfiltered build side of a join
-//! reaches the limit before its memory does.
+//! What is counted of queries is what operators keep, and the rows that were collected, until whoever has them lets them go:
+//! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way are not counted.
+//! Rows that an operator keeps as the scan gave them count with the chunks they are parts of, several times over if it keeps
+//! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
+//! does.
 
 mod process;
 mod spill;
@@ -45,7 +46,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use process::Promise;
-pub(crate) use syntax::{SyntaxMemory, run_with, syntax_memory};
+pub(crate) use syntax::{SyntaxMemory, marks_of, run_with, syntax_memory};
 
 /// What each query gets without being asked how much there is: the hash tables and sorts of what runs by the thousand.
 const SMALL_BYTES: usize = 1 << 20;
@@ -330,6 +331,17 @@ impl QueryEnvironment {
         let kept = Kept(QueryPool::new(&self.budget));
         kept.grow(bytes, what).map_err(|text| out_of_memory(&text))?;
         Ok(kept)
+    }
+
+    /// Reserves so many bytes for rows that are handed on, as a query of their own.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for them; `what` says for what.
+    pub(crate) fn reserve(&self, bytes: usize, what: &str) -> Result<MemoryReservation, SqlError> {
+        let pool: Arc<dyn MemoryPool> = Arc::new(QueryPool::new(&self.budget));
+        let reservation = MemoryConsumer::new(what).register(&pool);
+        reservation.try_grow(bytes)?;
+        Ok(reservation)
     }
 
     /// What one statement's query runs in.

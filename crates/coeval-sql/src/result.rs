@@ -6,8 +6,10 @@ use crate::error::SqlError;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// What a statement did, as PostgreSQL's command tags tell it.
@@ -74,9 +76,36 @@ pub struct RowSet {
     pub schema: SchemaRef,
     /// The rows, in order.
     pub batches: Vec<RecordBatch>,
+    /// What the query has of the budget for them, as long as anybody has them; nothing for rows that nobody counted.
+    memory: Option<Arc<MemoryReservation>>,
 }
 
 impl RowSet {
+    /// Rows that are in nobody's budget.
+    #[must_use]
+    pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches, memory: None }
+    }
+
+    /// Rows for which a query has reserved memory: it is given back with the last copy of them.
+    pub(crate) fn reserved(
+        schema: SchemaRef,
+        batches: Vec<RecordBatch>,
+        memory: Arc<MemoryReservation>,
+    ) -> Self {
+        Self { schema, batches, memory: Some(memory) }
+    }
+
+    /// Others that were made of these, in the same memory.
+    pub(crate) fn remade(&self, schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches, memory: self.memory.clone() }
+    }
+
+    /// Whether their memory is in a budget.
+    pub(crate) fn is_reserved(&self) -> bool {
+        self.memory.is_some()
+    }
+
     /// How many rows.
     #[must_use]
     pub fn rows(&self) -> usize {
@@ -91,7 +120,11 @@ pub struct RowStream {
 }
 
 enum Source {
-    Collected(VecDeque<RecordBatch>),
+    Collected {
+        batches: VecDeque<RecordBatch>,
+        /// For what is left of them, and what was given before it.
+        memory: Option<Arc<MemoryReservation>>,
+    },
     Running {
         batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
         /// Ends the query when it is dropped.
@@ -99,6 +132,12 @@ enum Source {
         /// Ends its work on other threads.
         _held: Option<HeldLifeline>,
     },
+}
+
+impl Source {
+    fn none() -> Self {
+        Self::Collected { batches: VecDeque::new(), memory: None }
+    }
 }
 
 impl RowStream {
@@ -114,7 +153,8 @@ impl RowStream {
     /// The rows of a statement that is done.
     #[must_use]
     pub fn of_rows(rows: RowSet) -> Self {
-        Self { schema: rows.schema, source: Source::Collected(rows.batches.into()) }
+        let source = Source::Collected { batches: rows.batches.into(), memory: rows.memory };
+        Self { schema: rows.schema, source }
     }
 
     /// Names and types of the columns.
@@ -129,17 +169,23 @@ impl RowStream {
     /// What evaluating the query meets; there are no further rows then.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
         match &mut self.source {
-            Source::Collected(batches) => batches.pop_front().map(Ok),
+            Source::Collected { batches, memory } => {
+                let next = batches.pop_front();
+                if next.is_none() {
+                    *memory = None;
+                }
+                next.map(Ok)
+            }
             Source::Running { batches, query, .. } => match batches.recv().await {
                 Some(batch) => Some(batch),
                 // The query has ended by itself, or it panicked.
                 None => match (&mut *query).await {
                     Ok(()) => {
-                        self.source = Source::Collected(VecDeque::new());
+                        self.source = Source::none();
                         None
                     }
                     Err(error) => {
-                        self.source = Source::Collected(VecDeque::new());
+                        self.source = Source::none();
                         Some(Err(SqlError::internal(format!("a query ended without a result: {error}"))))
                     }
                 },

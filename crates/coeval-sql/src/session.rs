@@ -34,7 +34,9 @@ pub use execution::{Execution, ParsedStatement};
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
 pub(crate) use open_objects::OpenObjects;
-pub(crate) use parse::{STACK_BYTES, parse_expression, parse_query, regroup_distinct, to_next_word};
+pub(crate) use parse::{
+    STACK_BYTES, parse_expression, parse_known, parse_query, regroup_distinct, to_next_word,
+};
 pub use prepared::Prepared;
 pub(crate) use utility::{rewind, take_word};
 

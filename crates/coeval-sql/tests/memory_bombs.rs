@@ -16,7 +16,10 @@ const BUDGET: usize = 64 * MIB;
 /// What a statement may take beyond its budget: batches on their way, copies of a value while it is made.
 const BESIDE: usize = 192 * MIB;
 
-/// A statement that was asked to end has ended by then, also on a machine with much to do. The promise is 100 ms.
+/// What a statement may work on after it was asked to end.
+const PROMISED: Duration = Duration::from_millis(100);
+
+/// It has ended by then, also on a machine with much to do.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Held by each test: the memory of the process is measured, and there is to be no work of others in it.
@@ -263,6 +266,57 @@ fn what_copy_keeps_of_rows_and_of_a_record_without_an_end_is_in_the_budget() {
     }
 }
 
+/// Some 35 MiB of rows.
+const HALF: &str = "SELECT n, repeat('x', 100) FROM generate_series(1, 300000) s(n)";
+
+#[test]
+fn rows_that_nobody_has_let_go_of_are_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let (mut holder, mut other) = (session(&engine), session(&engine));
+    let mut is_refused = |what: &str| {
+        let error = other.execute(HALF).map(drop).expect_err(what);
+        assert_eq!(error.state, SqlState::OutOfMemory, "{what}: {error}");
+    };
+    let rows = holder.execute(HALF).unwrap();
+    is_refused("a result");
+    let copy = rows.clone();
+    drop(rows);
+    is_refused("a copy of a result");
+    drop(copy);
+
+    // What is noted when all rows are there collects them.
+    let sql = format!("{HALF} WHERE pg_backend_pid() IS NOT NULL");
+    let statement = holder.parse(&sql).unwrap().pop().unwrap();
+    let Execution::Stream(stream) = holder.start(&statement).unwrap() else { panic!("{sql}: no stream") };
+    is_refused("a result that is not sent");
+    drop(stream);
+
+    holder.execute(&format!("BEGIN; DECLARE c CURSOR FOR {HALF}")).unwrap();
+    is_refused("a cursor");
+    let error = holder.execute("FETCH ALL FROM c").map(drop).expect_err("a copy beside it");
+    assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+    holder.execute("ROLLBACK").unwrap();
+    assert_eq!(other.execute(HALF).unwrap().last().unwrap().rows.as_ref().unwrap().rows(), 300_000);
+}
+
+#[test]
+fn the_entries_of_an_index_are_in_the_budget_while_it_is_built() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    for part in 0..4 {
+        let insert = "INSERT INTO t SELECT n, repeat('x', 100) || n FROM generate_series";
+        session.execute(&format!("{insert}({}, {}) s(n)", part * 50_000 + 1, (part + 1) * 50_000)).unwrap();
+    }
+    for sql in ["CREATE INDEX by_v ON t (v)", "ALTER TABLE t ADD UNIQUE (v)"] {
+        let error = session.execute(sql).map(drop).expect_err(sql);
+        assert_eq!(error.state, SqlState::OutOfMemory, "{sql}: {error}");
+    }
+    // What fits is built.
+    session.execute("DELETE FROM t WHERE n > 20000; CREATE INDEX by_v ON t (v)").unwrap();
+}
+
 /// What runs for long if nobody ends it, of each kind. Some of it changes rows: it goes last.
 const LONG: &[&str] = &[
     // One batch of each side has more pairs than anybody waits for.
@@ -297,6 +351,12 @@ const LONG: &[&str] = &[
     "SELECT pg_sleep(100)",
     "CREATE TABLE made AS SELECT x.* FROM a x, generate_series(1, 1000000)",
     "BEGIN; DECLARE c CURSOR FOR SELECT n, v FROM a, generate_series(1, 1000000); FETCH ALL FROM c",
+    // Bricks.
+    "SELECT count(*) FROM bricks x, bricks y WHERE x.w + y.w = 0.5",
+    "SELECT x.g, sum(x.m + y.m) FROM bricks x JOIN bricks y ON x.g = y.g GROUP BY x.g",
+    "INSERT INTO bricks SELECT x.g, y.n, x.n FROM a x, a y",
+    "DELETE FROM bricks WHERE g = 3",
+    "TRUNCATE bricks",
     "INSERT INTO t SELECT x.n, y.v FROM a x, a y",
     "INSERT INTO t SELECT n, v FROM a ON CONFLICT (n) DO UPDATE SET v = 'b'",
     "MERGE INTO t USING a ON t.n = a.n WHEN NOT MATCHED THEN INSERT VALUES (a.n, a.v)",
@@ -309,11 +369,48 @@ const LONG: &[&str] = &[
     "DELETE FROM a",
 ];
 
-/// The processor time that the process has taken, in ticks.
+/// What goes through all rows of a big table for a definition. None is committed: each begins a block.
+const LONG_DEFINITIONS: &[&str] = &[
+    "CREATE INDEX ON big (v, g)",
+    "ALTER TABLE big ADD UNIQUE (v)",
+    "ALTER TABLE big ADD CHECK (v ~ '^(v|w)+[0-9]*$')",
+    "ALTER TABLE big ADD FOREIGN KEY (g) REFERENCES parents",
+    "ALTER TABLE big ALTER COLUMN v SET NOT NULL",
+    "ALTER TABLE big ALTER COLUMN g TYPE bigint",
+    "ALTER TABLE big ALTER COLUMN v TYPE int USING length(v)",
+    "ALTER TABLE big ADD COLUMN h text DEFAULT 'x' || random()",
+    "ALTER TABLE big ADD COLUMN i int GENERATED ALWAYS AS (n * 2) STORED",
+    "ALTER TABLE big DROP CONSTRAINT big_pkey",
+    "CREATE INDEX ON big (lower(v))",
+    "CREATE INDEX ON big (g) WHERE g > 5",
+    "ALTER TYPE mood ADD VALUE 'so so' BEFORE 'sad'",
+    "ALTER TYPE mood RENAME VALUE 'glad' TO 'happy'",
+    "ALTER TABLE big ALTER COLUMN m TYPE text",
+    "TRUNCATE big",
+    "DROP TABLE big",
+];
+
+/// The same over tables of a server.
+const LONG_ON_SERVERS: &[&str] = &[
+    "SELECT count(*) FROM far x, far y WHERE x.v || y.v = 'nothing'",
+    "SELECT x.v || y.n, count(*) FROM far x, far y GROUP BY 1",
+    "SELECT count(*) FROM far x, a y WHERE x.v || y.v = 'nothing'",
+    "INSERT INTO far SELECT n + 1000000, g, v || 'x' FROM a",
+    "INSERT INTO far SELECT x.n + 100000 * y.n, 1, 'x' FROM a x, a y",
+    "UPDATE far SET v = v || 'x' || g",
+    "DELETE FROM far WHERE n % 2 = 0",
+];
+
+/// The processor time that the process has taken, in ticks of 10 ms.
 fn ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// The same as a time.
+fn worked() -> Duration {
+    Duration::from_millis(ticks() * 10)
 }
 
 /// Waits until no thread works any more; since when that is so.
@@ -331,25 +428,76 @@ fn idle_since() -> Instant {
     since
 }
 
-/// What becomes of a statement that is cancelled in the middle, when that was asked for, and when it answered.
-fn cancelled(
+/// A statement that was cancelled in the middle.
+struct Cancelled {
+    outcome: Result<(), SqlError>,
+    asked: Instant,
+    /// The processor time until then.
+    worked: Duration,
+    answered: Instant,
+}
+
+/// What becomes of a statement that is cancelled in the middle.
+fn cancelled(session: &mut Session, statement: &str, after: Duration) -> Cancelled {
+    cancelled_run(session, after, |session| session.execute(statement).map(drop))
+}
+
+/// What becomes of anything that a session does and that is cancelled in the middle.
+fn cancelled_run(
     session: &mut Session,
-    statement: &str,
     after: Duration,
-) -> (Result<(), SqlError>, Instant, Instant) {
+    run: impl FnOnce(&mut Session) -> Result<(), SqlError> + Send,
+) -> Cancelled {
     let handle = session.cancel_handle();
     std::thread::scope(|scope| {
-        let running = scope.spawn(|| (session.execute(statement).map(drop), Instant::now()));
+        let running = scope.spawn(|| (run(session), Instant::now()));
         std::thread::sleep(after);
-        let asked = Instant::now();
+        let (asked, worked) = (Instant::now(), worked());
         // On a busy machine the statement may not have begun.
         while !running.is_finished() {
             handle.cancel();
             std::thread::sleep(Duration::from_millis(10));
         }
         let (outcome, answered) = running.join().unwrap();
-        (outcome, asked, answered)
+        Cancelled { outcome, asked, worked, answered }
     })
+}
+
+/// Those that did not end in time.
+#[derive(Default)]
+struct Late(Vec<String>);
+
+impl Late {
+    /// Waits until all work of what was cancelled has ended, and notes whether that was late: by the clock, or by what it
+    /// worked on after it was asked to end, which others on the machine do not add to.
+    fn note(&mut self, session: &mut Session, cancelled: Cancelled, what: &str) {
+        let Cancelled { outcome, asked, worked: before, answered } = cancelled;
+        let answer = answered.saturating_duration_since(asked);
+        // Statements that are short here may have ended before, and some have met their memory's end.
+        if let Err(error) = outcome {
+            let is_meant = matches!(error.state, SqlState::QueryCanceled | SqlState::OutOfMemory);
+            assert!(is_meant, "{what}: {error}");
+        }
+        // The session's next statement forgets the request; what still works does not.
+        let _ = session.execute("ROLLBACK");
+        let end = idle_since().saturating_duration_since(asked);
+        let work = worked() - before;
+        let shown = format!(
+            "{:>5} ms to the answer, {:>5} ms to the end, {:>5} ms of work: {what}",
+            answer.as_millis(),
+            end.as_millis(),
+            work.as_millis()
+        );
+        println!("{shown}");
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        if answer > SOON || end > SOON || work > PROMISED * threads {
+            self.0.push(shown);
+        }
+    }
+
+    fn assert_none(self) {
+        assert!(self.0.is_empty(), "{}", self.0.join("\n"));
+    }
 }
 
 #[test]
@@ -366,31 +514,120 @@ fn all_work_of_a_long_statement_ends_soon_after_it_is_cancelled() {
          REFERENCES parents ON DELETE CASCADE ON UPDATE CASCADE)",
         "CREATE INDEX ON children (parent)",
         "INSERT INTO children SELECT n, n FROM a",
+        "CREATE TABLE bricks (g int, m bigint, w double precision) USING brick PARTITION BY (g CARDINALITY 16)",
+        "INSERT INTO bricks SELECT g, n, n FROM a",
     ] {
         session.execute(definition).unwrap();
     }
-    let mut late = Vec::new();
-    for statement in LONG {
-        let (outcome, asked, answered) = cancelled(&mut session, statement, Duration::from_millis(150));
-        let answer = answered.saturating_duration_since(asked);
-        // Statements that are short here may have ended before, and some have met their memory's end.
-        if let Err(error) = outcome {
-            let is_meant = matches!(error.state, SqlState::QueryCanceled | SqlState::OutOfMemory);
-            assert!(is_meant, "{statement}: {error}");
-        }
-        // The session's next statement forgets the request; what still works does not.
-        let _ = session.execute("ROLLBACK");
-        let end = idle_since().saturating_duration_since(asked);
-        println!(
-            "{:>5} ms to the answer, {:>5} ms to the end: {statement}",
-            answer.as_millis(),
-            end.as_millis()
-        );
-        if answer > SOON || end > SOON {
-            late.push(format!("{statement}: {answer:?} to the answer, {end:?} to the end"));
+    let files = tempfile::tempdir().unwrap();
+    let (path, rows) = (files.path().join("written"), files.path().join("rows"));
+    let lines: String = (0..3_000_000).map(|n| format!("{n}\tx{n}\n")).collect();
+    std::fs::write(&rows, &lines).unwrap();
+    let copies = [
+        format!("COPY (SELECT n, 'x' || n FROM generate_series(1, 8000000) s(n)) TO '{}'", path.display()),
+        format!("COPY (SELECT n FROM generate_series(1, 9000000) s(n)) TO '{}' (FORMAT csv)", path.display()),
+        format!(
+            "COPY (SELECT n FROM generate_series(1, 9000000) s(n)) TO '{}' (FORMAT parquet)",
+            path.display()
+        ),
+        format!("COPY t FROM '{}'", rows.display()),
+        format!("COPY t FROM '{}' (FORMAT csv, DELIMITER E'\\t')", rows.display()),
+    ];
+    let mut late = Late::default();
+    for statement in copies.iter().map(String::as_str).chain(LONG.iter().copied()) {
+        let after = if statement.starts_with("COPY (") { 600 } else { 150 };
+        let ended = cancelled(&mut session, statement, Duration::from_millis(after));
+        late.note(&mut session, ended, statement);
+    }
+    late.assert_none();
+}
+
+#[test]
+fn all_work_of_a_definition_ends_soon_after_it_is_cancelled() {
+    let _alone = ALONE.lock();
+    let engine = engine_with(2 << 30);
+    let mut session = session(&engine);
+    for definition in [
+        "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+        "CREATE TABLE parents (n int PRIMARY KEY)",
+        "INSERT INTO parents SELECT n FROM generate_series(0, 9) s(n)",
+        "CREATE TABLE big (n int PRIMARY KEY, g int, v text, m mood)",
+        "INSERT INTO big SELECT n, n % 10, 'v' || n, 'glad' FROM generate_series(1, 400000) s(n)",
+    ] {
+        session.execute(definition).unwrap();
+    }
+    let mut late = Late::default();
+    for statement in LONG_DEFINITIONS {
+        for after in [20, 200].map(Duration::from_millis) {
+            let ended = cancelled(&mut session, &format!("BEGIN; {statement}"), after);
+            late.note(&mut session, ended, statement);
         }
     }
-    assert!(late.is_empty(), "{}", late.join("\n"));
+    late.assert_none();
+}
+
+#[test]
+fn all_work_of_a_long_statement_over_servers_ends_soon_after_it_is_cancelled() {
+    let _alone = ALONE.lock();
+    let engine = engine_with(1 << 30);
+    let mut session = session(&engine);
+    for definition in [
+        "SET default_transaction_isolation TO 'repeatable read'",
+        "CREATE TABLE a (n int PRIMARY KEY, g int, v text)",
+        "INSERT INTO a SELECT g, g % 10, 'v' || g FROM generate_series(1, 100000) g",
+        "CREATE SERVER wh ENGINE datafusion",
+        "CREATE TABLE far (n int PRIMARY KEY, g int, v text) USING tique SERVER wh",
+        "INSERT INTO far SELECT n, g, v FROM a WHERE n <= 30000",
+    ] {
+        session.execute(definition).unwrap();
+    }
+    let mut late = Late::default();
+    for statement in LONG_ON_SERVERS {
+        let ended = cancelled(&mut session, statement, Duration::from_millis(150));
+        late.note(&mut session, ended, statement);
+    }
+    late.assert_none();
+}
+
+/// COPY with a client looks with each piece, and what it gathered is worked on behind its last piece, too.
+#[test]
+fn all_work_of_a_copy_with_a_client_ends_soon_after_it_is_cancelled() {
+    let _alone = ALONE.lock();
+    let engine = engine_with(1 << 30);
+    let mut session = session(&engine);
+    let mut late = Late::default();
+    let lines = |first: usize| (0..10_000).map(|n| format!("{}\tx\n", first + n)).collect::<String>();
+    for after in [50, 150, 400].map(Duration::from_millis) {
+        for (what, sql, order) in [
+            ("rows in order", "COPY t FROM STDIN", 1),
+            ("rows in no order", "COPY t FROM STDIN", 7_919),
+            ("rows as CSV", "COPY t FROM STDIN (FORMAT csv, DELIMITER E'\\t')", 1),
+        ] {
+            let pieces = (0..400).map(|n| lines(n * order % 400 * 10_000));
+            let ended = cancelled_run(&mut session, after, |session| copied(session, sql, pieces));
+            late.note(&mut session, ended, what);
+            session.execute("TRUNCATE t").unwrap();
+        }
+        let ended = cancelled_run(&mut session, after, |session| {
+            let sql = "COPY (SELECT n, 'x' || n FROM generate_series(1, 900000000) s(n)) TO STDOUT";
+            let statement = session.parse(sql)?.pop().unwrap();
+            let Execution::CopyOut(mut copy) = session.start(&statement)? else { panic!("{sql}: no COPY") };
+            let handle = session.cancel_handle();
+            // Who sends the rows listens for the request, as the server does.
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        biased;
+                        reason = handle.cancelled() => return Err(reason.error()),
+                        rows = copy.next() => if rows.transpose()?.is_none() { return Ok(()) },
+                    }
+                }
+            })
+        });
+        late.note(&mut session, ended, "rows to a client");
+    }
+    late.assert_none();
 }
 
 #[test]
@@ -406,7 +643,7 @@ fn a_list_of_a_million_values_ends_soon_after_it_is_cancelled() {
     ] {
         // Each meets another step of its way.
         for after in [50, 200, 400, 700, 1100].map(Duration::from_millis) {
-            let (outcome, asked, answered) = cancelled(&mut session, &statement, after);
+            let Cancelled { outcome, asked, answered, .. } = cancelled(&mut session, &statement, after);
             let took = answered.saturating_duration_since(asked);
             println!("{:>5} ms to the answer: {}", took.as_millis(), &statement[..60]);
             if let Err(error) = outcome {

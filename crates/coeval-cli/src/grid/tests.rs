@@ -15,7 +15,7 @@ fn rows(columns: &[(&str, ArrayRef)]) -> RowSet {
     let schema = Arc::new(Schema::new(fields));
     let arrays = columns.iter().map(|(_, array)| Arc::clone(array)).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).unwrap();
-    RowSet { schema, batches: vec![batch] }
+    RowSet::new(schema, vec![batch])
 }
 
 fn text(values: &[Option<&str>]) -> ArrayRef {

@@ -56,6 +56,7 @@ impl Admission {
         file: Option<PathBuf>,
         mock_secret_file: Option<&Path>,
         offer: Offer,
+        passwords_per_second: u32,
     ) -> Result<Self, ServerError> {
         let rules = file.as_deref().map(|file| read(file, offer)).transpose()?;
         Ok(Self {
@@ -64,7 +65,7 @@ impl Admission {
             offer,
             rules: RwLock::new(rules.map(Arc::new)),
             mock_secret: mock_secret::of(mock_secret_file)?,
-            throttle: Throttle::default(),
+            throttle: Throttle::new(passwords_per_second),
         })
     }
 

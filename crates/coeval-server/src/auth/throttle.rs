@@ -2,9 +2,17 @@
 //! Wrong passwords take time: the more of them there were, the longer the next proof waits until it is looked at.
 //!
 //! Failures are counted by address and name together, by address, and by name, so that neither one password after the
-//! other, nor one password for many names, nor many addresses for one name goes fast. Nobody is shut out: a wait is
-//! never longer than [`WAIT_MAX`], waits do not queue up behind each other, and the right password opens a session
-//! whatever others have tried before.
+//! other, nor one password for many names, nor many addresses for one name goes fast.
+//!
+//! A wait is never longer than [`WAIT_MAX`], so what an address may try in a second is what it may have waiting. Behind some
+//! failures ([`FREE_OF_PEER`], [`FREE_OF_BOTH`]) that has a bound, and what comes beyond it is not looked at: so one that is
+//! mistyped keeps out nobody who opens a hundred connections. Who has come in from an address lately is not kept out by others who
+//! try there: his name waits within a bound of its own. Other addresses wait for none of it.
+//!
+//! | of an address, at a time | at most |
+//! |---|---|
+//! | names that have not come in from there | as many as are looked at in [`WAIT_MAX`] |
+//! | each name that has, within [`KNOWN_FOR`] | as many for itself |
 
 use crate::doorway::Peer;
 use parking_lot::Mutex;
@@ -23,8 +31,14 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(300);
 /// Failures of one address that cost nothing: many people can be behind it.
 const FREE_OF_PEER: u32 = 20;
 
+/// Failures of one address and name from which on there is a bound of how many wait.
+const FREE_OF_BOTH: u32 = 10;
+
 /// Failures for one name that cost nothing, wherever they come from.
 const FREE_OF_NAME: u32 = 50;
+
+/// How long it is remembered that a name has come in from an address.
+const KNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Whose failures are remembered at most; those that have failed longest ago are forgotten for others.
 const REMEMBERED_MAX: usize = 10_000;
@@ -57,34 +71,112 @@ struct Failures {
     last: Instant,
 }
 
+/// Proofs of one origin that wait or are looked at.
+type Underway = HashMap<Origin, u32>;
+
+#[derive(Debug, Default)]
+struct State {
+    failures: HashMap<Origin, Failures>,
+    underway: Underway,
+    /// When a name came in from an address.
+    known: HashMap<(Peer, Box<str>), Instant>,
+}
+
+impl State {
+    fn is_known(&self, peer: Peer, name: &str, now: Instant) -> bool {
+        let since = self.known.get(&(peer, name.into()));
+        since.is_some_and(|since| now.saturating_duration_since(*since) < KNOWN_FOR)
+    }
+
+    /// How often this has failed that is not forgotten.
+    fn failed(&self, origin: &Origin, now: Instant) -> u32 {
+        match self.failures.get(origin) {
+            Some(failures) if now.saturating_duration_since(failures.last) < FORGOTTEN_AFTER => {
+                failures.count
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    fn wait(&self, peer: Peer, name: &str, now: Instant) -> Duration {
+        let waits = Origin::all(peer, name)
+            .map(|origin| wait_after(self.failed(&origin, now).saturating_sub(origin.free())));
+        waits.into_iter().max().unwrap_or_default()
+    }
+}
+
 /// See the module.
 ///
 /// # Locking
-/// `failures` is a leaf, held for a step in the map.
-#[derive(Debug, Default)]
+/// `state` is a leaf, held for a step in its maps.
+#[derive(Debug)]
 pub(crate) struct Throttle {
-    failures: Mutex<HashMap<Origin, Failures>>,
+    /// Proofs of an address that may be under way.
+    underway_max: u32,
+    state: Mutex<State>,
+}
+
+/// A proof that was sent: it is under way until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Attempt<'t> {
+    throttle: &'t Throttle,
+    /// What it is counted by.
+    origins: Vec<Origin>,
+    /// How long it is to wait.
+    pub(crate) wait: Duration,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut state = self.throttle.state.lock();
+        for origin in &self.origins {
+            if let Some(count) = state.underway.get_mut(origin) {
+                *count -= 1;
+                if *count == 0 {
+                    state.underway.remove(origin);
+                }
+            }
+        }
+    }
 }
 
 impl Throttle {
-    /// How long a proof waits that somebody at this address has sent for this name.
-    pub(crate) fn wait(&self, peer: Peer, name: &str, now: Instant) -> Duration {
-        let failures = self.failures.lock();
-        let waits = Origin::all(peer, name).map(|origin| match failures.get(&origin) {
-            Some(failures) if now.saturating_duration_since(failures.last) < FORGOTTEN_AFTER => {
-                wait_after(failures.count.saturating_sub(origin.free()))
-            }
-            Some(_) | None => Duration::ZERO,
-        });
-        waits.into_iter().max().unwrap_or_default()
+    /// Looks at no more than so many proofs of an address in a second, when many of them are wrong.
+    pub(crate) fn new(each_second: u32) -> Self {
+        let underway_max = each_second.max(1).saturating_mul(WAIT_MAX.as_secs() as u32);
+        Self { underway_max, state: Mutex::default() }
+    }
+
+    /// Somebody at this address has sent a proof for this name; `None` if it is not to be looked at, because too many wait.
+    pub(crate) fn begin(&self, peer: Peer, name: &str, now: Instant) -> Option<Attempt<'_>> {
+        let mut state = self.state.lock();
+        let is_known = state.is_known(peer, name, now);
+        let wait = state.wait(peer, name, now);
+        let of_name = Origin::PeerAndName(peer, name.into());
+        let has_failed_much = state.failed(&of_name, now) >= FREE_OF_BOTH
+            || (!is_known && state.failed(&Origin::Peer(peer), now) > FREE_OF_PEER);
+        let bounded = if is_known { of_name.clone() } else { Origin::Peer(peer) };
+        let is_full = state.underway.get(&bounded).is_some_and(|&count| count >= self.underway_max);
+        if has_failed_much && is_full {
+            return None;
+        }
+        let mut origins = vec![of_name];
+        if !is_known {
+            origins.push(Origin::Peer(peer));
+        }
+        for origin in &origins {
+            *state.underway.entry(origin.clone()).or_default() += 1;
+        }
+        Some(Attempt { throttle: self, origins, wait })
     }
 
     /// A proof was wrong.
     pub(crate) fn note_failure(&self, peer: Peer, name: &str, now: Instant) {
-        let mut failures = self.failures.lock();
+        let mut state = self.state.lock();
+        let failures = &mut state.failures;
         for origin in Origin::all(peer, name) {
             if failures.len() >= REMEMBERED_MAX && !failures.contains_key(&origin) {
-                forget_some(&mut failures, now);
+                forget_some(failures, now);
             }
             let known = failures.entry(origin).or_insert(Failures { count: 0, last: now });
             if now.saturating_duration_since(known.last) >= FORGOTTEN_AFTER {
@@ -94,9 +186,17 @@ impl Throttle {
         }
     }
 
-    /// A proof was right: what was mistyped before at this address is forgiven.
-    pub(crate) fn note_success(&self, peer: Peer, name: &str) {
-        self.failures.lock().remove(&Origin::PeerAndName(peer, name.into()));
+    /// A proof was right: what was mistyped before at this address is forgiven, and the name is known there.
+    pub(crate) fn note_success(&self, peer: Peer, name: &str, now: Instant) {
+        let mut state = self.state.lock();
+        state.failures.remove(&Origin::PeerAndName(peer, name.into()));
+        if state.known.len() >= REMEMBERED_MAX {
+            state.known.retain(|_, since| now.saturating_duration_since(*since) < KNOWN_FOR);
+            if state.known.len() >= REMEMBERED_MAX {
+                state.known.clear();
+            }
+        }
+        state.known.insert((peer, name.into()), now);
     }
 }
 
@@ -127,44 +227,117 @@ mod tests {
         Peer::of(SocketAddr::from(([10, 0, 0, number], 1)))
     }
 
+    fn throttle() -> Throttle {
+        Throttle::new(10)
+    }
+
+    /// How long a proof would wait now.
+    fn wait(throttle: &Throttle, peer: Peer, name: &str, now: Instant) -> Duration {
+        throttle.begin(peer, name, now).expect("few are under way").wait
+    }
+
     #[test]
     fn each_wrong_password_makes_the_next_one_of_its_address_and_name_slower_up_to_a_bound() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
-        let wait = |peer, name: &str| throttle.wait(peer, name, now);
-        assert_eq!(wait(peer(1), "app"), Duration::ZERO);
+        let (throttle, now) = (throttle(), Instant::now());
+        let wait_now = |peer, name: &str| wait(&throttle, peer, name, now);
+        assert_eq!(wait_now(peer(1), "app"), Duration::ZERO);
         let waits = [50, 100, 200, 400, 800, 1600, 2000, 2000].map(Duration::from_millis);
         for expected in waits {
             throttle.note_failure(peer(1), "app", now);
-            assert_eq!(wait(peer(1), "app"), expected);
+            assert_eq!(wait_now(peer(1), "app"), expected);
         }
-        assert_eq!(wait(peer(1), "other"), Duration::ZERO, "others at the address do not pay for it");
-        assert_eq!(wait(peer(2), "app"), Duration::ZERO, "nor does the user at another address");
-        assert_eq!(throttle.wait(peer(1), "app", now + FORGOTTEN_AFTER), Duration::ZERO);
-        throttle.note_success(peer(1), "app");
-        assert_eq!(wait(peer(1), "app"), Duration::ZERO);
+        assert_eq!(wait_now(peer(1), "other"), Duration::ZERO, "others at the address do not pay for it");
+        assert_eq!(wait_now(peer(2), "app"), Duration::ZERO, "nor does the user at another address");
+        assert_eq!(wait(&throttle, peer(1), "app", now + FORGOTTEN_AFTER), Duration::ZERO);
+        throttle.note_success(peer(1), "app", now);
+        assert_eq!(wait_now(peer(1), "app"), Duration::ZERO);
     }
 
     #[test]
     fn many_names_of_one_address_and_many_addresses_for_one_name_become_slow_and_never_wait_for_long() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (throttle(), Instant::now());
         (0..=FREE_OF_PEER).for_each(|number| throttle.note_failure(peer(1), &format!("n{number}"), now));
-        assert_eq!(throttle.wait(peer(1), "somebody", now), WAIT_FIRST);
+        assert_eq!(wait(&throttle, peer(1), "somebody", now), WAIT_FIRST);
         for number in 0..100 {
             throttle.note_failure(peer(number), "app", now);
         }
-        assert_eq!(throttle.wait(peer(200), "app", now), WAIT_MAX);
-        assert_eq!(throttle.wait(peer(200), "other", now), Duration::ZERO);
+        assert_eq!(wait(&throttle, peer(200), "app", now), WAIT_MAX);
+        assert_eq!(wait(&throttle, peer(200), "other", now), Duration::ZERO);
+    }
+
+    /// Many connections of an address that all guess at the same time, again and again: whatever names they take, no
+    /// more is looked at than is said. Time is counted, not waited for.
+    #[test]
+    fn guesses_at_the_same_time_are_no_faster_than_is_said() {
+        const CONNECTIONS: u32 = 300;
+        for names in [1, 1_000] {
+            let (throttle, start) = (throttle(), Instant::now());
+            let mut underway: Vec<(Instant, Attempt<'_>, String)> = Vec::new();
+            let (mut looked_at, step) = (0, Duration::from_millis(10));
+            for tick in 0..6_000 {
+                let now = start + step * tick;
+                let (due, waiting) = underway.into_iter().partition(|(until, ..)| *until <= now);
+                underway = waiting;
+                for (_, attempt, name) in due {
+                    throttle.note_failure(peer(1), &name, now);
+                    looked_at += 1;
+                    drop(attempt);
+                }
+                for number in underway.len() as u32..CONNECTIONS {
+                    let name = format!("n{}", (tick + number) % names);
+                    match throttle.begin(peer(1), &name, now) {
+                        Some(attempt) if attempt.wait > Duration::ZERO => {
+                            underway.push((now + attempt.wait, attempt, name));
+                        }
+                        Some(_) => {
+                            throttle.note_failure(peer(1), &name, now);
+                            looked_at += 1;
+                        }
+                        None => {}
+                    }
+                }
+            }
+            // A minute of ten in a second; those that cost nothing, and all that waited when there were so many.
+            let bound = 600 + FREE_OF_PEER + CONNECTIONS;
+            assert!((60..=bound).contains(&looked_at), "{names} names: {looked_at}");
+            assert!(throttle.begin(peer(2), "n0", start).is_some(), "others are looked at");
+        }
+    }
+
+    #[test]
+    fn who_has_come_in_from_an_address_waits_and_is_looked_at_whatever_others_try_there() {
+        let (throttle, now) = (throttle(), Instant::now());
+        throttle.note_success(peer(1), "app", now);
+        for number in 0..100 {
+            throttle.note_failure(peer(1), &format!("n{number}"), now);
+        }
+        let mut underway = Vec::new();
+        while let Some(attempt) = throttle.begin(peer(1), &format!("m{}", underway.len()), now) {
+            underway.push(attempt);
+        }
+        assert_eq!(underway.len(), 20);
+        assert!(throttle.begin(peer(1), "stranger", now).is_none());
+        assert_eq!(wait(&throttle, peer(1), "app", now), WAIT_MAX);
+        drop(underway);
+        assert!(throttle.begin(peer(1), "stranger", now).is_some(), "what has ended is under way no more");
+        assert!(throttle.state.lock().underway.is_empty());
     }
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let (throttle, now) = (Throttle::default(), Instant::now());
+        let (throttle, now) = (throttle(), Instant::now());
         for number in 0..REMEMBERED_MAX + 10 {
             let later = now + Duration::from_millis(number as u64);
             throttle.note_failure(peer(1), &format!("n{number}"), later);
+            throttle.note_success(peer(2), &format!("n{number}"), later);
         }
-        assert!(throttle.failures.lock().len() <= REMEMBERED_MAX);
+        assert!(throttle.state.lock().failures.len() <= REMEMBERED_MAX);
+        assert!(throttle.state.lock().known.len() <= REMEMBERED_MAX);
         let last = now + Duration::from_millis(REMEMBERED_MAX as u64 + 10);
-        assert_eq!(throttle.wait(peer(1), "x", last), WAIT_MAX, "the address that goes on failing is known");
+        assert_eq!(
+            wait(&throttle, peer(1), "x", last),
+            WAIT_MAX,
+            "the address that goes on failing is known"
+        );
     }
 }

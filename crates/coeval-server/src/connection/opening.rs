@@ -234,9 +234,16 @@ const GUESSED_SECRET: &str = "\0cancel";
 /// slowly.
 async fn cancel(shared: &Shared, peer: Peer, pid: i32, secret: i32) {
     let throttle = &shared.admission.throttle;
-    tokio::time::sleep(throttle.wait(peer, GUESSED_SECRET, Instant::now())).await;
+    let Some(attempt) = throttle.begin(peer, GUESSED_SECRET, Instant::now()) else {
+        tracing::info!(pid, "too many cancel requests with wrong secrets: one was not looked at");
+        return;
+    };
+    tokio::time::sleep(attempt.wait).await;
     match shared.registry().find(pid) {
-        Some(session) if session.client().secret == secret => session.cancel(),
+        Some(session) if session.client().secret == secret => {
+            throttle.note_success(peer, GUESSED_SECRET, Instant::now());
+            session.cancel();
+        }
         Some(_) => {
             throttle.note_failure(peer, GUESSED_SECRET, Instant::now());
             tracing::info!(pid, "a cancel request with a wrong secret");
@@ -426,10 +433,18 @@ impl Newcomer<'_> {
     ) -> Result<(), End> {
         let proof = Proof::asked_for(self.shared, verifier, stream, input, output).await?;
         let throttle = &self.shared.admission.throttle;
-        tokio::time::sleep(throttle.wait(self.peer, user, Instant::now())).await;
+        let Some(attempt) = throttle.begin(self.peer, user, Instant::now()) else {
+            let message = "too many wrong passwords come from this address: this one was not looked at";
+            let error = SqlError::new(SqlState::TooManyConnections, message);
+            return Err(End::Fatal(error.with_hint("Try again in some seconds.")));
+        };
+        // Where none has failed, each is looked at before the next one is, and nobody waits for a timer.
+        if attempt.wait > Duration::ZERO {
+            tokio::time::sleep(attempt.wait).await;
+        }
         match proof.checked() {
             Ok(last) => {
-                throttle.note_success(self.peer, user);
+                throttle.note_success(self.peer, user, Instant::now());
                 output.authentication(Authentication::SaslFinal(&last));
                 Ok(())
             }

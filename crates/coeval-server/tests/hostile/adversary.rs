@@ -84,7 +84,7 @@ fn guesses(server: &Running, user: fn(usize) -> String) -> Vec<Raw> {
 /// What is tried: its name, and the connections that it keeps open.
 type Attempt = (&'static str, fn(&Running) -> Vec<Raw>);
 
-const OPENINGS: [Attempt; 20] = [
+const OPENINGS: &[Attempt] = &[
     ("connections that say nothing", |server| sent(server, MANY, b"")),
     ("connections that say a byte", |server| sent(server, MANY, &[0])),
     ("requests for TLS and nothing else", |server| sent(server, MANY, &packet(SSL_REQUEST, b""))),
@@ -116,10 +116,39 @@ const OPENINGS: [Attempt; 20] = [
     ("another version", |server| sent(server, 20, &packet(2 << 16, b"user\0app\0\0"))),
     ("replication", |server| sent(server, 20, &startup(b"user\0app\0replication\0true\0\0"))),
     ("HTTP", |server| sent(server, 20, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")),
+    ("the protocol of tomorrow", |server| sent(server, 20, &packet(VERSION + 9_999, b"user\0app\0\0"))),
+    ("options of the protocol that nobody knows", |server| {
+        sent(server, 20, &startup(b"user\0app\0_pq_.everything\0on\0\0"))
+    }),
+    ("no name", |server| sent(server, 20, &startup(b"user\0\0\0"))),
+    ("a name of kilobytes", |server| {
+        sent(server, 20, &startup(&[b"user\0", &[b'a'; 9_000][..], b"\0\0"].concat()))
+    }),
+    ("a database of kilobytes", |server| {
+        sent(server, 20, &startup(&[b"user\0app\0database\0", &[b'a'; 9_000][..], b"\0\0"].concat()))
+    }),
+    ("a setting that only superusers may set", |server| {
+        sent(server, 20, &startup(b"user\0app\0options\0-c session_authorization=coeval -c role=coeval\0\0"))
+    }),
+    ("replication of a database", |server| {
+        sent(server, 20, &startup(b"user\0app\0replication\0database\0database\0coeval\0\0"))
+    }),
+    ("nothing but zeros behind a packet", |server| {
+        sent(server, 20, &[startup(b"\0"), vec![0; 4_000]].concat())
+    }),
+    ("two packets at once", |server| sent(server, 20, &startup(b"user\0app\0\0").repeat(2))),
+    ("a request for TLS with a packet behind it", |server| {
+        sent(server, 20, &[packet(SSL_REQUEST, b""), startup(b"user\0app\0\0"), query("SELECT 1")].concat())
+    }),
+    ("a request for TLS and one for GSSAPI in turns", |server| {
+        let both = [packet(SSL_REQUEST, b""), packet(GSS_REQUEST, b"")].concat();
+        sent(server, 20, &both.repeat(100))
+    }),
+    ("SSH", |server| sent(server, 20, b"SSH-2.0-OpenSSH_9.6\r\n")),
     ("a name with lines in it", |server| sent(server, 20, &startup(b"user\0app\nINFO all is well\0\0"))),
 ];
 
-const PROOFS: [Attempt; 14] = [
+const PROOFS: &[Attempt] = &[
     ("connections that prove nothing", |server| sent(server, MANY, &startup(b"user\0app\0\0"))),
     ("statements instead of a proof", |server| answered(server, 20, &query("SELECT 1"))),
     ("the end instead of a proof", |server| answered(server, 20, &message(b'X', b""))),
@@ -137,6 +166,26 @@ const PROOFS: [Attempt; 14] = [
     ("a nonce that is not ours", |server| {
         answered(server, 20, &[first(MECHANISM, "n,,"), message(b'p', b"c=biws,r=x,p=AAAA")].concat())
     }),
+    ("the password as it is", |server| answered(server, 20, &message(b'p', b"geheim\0"))),
+    ("an empty proof", |server| answered(server, 20, &message(b'p', b""))),
+    ("nothing but the mechanism", |server| answered(server, 20, &message(b'p', b"SCRAM-SHA-256\0"))),
+    ("another name in the proof", |server| answered(server, 20, &first(MECHANISM, "n,a=coeval,"))),
+    ("a proof that is no text", |server| answered(server, 20, &message(b'p', &[0xFF; 200]))),
+    ("a proof of a mebibyte", |server| answered(server, 20, &message(b'p', &vec![b'a'; 1 << 20]))),
+    ("both steps of a proof at once", |server| answered(server, 20, &first(MECHANISM, "n,,").repeat(2))),
+    ("a thousand first steps", |server| answered(server, 3, &first(MECHANISM, "n,,").repeat(1_000))),
+    ("rows of a COPY instead of a proof", |server| answered(server, 20, &message(b'd', b"1\tx\n"))),
+    ("a call of a function instead of a proof", |server| answered(server, 20, &message(b'F', &[0; 8]))),
+    ("a Sync and a Flush instead of a proof", |server| {
+        answered(server, 20, &[message(b'S', b""), message(b'H', b"")].concat())
+    }),
+    ("a prepared statement instead of a proof", |server| {
+        answered(server, 20, &[message(b'P', b"\0SELECT 1\0\0\0"), message(b'S', b"")].concat())
+    }),
+    ("a kind of message that there is not", |server| answered(server, 20, &message(b'~', b"x"))),
+    ("a cancel request for nobody", |server| sent(server, 50, &packet(CANCEL_REQUEST, &[0xFF; 8]))),
+    ("half a cancel request", |server| sent(server, 50, &packet(CANCEL_REQUEST, &[0; 8])[..10])),
+    ("a cancel request of kilobytes", |server| sent(server, 50, &packet(CANCEL_REQUEST, &[0; 9_000]))),
     ("wrong passwords", |server| guesses(server, |_| "app".to_owned())),
     ("passwords of nobody", |server| guesses(server, |number| format!("nobody{number}"))),
     ("cancel requests by guess", |server| {
@@ -157,12 +206,12 @@ fn tried(attempts: &[Attempt]) {
 
 #[test]
 fn nobody_is_kept_out_by_openings_that_go_nowhere() {
-    tried(&OPENINGS);
+    tried(OPENINGS);
 }
 
 #[test]
 fn nobody_is_kept_out_by_proofs_that_prove_nothing() {
-    tried(&PROOFS);
+    tried(PROOFS);
 }
 
 #[test]
@@ -210,6 +259,37 @@ fn wrong_passwords_take_ever_longer_and_the_right_one_goes_in() {
     // Nothing before the first, 50 ms before the second, and twice as much each time.
     assert!(began.elapsed() >= Duration::from_millis(50 + 100 + 200 + 400), "{:?}", began.elapsed());
     assert_served(&server, "wrong passwords");
+}
+
+/// More guesses of an address at the same time than may wait: those beyond are not looked at, and say so.
+#[test]
+fn guesses_at_the_same_time_are_bounded_and_keep_nobody_out() {
+    const GUESSES: usize = 80;
+    let server = Running::with(ServerOptions {
+        roles: Roles::new().with("app", "geheim").unwrap(),
+        passwords_per_second: 2,
+        ..ServerOptions::default()
+    });
+    assert_served(&server, "nothing");
+    // One of each costs nothing, so far.
+    for number in 0..22 {
+        server.unopened().try_password(&format!("nobody{number}"), "falsch");
+    }
+    let mut guessing: Vec<Raw> = (0..GUESSES).map(|_| server.unopened()).collect();
+    let proofs: Vec<Vec<u8>> = guessing
+        .iter_mut()
+        .enumerate()
+        .map(|(number, raw)| raw.challenged(&format!("somebody{number}")).proof("falsch", "n,,", b""))
+        .collect();
+    let began = Instant::now();
+    guessing.iter_mut().zip(&proofs).for_each(|(raw, proof)| raw.send(proof));
+    assert_served(&server, "guesses of other names");
+    let codes: Vec<String> = guessing.iter_mut().map(|raw| error_code(&raw.until_end())).collect();
+    let count = |code: &str| codes.iter().filter(|found| *found == code).count();
+    // Four wait, and others take their places as they are looked at.
+    let looked_at_max = 4 * (2 + began.elapsed().as_secs() as usize);
+    assert!((1..=looked_at_max).contains(&count("28P01")), "{} looked at", count("28P01"));
+    assert_eq!(count("28P01") + count("53300"), GUESSES, "{codes:?}");
 }
 
 #[test]

@@ -8,10 +8,11 @@
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
 use super::{create_table, expressions, generated_columns, lookup, values};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{
-    CatalogChange, ColumnDef, Direction, KeyRange, KeyWriter, SpaceId, StoreError, TableDef, Value,
+    CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, SpaceId, StoreError, TableDef, Value,
 };
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
@@ -133,8 +134,13 @@ fn add_row_by_row(
     generated_columns::validate(context, &nullable)?;
     let id = put(context, nullable.clone())?;
     let rows = context.transaction.scan(id, &KeyRange::all(), Direction::Forward)?;
-    let keys: Vec<_> = rows.map(|row| row.map(|(key, _)| key)).collect::<Result<_, _>>()?;
+    let key_of = |row: Result<(Key, _), StoreError>| {
+        cancel::check()?;
+        Ok(row?.0)
+    };
+    let keys: Vec<Key> = rows.map(key_of).collect::<Result<_, SqlError>>()?;
     for key in keys {
+        cancel::check()?;
         let value = values::next_default(context, &column)?;
         let Some(row) = context.transaction.get(id, &key)? else { continue };
         let row = row.with(&[(index, value)]);

@@ -5,8 +5,8 @@ use super::constraints::DeclaredKey;
 use super::dependents::{self, Behavior};
 use super::lookup;
 use super::{
-    add_column, alter_column, constraints, drop_column, drop_constraint, naming, rename, rewrite, validate,
-    values,
+    add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming, rename,
+    rewrite, validate, values,
 };
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -148,6 +148,7 @@ pub(super) fn add_constraint(
     let new_check = changed.checks.get(def.checks.len()).cloned();
     let new_key = changed.foreign_keys.get(def.foreign_keys.len()).cloned();
     let (id, shown) = (changed.id, changed.clone());
+    let _memory = index_memory::keep(context, &changed)?;
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
     if let Some(check) = new_check {
         values::validate_check(context, &shown, &check)?;

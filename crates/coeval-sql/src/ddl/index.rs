@@ -2,7 +2,7 @@
 //! CREATE INDEX and DROP INDEX.
 
 use super::index_keys::{self, Keys};
-use super::{constraints, lookup, naming, storage_parameters};
+use super::{constraints, index_memory, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -51,6 +51,7 @@ pub(super) fn create(
     let id = context.engine.store().new_space_id();
     let declared_order = declared_order(&create.columns);
     def.indexes.push(IndexDef { id, name, columns, uniqueness, declared_order });
+    let _memory = index_memory::keep(context, &def)?;
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
     Ok(StatementResult::plain("CREATE INDEX"))
 }

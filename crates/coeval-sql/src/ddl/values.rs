@@ -8,22 +8,20 @@ use crate::error::{SqlError, SqlState};
 use crate::query;
 use crate::result::RowSet;
 use crate::rights::Checks;
-use crate::session::regroup_distinct;
+use crate::session::{parse_known, regroup_distinct};
 use crate::types::assign_array;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef};
 use coeval_store::{CheckDef, ColumnBuilder, ColumnDef, ColumnType, TableDef, Value, constant_column};
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 /// The query in a text of our own making, or one that was read before.
 ///
 /// # Errors
 /// XX000 if the text is not one query.
 pub(super) fn parse_query(sql: &str) -> Result<Box<Query>, SqlError> {
-    let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql)
+    let mut statements = parse_known(sql)
         .map_err(|error| SqlError::internal(format!("a stored query cannot be read: {error}")))?;
     match (statements.pop(), statements.is_empty()) {
         (Some(Statement::Query(mut query)), true) => {

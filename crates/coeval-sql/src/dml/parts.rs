@@ -284,7 +284,7 @@ pub(super) fn under_names(rows: RowSet, alias: &TableAlias) -> Result<RowSet, Sq
         RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &options)
     };
     let batches = rows.batches.iter().map(renamed).collect::<Result<_, _>>()?;
-    Ok(RowSet { schema, batches })
+    Ok(rows.remade(schema, batches))
 }
 
 /// Rows of bricks are appended where other parts would see them.

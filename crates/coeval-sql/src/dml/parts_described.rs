@@ -66,7 +66,7 @@ fn describe(
             }
         };
         let columns = describe_part(context, &whole, described)?;
-        let rows = columns.map(|schema| RowSet { schema, batches: Vec::new() });
+        let rows = columns.map(|schema| RowSet::new(schema, Vec::new()));
         let name = crate::names::fold(&part.alias.name);
         let rows = rows.map(|rows| under_names(rows, &part.alias)).transpose()?;
         add(context, name, rows);

@@ -100,7 +100,7 @@ impl Returning {
         let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
-        Ok(RowSet { schema: self.schema, batches: vec![batch] })
+        Ok(RowSet::new(self.schema, vec![batch]))
     }
 }
 

@@ -213,7 +213,7 @@ fn taken(rows: &RowSet, places: &[usize]) -> Result<RowSet, SqlError> {
         batches.push(arrow::compute::take_record_batch(batch, &here)?);
         start = end;
     }
-    Ok(RowSet { schema: Arc::clone(&rows.schema), batches })
+    Ok(rows.remade(Arc::clone(&rows.schema), batches))
 }
 
 /// The first columns of the rows, without the row ids that a `*` may have brought along.
@@ -221,10 +221,8 @@ fn cut(rows: &RowSet, width: usize) -> Result<RowSet, SqlError> {
     let columns: Vec<usize> =
         (0..width).filter(|&column| rows.schema.field(column).name() != ROW_ID_COLUMN).collect();
     let batches = rows.batches.iter().map(|batch| batch.project(&columns));
-    Ok(RowSet {
-        schema: Arc::new(rows.schema.project(&columns)?),
-        batches: batches.collect::<Result<Vec<RecordBatch>, _>>()?,
-    })
+    let batches = batches.collect::<Result<Vec<RecordBatch>, _>>()?;
+    Ok(rows.remade(Arc::new(rows.schema.project(&columns)?), batches))
 }
 
 fn not_allowed(clause: &str, with: &str) -> SqlError {

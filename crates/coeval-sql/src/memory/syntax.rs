@@ -93,6 +93,12 @@ pub(crate) fn syntax_memory() -> Option<Arc<SyntaxMemory>> {
     SYNTAX.with_borrow(Clone::clone)
 }
 
+/// How many marks between values and words a text has; of one that has words instead, a quarter of its blanks.
+pub(crate) fn marks_of(sql: &str) -> usize {
+    let Parts { marks, blanks } = Parts::of(sql);
+    marks.max(blanks / 4)
+}
+
 /// What a text has outside of literals, quoted names and comments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parts {

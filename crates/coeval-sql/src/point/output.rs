@@ -190,7 +190,7 @@ impl Output {
         });
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays.collect(), &options)?;
-        Ok(RowSet { schema: Arc::clone(&self.schema), batches: vec![batch] })
+        Ok(RowSet::new(Arc::clone(&self.schema), vec![batch]))
     }
 }
 

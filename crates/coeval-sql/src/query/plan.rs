@@ -8,6 +8,7 @@ use super::origins::{special_parameters, with_origins};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::run::has_many_nodes;
+use super::subqueries::refuse_deep_subqueries;
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
 };
@@ -16,7 +17,7 @@ use crate::catalog::is_vector;
 use crate::context::StatementContext;
 use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, place_in};
-use crate::memory::syntax_memory;
+use crate::memory::{marks_of, syntax_memory};
 use crate::provider::{HiddenColumns, Keys};
 use crate::rights::MadeFor;
 use crate::session::ParameterType;
@@ -182,6 +183,7 @@ fn plan_query(
         return plan_query(context, query_as_written, &types, hidden);
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
+    refuse_deep_subqueries(&logical)?;
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let applied = applied(settled(logical)?, settling.template(), extent)?;
@@ -212,16 +214,20 @@ fn plan_query(
     })
 }
 
+/// From so many marks between values and words on a statement is planned apart. What
+/// DataFusion does for a chain of operators grows with its square, so a kilobyte can take a second.
+const MARKS_MAX: usize = 200;
+
 /// Whether a statement is planned apart: what is done for each word of a long one may take seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
+pub(super) enum Length {
     Short,
     Long,
 }
 
 impl Length {
-    fn of(sql: &str) -> Self {
-        if sql.len() < LONG_TEXT_BYTES { Self::Short } else { Self::Long }
+    pub(super) fn of(sql: &str) -> Self {
+        if sql.len() < LONG_TEXT_BYTES && marks_of(sql) < MARKS_MAX { Self::Short } else { Self::Long }
     }
 
     /// What the work gives; of a long statement, on another thread.

@@ -5,11 +5,12 @@ mod remote;
 
 use super::apply::Extent;
 use super::typing::OuterTables;
+use crate::cancel;
 use crate::catalog::{Source, ViewColumns};
 use crate::context::StatementContext;
 use crate::dml::Parts;
 use crate::engine::Engine;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::names::{resolve, unknown_table};
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Authority, Checks, Kind, Object, Rights};
@@ -18,7 +19,7 @@ use crate::settings::Settings;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::{TableReference, plan_err};
+use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::Result;
@@ -60,7 +61,8 @@ pub(super) struct Planner<'a> {
     reads_system_tables: Cell<bool>,
     takes_sequence_values: Cell<bool>,
     asks_the_catalog: Cell<bool>,
-    depth: Cell<usize>,
+    /// The views that are being planned, each within the one before.
+    within: RefCell<Vec<QualifiedName>>,
 }
 
 /// What a planned statement depends on.
@@ -109,7 +111,7 @@ impl<'a> Planner<'a> {
             reads_system_tables: Cell::new(false),
             takes_sequence_values: Cell::new(false),
             asks_the_catalog: Cell::new(false),
-            depth: Cell::new(0),
+            within: RefCell::default(),
         }
     }
 
@@ -157,16 +159,36 @@ impl<'a> Planner<'a> {
 
     /// A view is the plan of its query, with its own column names.
     fn view(&self, view: &ViewDef) -> Result<Arc<dyn TableSource>> {
-        if self.depth.get() >= VIEW_DEPTH_MAX {
-            return plan_err!("views are nested too deeply at \"{}\"", view.name);
-        }
-        self.depth.set(self.depth.get() + 1);
+        self.refuse_endless_views(view)?;
+        cancel::check()?;
         self.reads_system_tables.set(true);
-        let plan = Rights::of_view(view, &self.authority())
-            .map_err(Into::into)
-            .and_then(|rights| self.with_rights(rights, || self.view_plan(view)));
-        self.depth.set(self.depth.get() - 1);
+        let rights = Rights::of_view(view, &self.authority())?;
+        self.within.borrow_mut().push(view.name.clone());
+        let plan = self.with_rights(rights, || self.view_plan(view));
+        self.within.borrow_mut().pop();
         Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
+    }
+
+    /// Refuses a view that is within itself, by way of whatever others, and more views than the stack has room for.
+    fn refuse_endless_views(&self, view: &ViewDef) -> Result<()> {
+        let within = self.within.borrow();
+        if within.contains(&view.name) {
+            let message = format!("infinite recursion detected in rules for relation \"{}\"", view.name.name);
+            let error = SqlError::new(SqlState::InvalidObjectDefinition, message);
+            return Err(error.with_hint("The view selects from itself by way of others.").into());
+        }
+        if within.len() >= VIEW_DEPTH_MAX {
+            let message = format!("views are nested too deeply at \"{}\"", view.name.name);
+            let hint = format!(
+                "At most {VIEW_DEPTH_MAX} views may stand on each other. Keep the rows of one in a table."
+            );
+            return Err(SqlError::new(SqlState::StatementTooComplex, message).with_hint(hint).into());
+        }
+        Ok(())
+    }
+
+    fn is_within_view(&self) -> bool {
+        !self.within.borrow().is_empty()
     }
 
     fn authority(&self) -> Authority {
@@ -209,14 +231,14 @@ impl<'a> Planner<'a> {
     /// The columns of all views that can be planned. Within a view there are none: views that list columns would
     /// plan each other without end.
     fn view_columns(&self) -> ViewColumns {
-        if self.depth.get() > 0 {
+        if self.is_within_view() {
             return ViewColumns::new();
         }
         let columns = |view: &ViewDef| {
-            self.depth.set(1);
             let everything = Rights::of_owner(None, self.authority());
+            self.within.borrow_mut().push(view.name.clone());
             let plan = self.with_rights(everything, || self.view_plan(view));
-            self.depth.set(0);
+            self.within.borrow_mut().pop();
             let schema = plan.ok()?.schema().inner().clone();
             let column =
                 |field: &Arc<arrow::datatypes::Field>| (field.name().clone(), field.data_type().clone());
@@ -226,7 +248,7 @@ impl<'a> Planner<'a> {
     }
 
     fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {
-        if let (None, 0, Some(parts)) = (schema, self.depth.get(), &self.parts)
+        if let (None, false, Some(parts)) = (schema, self.is_within_view(), &self.parts)
             && let Some(provider) = parts.provider(name)?
         {
             self.reads_system_tables.set(true);
@@ -234,7 +256,7 @@ impl<'a> Planner<'a> {
         }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
         // Any other name without one is not looked up: it would be read with the rights of the view's owner.
-        let is_of_view = self.depth.get() > 0 && schema.is_none();
+        let is_of_view = self.is_within_view() && schema.is_none();
         if !is_of_view && let Some(found) = resolve(schema, name, self.settings, self.transaction) {
             return self.object(&found);
         }
@@ -287,7 +309,7 @@ impl<'a> Planner<'a> {
             },
             Some(ObjectRef::Index(..)) => {
                 let message = format!("\"{}\" is not a table or view", name.name);
-                Err(SqlError::new(crate::SqlState::WrongObjectType, message).into())
+                Err(SqlError::new(SqlState::WrongObjectType, message).into())
             }
             None => Err(unknown_table(&name.name).into()),
         }
@@ -335,7 +357,7 @@ impl ContextProvider for Planner<'_> {
     ) -> Result<Arc<dyn TableSource>> {
         let Some(function) = self.state.table_functions().get(name) else {
             let message = format!("function {name} does not exist");
-            return Err(SqlError::new(crate::SqlState::UndefinedFunction, message).into());
+            return Err(SqlError::new(SqlState::UndefinedFunction, message).into());
         };
         let arguments = datafusion::catalog::TableFunctionArgs::new(&arguments, self.state);
         Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))

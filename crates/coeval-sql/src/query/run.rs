@@ -2,7 +2,7 @@
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
 use super::apply::{Extent, applied, has_correlated};
-use super::plan::{PlannedQuery, plan, plan_with_hidden};
+use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
 use crate::cancel::Lifeline;
@@ -10,7 +10,7 @@ use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
 use crate::ddl::sequence_functions::SequenceAccess;
-use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
+use crate::engine::{Engine, aside};
 use crate::error::SqlError;
 use crate::memory::bytes_of_rows;
 use crate::provider::StatementSnapshot;
@@ -131,8 +131,7 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
         // Values that were taken stay taken, whatever became of the query.
         *context.sequences = access.values();
     }
-    // Until the rows are the caller's they are the query's.
-    let (batches, _reservation) = batches?;
+    let (batches, reservation) = batches?;
     if let Some(catalog) = catalog {
         context.settings.request(catalog.requests());
     }
@@ -142,7 +141,7 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
         .map(|batch| renamed(batch, &planned.columns))
         .collect::<Result<Vec<_>, SqlError>>()?;
     let schema = batches.first().map_or_else(|| planned.columns.clone(), RecordBatch::schema);
-    Ok(RowSet { schema, batches })
+    Ok(RowSet::reserved(schema, batches, Arc::new(reservation)))
 }
 
 /// All rows, as far as the query has memory for them.
@@ -242,7 +241,7 @@ fn physical_plan(
         snapshot: snapshot.clone(),
         state,
     };
-    let finished = if context.sql.len() >= LONG_TEXT_BYTES || has_many_nodes(&planned.logical) {
+    let finished = if Length::of(context.sql) == Length::Long || has_many_nodes(&planned.logical) {
         context.engine.runtime().apart(|| unfinished.finished())?
     } else {
         unfinished.finished()?

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether syntax holds a subquery.
+//! Whether syntax holds a subquery, and how deep subqueries are in each other.
 
+use super::join_conditions::subquery_of;
+use crate::error::{SqlError, SqlState};
+use datafusion::common::Result;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast::{Query, Visit, Visitor};
 use std::ops::ControlFlow;
 
@@ -14,4 +19,40 @@ pub(crate) fn has_subquery<V: Visit>(syntax: &V) -> bool {
         }
     }
     syntax.visit(&mut Subqueries).is_break()
+}
+
+/// Most subqueries within each other in expressions. What DataFusion checks of a plan it checks of each subquery and once more of
+/// all within it, which doubles with each level; tables in FROM are no such level.
+const SUBQUERY_DEPTH_MAX: usize = 14;
+
+/// Refuses a plan whose subqueries are too deep in each other, whatever views they come from.
+///
+/// # Errors
+/// `54001`.
+pub(super) fn refuse_deep_subqueries(plan: &LogicalPlan) -> Result<()> {
+    refuse_deeper(plan, SUBQUERY_DEPTH_MAX)
+}
+
+/// Costs a walk over the plan: each subquery is gone into once.
+fn refuse_deeper(plan: &LogicalPlan, levels: usize) -> Result<()> {
+    plan.apply(|node| {
+        node.apply_expressions(|expression| {
+            expression.apply(|part| {
+                match (subquery_of(part), levels.checked_sub(1)) {
+                    (Some(inner), Some(levels)) => refuse_deeper(inner, levels)?,
+                    (Some(_), None) => return Err(too_deep().into()),
+                    (None, _) => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })
+    .map(|_| ())
+}
+
+fn too_deep() -> SqlError {
+    let hint = format!(
+        "At most {SUBQUERY_DEPTH_MAX} may be within each other in expressions. Put inner ones into FROM, or name them by WITH."
+    );
+    SqlError::new(SqlState::StatementTooComplex, "subqueries are nested too deeply").with_hint(hint)
 }

@@ -20,6 +20,7 @@ use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use std::sync::Arc;
 
 /// How long a cursor stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub(super) struct Cursor {
     pub(super) rows: RowSet,
     /// For each batch the number of rows before it.
     starts: Vec<u64>,
-    /// For the rows.
-    _memory: Kept,
+    /// For rows that no query has reserved it for.
+    _memory: Option<Kept>,
     /// The number of the row at hand; 0 before the first, one more than there are behind the last.
     position: u64,
     hold: Hold,
@@ -306,7 +307,7 @@ impl Cursor {
             let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
             let columns = first.slice(0, 0).columns().to_vec();
             let picked = RecordBatch::try_new_with_options(first.schema(), columns, &options)?;
-            return Ok(RowSet { schema, batches: vec![picked] });
+            return Ok(RowSet::new(schema, vec![picked]));
         }
         let (mut batches, mut places) = (Vec::new(), Vec::with_capacity(numbers.len()));
         let mut last = None;
@@ -318,7 +319,7 @@ impl Cursor {
             }
             places.push((batches.len() - 1, (number - self.starts[batch] - 1) as usize));
         }
-        Ok(RowSet { schema, batches: vec![interleave_record_batch(&batches, &places)?] })
+        Ok(RowSet::new(schema, vec![interleave_record_batch(&batches, &places)?]))
     }
 }
 
@@ -381,8 +382,12 @@ impl Session {
         let Some(rows) = result.rows else {
             return Err(SqlError::syntax("a cursor is declared for a query"));
         };
-        let bytes = rows.batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
-        let memory = self.engine.queries.keep(bytes, "the rows of a cursor")?;
+        let memory = if rows.is_reserved() {
+            None
+        } else {
+            let bytes = rows.batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
+            Some(self.engine.queries.keep(bytes, "the rows of a cursor")?)
+        };
         let is_new = !matches!(self.state, State::Idle);
         let cursor = Cursor {
             starts: starts(&rows.batches),
@@ -407,7 +412,12 @@ impl Session {
         if fetch.only_moves == OnlyMoves::Yes {
             return Ok(StatementResult::tagged(CommandTag::Move(count)));
         }
-        Ok(StatementResult { tag: CommandTag::Fetch(count), rows: Some(cursor.pick(&numbers)?) })
+        let RowSet { schema, batches, .. } = cursor.pick(&numbers)?;
+        // They are copies, which are there until they are sent.
+        let bytes = batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
+        let memory = self.engine.queries.reserve(bytes, "the rows of a FETCH")?;
+        let rows = RowSet::reserved(schema, batches, Arc::new(memory));
+        Ok(StatementResult { tag: CommandTag::Fetch(count), rows: Some(rows) })
     }
 
     /// The columns of the rows that a FETCH gives, if its cursor is open.

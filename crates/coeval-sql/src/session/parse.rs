@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements, with the few forms of PostgreSQL that the parser does not know.
 
+mod balance;
 mod bricks;
 mod conflict_targets;
 mod copy_options;
@@ -11,6 +12,7 @@ mod identity;
 mod merge_actions;
 mod operators;
 mod overriding;
+mod postgres;
 mod servers;
 mod whole_tables;
 
@@ -18,13 +20,12 @@ use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
 use super::utility::Utility;
 use crate::cancel;
 use crate::ddl::{BrickClause, Extended};
-use crate::error::{SqlError, syntax_error};
+use crate::error::{SqlError, SqlState, syntax_error};
 use crate::row_locking::spell_out;
 use bricks::take_bricks;
 use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
@@ -36,11 +37,16 @@ use identity::order_identity_options;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
+use postgres::Postgres;
 use servers::take_server;
 use whole_tables::spell_tables;
 
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
+
+/// How much deeper a text is read that was read before and written with more parentheses, or to see whether its depth is why
+/// it was not read.
+const DEPTH_BEYOND: usize = 50;
 
 /// One statement, parsed.
 #[derive(Clone, Debug)]
@@ -88,8 +94,7 @@ pub(super) fn is_session_statement(statement: &Statement) -> bool {
 /// # Errors
 /// `42601` with the position, `54001` for one nested too deeply.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, sql)
+    let tokens = Tokenizer::new(&Postgres::for_text(sql), sql)
         .tokenize_with_location()
         .map_err(|error| syntax_error(error.into(), sql))?;
     cancel::check()?;
@@ -119,19 +124,12 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         let bricks = take_bricks(&mut tokens)?;
         let server = take_server(&mut tokens)?;
         cancel::check()?;
+        let has_long_chain = balance::has_long_chain(&tokens);
         let compares_distinct = compares_distinct(&tokens);
-        let mut parser =
-            Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
-        let mut statement = parse_one(&mut parser).map_err(|error| syntax_error(error, sql))?;
+        let mut statement = parse_piece(tokens, sql)?;
         cancel::check()?;
-        let rest = parser.peek_token();
-        if rest.token != Token::EOF {
-            let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
-            let error = SqlError::syntax(format!("syntax error at or near \"{}\"", rest.token));
-            return Err(match place {
-                Some(position) => error.with_position(position),
-                None => error,
-            });
+        if let (true, Parsed::Statement(statement)) = (has_long_chain, &mut statement) {
+            balance::balance(statement);
         }
         if let (true, Parsed::Statement(statement)) = (compares_distinct, &mut statement) {
             regroup_distinct(statement);
@@ -154,6 +152,52 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         parsed.push(statement);
     }
     Ok(parsed)
+}
+
+/// The one statement of these tokens.
+///
+/// # Errors
+/// `42601` with the position, `54001` for one that the parser does not go into as deep as it is.
+fn parse_piece(tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Parsed, SqlError> {
+    // Where the parser has several readings it takes its limit for the end of one, and calls a mistake what was right.
+    let again = depth::is_nested(&tokens).then(|| tokens.clone());
+    let failed = match parse_within(DEPTH_MAX, tokens, sql) {
+        Err(failed) if failed.state == SqlState::SyntaxError => failed,
+        outcome => return outcome,
+    };
+    let Some(tokens) = again else { return Err(failed) };
+    match parse_within(DEPTH_MAX + DEPTH_BEYOND, tokens, sql) {
+        Err(same) if same.position == failed.position => Err(failed),
+        Err(other) if other.state != SqlState::SyntaxError => Err(other),
+        _ => Err(depth::too_deep()),
+    }
+}
+
+/// The same with a parser that goes so deep.
+fn parse_within(depth_max: usize, tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Parsed, SqlError> {
+    let dialect = Postgres::for_tokens(tokens.len());
+    let mut parser = Parser::new(&dialect).with_recursion_limit(depth_max).with_tokens_with_locations(tokens);
+    let statement = parse_one(&mut parser).map_err(|error| dialect.error(error, sql))?;
+    let rest = parser.peek_token();
+    if rest.token == Token::EOF {
+        return Ok(statement);
+    }
+    let place = crate::error::character_position(sql, rest.span.start.line, rest.span.start.column);
+    let error = SqlError::syntax(format!("syntax error at or near \"{}\"", rest.token));
+    Err(match place {
+        Some(position) => error.with_position(position),
+        None => error,
+    })
+}
+
+/// The statements of a text that was parsed before, or is our own.
+///
+/// # Errors
+/// What the parser says of a text that is neither.
+pub(crate) fn parse_known(sql: &str) -> Result<Vec<Statement>, SqlError> {
+    let dialect = Postgres::for_text(sql);
+    let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX + DEPTH_BEYOND).try_with_sql(sql);
+    parser.and_then(|mut parser| parser.parse_statements()).map_err(|error| dialect.error(error, sql))
 }
 
 /// The statement about transaction modes with the word that was taken out of its tokens.
@@ -227,7 +271,9 @@ pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
 /// # Errors
 /// If it is no expression.
 pub(crate) fn parse_expression(text: &str) -> Result<Expr, ParserError> {
-    let mut expression = Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?.parse_expr()?;
+    let dialect = Postgres::for_text(text);
+    let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX + DEPTH_BEYOND);
+    let mut expression = parser.try_with_sql(text)?.parse_expr()?;
     regroup_distinct(&mut expression);
     Ok(expression)
 }

@@ -406,7 +406,7 @@ fn rows(columns: &[(&str, ArrayRef)]) -> Result<StatementResult, SqlError> {
     let schema = Arc::new(Schema::new(fields));
     let batch =
         RecordBatch::try_new(schema.clone(), columns.iter().map(|(_, array)| array.clone()).collect())?;
-    let rows = RowSet { schema, batches: vec![batch] };
+    let rows = RowSet::new(schema, vec![batch]);
     Ok(StatementResult { tag: CommandTag::Plain("SHOW"), rows: Some(rows) })
 }
 

@@ -98,7 +98,8 @@ impl Part {
     /// Runs a statement on a server, in the part of this transaction.
     ///
     /// # Errors
-    /// `0A000` at SERIALIZABLE in more than one place; `40001` if the snapshots do not go together; what the server says.
+    /// `0A000` at SERIALIZABLE in more than one place; `40001` if the snapshots do not go together; what the server says;
+    /// that of a cancelled statement: what the transaction did on the server is lost then.
     pub(super) fn execute(
         &mut self,
         engine: &Arc<Engine>,
@@ -107,13 +108,20 @@ impl Part {
         server: &str,
         statement: Statement,
     ) -> Result<Outcome, SqlError> {
-        let open = self.begun(engine, transaction, server)?;
-        open.tell(settings)?;
-        let outcome = open.session.execute_parsed(statement);
+        self.begun(engine, transaction, server)?.tell(settings)?;
+        let Some(mut open) = self.open.remove(server) else { unreachable!("it is open now") };
+        // Engines look at no request. Who waits goes when he is asked to, and leaves the connection to what runs on it: it
+        // is rolled back and closed when that ends.
+        let ran = engine.runtime().beside(move || {
+            let outcome = open.session.execute_parsed(statement);
+            (open, outcome)
+        });
+        let (open, outcome) = ran.inspect_err(|_| self.is_lost = true)?;
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
             // The next one connects again.
-            self.open.remove(server);
             self.is_lost = true;
+        } else {
+            self.open.insert(server.to_owned(), open);
         }
         Ok(outcome?)
     }
@@ -253,7 +261,7 @@ impl Part {
             false => Ok(()),
             true => Err(SqlError::new(
                 SqlState::ConnectionFailure,
-                "what the transaction did on a server is lost: the connection to it was",
+                "what the transaction did on a server is lost: the connection to it was, or a statement was canceled there",
             )
             .with_hint("ROLLBACK, and run the transaction again.")),
         }

@@ -181,7 +181,7 @@ pub(super) fn row_set(rows: &Rows, told: Option<&SchemaRef>) -> Result<RowSet, S
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         batches.push(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?);
     }
-    Ok(RowSet { schema, batches })
+    Ok(RowSet::new(schema, batches))
 }
 
 fn converted(column: &ArrayRef, field: &Field) -> Result<ArrayRef, SqlError> {

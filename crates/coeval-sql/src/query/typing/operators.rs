@@ -40,6 +40,10 @@ pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        // Their operands are conditions, which no planner looks at. Who asks for a type asks all of a chain.
+        if let Some(operator) = truth(&raw.op) {
+            return Ok(PlannerResult::Planned(binary(raw, operator)));
+        }
         let raw = match super::arrays::planned(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
@@ -173,6 +177,10 @@ fn counts_all(function: &str, arguments: &[Expr]) -> bool {
 /// An operator on documents of JSON as the function that stands for it.
 fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
     let is_jsonb = |side: &Expr| {
+        // No operator is left that gives a document; a field's name is the text of all that is in it.
+        if matches!(side, Expr::BinaryExpr(_)) {
+            return false;
+        }
         let field = side.to_field(schema).map(|(_, field)| field);
         field.is_ok_and(|field| column_type_of_field(&field) == Some(ColumnType::Jsonb))
     };
@@ -290,6 +298,18 @@ fn interval_product(
         }
         _ => None,
     }
+}
+
+fn truth(operator: &BinaryOperator) -> Option<Operator> {
+    match operator {
+        BinaryOperator::And => Some(Operator::And),
+        BinaryOperator::Or => Some(Operator::Or),
+        _ => None,
+    }
+}
+
+fn binary(raw: RawBinaryExpr, operator: Operator) -> Expr {
+    Expr::BinaryExpr(BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right)))
 }
 
 fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {

@@ -12,6 +12,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 /// Levels of a tree, on whatever stack.
 const LEVELS_MAX: usize = 5_000;
 
+/// Most operators of one chain of sums, products and texts. DataFusion asks each for its type, and the type of each for
+/// those of all before it: of so many that takes about a second, and four times as long of twice as many.
+const OPERATORS_MAX: usize = 1_000;
+
 /// Bytes of stack that a level takes in the pass that takes most.
 const LEVEL_BYTES: usize = 6 << 10;
 
@@ -23,6 +27,16 @@ pub(crate) const STACK_BYTES: usize = LEVELS_MAX * LEVEL_BYTES + 2 * BASE_BYTES;
 
 /// Most operators before one operand: half of what the parser goes into, for what is around them.
 const PREFIXES_MAX: usize = super::DEPTH_MAX / 2;
+
+/// Pairs of parentheses and `CASE ... END` within each other from which on the parser may come to its limit: it goes into four
+/// things at most for each.
+const NESTED_MIN: usize = super::DEPTH_MAX / 4;
+
+/// How many tokens may be read once more, in the parser's readings of tables in parentheses: less than half a second.
+const READINGS_MAX: usize = 200_000;
+
+/// And how often each token of a long text may.
+const READINGS_PER_TOKEN: usize = 10;
 
 /// The chains of one pair of parentheses, the part behind its last comma.
 #[derive(Clone, Copy, Default)]
@@ -44,6 +58,8 @@ impl Chains {
 /// `54001`, with the place at which it is.
 pub(super) fn check(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
     check_prefixes(tokens, sql)?;
+    check_readings(tokens, sql)?;
+    check_operators(tokens, sql)?;
     // A statement of few tokens cannot be deep, which most are.
     let levels_max = LEVELS_MAX.min(stack_levels());
     if tokens.len() <= levels_max {
@@ -69,7 +85,7 @@ pub(super) fn check(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError>
         if levels_around + here.levels() > levels_max {
             let hint =
                 "Put long lists of alternatives into IN (...) or a table, or use a thread with more stack.";
-            return Err(too_deep(token, sql).with_hint(hint));
+            return Err(placed(too_deep(), token, sql).with_hint(hint));
         }
     }
     Ok(())
@@ -89,14 +105,104 @@ fn check_prefixes(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
             _ => 0,
         };
         if run > PREFIXES_MAX {
-            return Err(too_deep(token, sql));
+            return Err(placed(too_deep(), token, sql));
         }
     }
     Ok(())
 }
 
-fn too_deep(token: &TokenWithSpan, sql: &str) -> SqlError {
-    let error = SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply");
+/// Refuses a chain of more operators than can be planned in time.
+fn check_operators(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
+    if tokens.len() <= OPERATORS_MAX {
+        return Ok(());
+    }
+    let (mut around, mut here) = (Vec::new(), 0);
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => around.push(std::mem::take(&mut here)),
+            Token::RParen | Token::RBracket => here = around.pop().unwrap_or(0),
+            Token::Plus | Token::Minus | Token::Mul | Token::Div | Token::Mod | Token::StringConcat => {
+                here += 1
+            }
+            Token::Comma | Token::SemiColon | Token::Eq | Token::Neq => here = 0,
+            Token::Word(_) if is_border(token) => here = 0,
+            _ => {}
+        }
+        if here > OPERATORS_MAX {
+            let hint = format!(
+                "At most {OPERATORS_MAX} operators may follow each other. Divide them by parentheses, or use sum(), \
+                 string_agg() or concat() over a list."
+            );
+            return Err(placed(too_deep(), token, sql).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no operand reaches over this word.
+fn is_border(token: &TokenWithSpan) -> bool {
+    const BORDERS: [&str; 16] = [
+        "and", "or", "when", "then", "else", "end", "select", "from", "where", "having", "on", "union",
+        "values", "set", "by", "limit",
+    ];
+    BORDERS.iter().any(|word| is_word(token, word))
+}
+
+/// Refuses tables in parentheses that the parser would read too often: `((SELECT ...) a JOIN ...)` it takes for a query
+/// first, up to the `a`, and then reads anew; so each such level doubles the work of what is in it.
+fn check_readings(tokens: &[TokenWithSpan], sql: &str) -> Result<(), SqlError> {
+    let mut around: Vec<usize> = Vec::new();
+    let (mut here, mut run, mut readings) = (1_usize, 0_usize, 0_usize);
+    let readings_max = READINGS_MAX.max(tokens.len().saturating_mul(READINGS_PER_TOKEN));
+    for token in tokens {
+        readings = readings.saturating_add(here - 1);
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::LParen => {
+                around.push(here);
+                run += 1;
+                continue;
+            }
+            Token::RParen => here = around.pop().unwrap_or(1),
+            Token::Word(_)
+                if run > 1 && ["select", "with", "values", "table"].iter().any(|w| is_word(token, w)) =>
+            {
+                here = here.saturating_mul(run);
+            }
+            _ => {}
+        }
+        run = 0;
+        if readings > readings_max {
+            let hint = "Name the innermost tables by WITH.";
+            return Err(placed(too_deep(), token, sql).with_hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the statement is nested so that the parser may come to its limit.
+pub(super) fn is_nested(tokens: &[TokenWithSpan]) -> bool {
+    let (mut depth, mut most) = (0_usize, 0);
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            Token::Word(_) if is_word(token, "case") => depth += 1,
+            Token::Word(_) if is_word(token, "end") => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(depth);
+    }
+    most >= NESTED_MIN
+}
+
+/// The error of a statement whose tree would be too deep.
+pub(super) fn too_deep() -> SqlError {
+    SqlError::new(SqlState::StatementTooComplex, "the statement is nested too deeply")
+}
+
+/// The error with the token's place.
+fn placed(error: SqlError, token: &TokenWithSpan, sql: &str) -> SqlError {
     let start = token.span.start;
     match character_position(sql, start.line, start.column) {
         Some(position) => error.with_position(position),
