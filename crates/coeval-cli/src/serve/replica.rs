@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use coeval::{Database, DatabaseOptions, Upstream, UpstreamState, UpstreamStatus};
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
-    ArchiveSource, Kinship, Link, PrimaryAddress, Replica, ReplicaError, ReplicaState, ReplicaStatus,
-    ReplicaWatch, SourceAddress, Sources, copy_database, kinship,
+    ArchiveSource, Kinship, Link, Replica, ReplicaError, ReplicaState, ReplicaStatus, ReplicaWatch,
+    SourceAddress, Sources, copy_database, kinship,
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
