@@ -281,7 +281,8 @@ pub(crate) struct PromoteArguments {
 Examples:
   coeval backup my-data /mnt/backups/my-data
   coeval serve my-data --archive /mnt/backups/my-data
-  coeval check --archive /mnt/backups/my-data")]
+  coeval check --archive /mnt/backups/my-data
+  coeval check --replica host=db2,user=me --against host=db1,user=me")]
 pub(crate) struct BackupArguments {
     /// The database directory
     #[arg(value_name = "DIR")]
@@ -339,11 +340,18 @@ Examples:
   coeval check --archive /mnt/backups/my-data")]
 pub(crate) struct CheckArguments {
     /// The database directory
-    #[arg(value_name = "DIR", required_unless_present = "archive")]
+    #[arg(value_name = "DIR", required_unless_present_any = ["archive", "replica"])]
     pub(crate) dir: Option<PathBuf>,
     /// An archive instead: whether it has all that its backups and its log need, each with its checksum
     #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
     pub(crate) archive: Option<String>,
+    /// A replica that is running instead: whether it has what the server --against has, both at one version. libpq's words, as
+    /// host=db2 port=5432 user=me password=...; a superuser. The replica shows nothing newer for a moment
+    #[arg(long, value_name = "SERVER", requires = "against", conflicts_with_all = ["dir", "repair", "archive"])]
+    pub(crate) replica: Option<String>,
+    /// The primary of --replica
+    #[arg(long, value_name = "SERVER", requires = "replica")]
+    pub(crate) against: Option<String>,
     /// Make anew what can be derived (indexes, statistics), leave out what else cannot be read, and say what is lost. Files
     /// with damage are kept as NAME.damaged; make a copy of the directory first all the same
     #[arg(long)]

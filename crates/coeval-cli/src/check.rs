@@ -18,7 +18,10 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     if let Some(archive) = &arguments.archive {
         return crate::archive::check(archive);
     }
-    let dir = arguments.dir.as_ref().expect("a directory or an archive is given");
+    if let Some((replica, primary)) = arguments.replica.as_ref().zip(arguments.against.as_ref()) {
+        return crate::compare::run(replica, primary);
+    }
+    let dir = arguments.dir.as_ref().expect("a directory, an archive or a replica is given");
     if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
     }

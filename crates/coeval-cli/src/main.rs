@@ -22,6 +22,7 @@ mod bench;
 mod cells;
 mod check;
 mod check_history;
+mod compare;
 mod demo;
 mod directory;
 mod failure;

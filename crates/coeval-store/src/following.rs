@@ -177,7 +177,12 @@ impl Follower {
         if std::mem::replace(&mut self.has_failed, true) {
             return Err(FollowError::Stopped);
         }
-        self.apply(records)?;
+        if self.shared.pipeline.publishing.is_paused() {
+            // Whoever has paused it may ask for the world of any version.
+            records.iter().try_for_each(|record| self.apply(std::slice::from_ref(record)))?;
+        } else {
+            self.apply(records)?;
+        }
         self.position = position;
         self.has_failed = false;
         Ok(())
@@ -391,7 +396,10 @@ impl Shared {
     }
 
     /// Puts a newer safe snapshot in place, if what was followed allows one.
-    fn follow_safe(&self) {
+    pub(crate) fn follow_safe(&self) {
+        if self.pipeline.publishing.is_paused() {
+            return;
+        }
         let mut newest = None;
         {
             let mut snapshots = self.serializable.lock_followed();

@@ -123,6 +123,8 @@ struct State {
     published: Version,
     /// Of a store that follows another one: what is published there.
     allowed: Version,
+    /// Likewise: nothing beyond this version is shown, whatever is allowed, if somebody has asked for that.
+    paused_at: Option<Version>,
     /// Likewise: up to where its log was taken.
     taken: Lsn,
     is_syncing: bool,
@@ -185,6 +187,7 @@ impl Publishing {
                 unshown: VecDeque::new(),
                 published,
                 allowed: published,
+                paused_at: None,
                 taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
                 is_syncing: false,
                 stopped: None,
@@ -373,6 +376,22 @@ impl Publishing {
     pub(crate) fn note_durable(&self) {
         let _state = self.state.lock();
         self.progress.notify_all();
+    }
+
+    /// In a store that follows another one: shows nothing beyond this version, or what it shows now, until
+    /// [`resume`](Self::resume).
+    pub(crate) fn pause_at(&self, shared: &Shared, version: Option<Version>) {
+        self.change(shared, |state| state.paused_at = Some(version.unwrap_or(state.published)));
+    }
+
+    /// Shows everything again.
+    pub(crate) fn resume(&self, shared: &Shared) {
+        self.change(shared, |state| state.paused_at = None);
+    }
+
+    /// See [`pause_at`](Self::pause_at).
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state.lock().paused_at.is_some()
     }
 
     /// Publishes what has been followed, up to this version.
@@ -626,7 +645,8 @@ impl State {
     /// Publishes, in order, what needs no sync any more.
     fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
         let durable = log.map(LogHandle::durable_lsn);
-        let (replicas, allowed) = (&shared.replicas, self.allowed);
+        let allowed = self.paused_at.map_or(self.allowed, |paused_at| paused_at.min(self.allowed));
+        let replicas = &shared.replicas;
         let is_ready = |pending: &Pending| {
             pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
                 && match pending.consent {

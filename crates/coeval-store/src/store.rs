@@ -461,6 +461,43 @@ impl Store {
         Some(if is_following { self.shared.pipeline.publishing.shown_position() } else { log.durable_lsn() })
     }
 
+    /// Has a follower show nothing beyond a version, or what it shows now; it takes the log all the same. A version that comes
+    /// later is shown as soon as it is there.
+    ///
+    /// # Errors
+    /// [`StoreError::FollowsNobody`].
+    pub fn pause_showing(&self, at: Option<Version>) -> Result<(), StoreError> {
+        self.check_following()?;
+        self.shared.pipeline.publishing.pause_at(&self.shared, at);
+        Ok(())
+    }
+
+    /// Has a follower show everything again.
+    ///
+    /// # Errors
+    /// [`StoreError::FollowsNobody`].
+    pub fn resume_showing(&self) -> Result<(), StoreError> {
+        self.check_following()?;
+        self.shared.pipeline.publishing.resume(&self.shared);
+        self.shared.follow_safe();
+        Ok(())
+    }
+
+    /// Whether it was [paused](Self::pause_showing).
+    #[must_use]
+    pub fn is_showing_paused(&self) -> bool {
+        self.shared.pipeline.publishing.is_paused()
+    }
+
+    fn check_following(&self) -> Result<(), StoreError> {
+        if self.is_following() {
+            return Ok(());
+        }
+        let disk = self.shared.disk.as_ref();
+        let directory = disk.map_or_else(|| "memory".to_owned(), |disk| disk.dir().display().to_string());
+        Err(StoreError::FollowsNobody { directory })
+    }
+
     /// Of a follower: for how long the primary may have published what readers do not see here; for ever if it has not caught
     /// up since it was opened. `None` of a store that follows nobody: it has all there is.
     #[must_use]

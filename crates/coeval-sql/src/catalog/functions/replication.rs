@@ -1,20 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The log and who follows it: places, tokens, promotion.
 
-use super::{Call, Entry, Gives, called};
+use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::CatalogAccess;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
+use coeval_store::Store;
 use coeval_store::log::Lsn;
+use coeval_txn::Version;
 
 pub(super) const ENTRIES: &[Entry] = &[
     called("pg_is_in_recovery", 0..=0, Gives::Bool, |call| Ok(call.access()?.store().is_following().into())),
     called("pg_current_wal_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
     called("pg_current_wal_insert_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
     called("pg_current_wal_flush_lsn", 0..=0, Gives::Text, |call| flushed(call.access()?)),
-    called("pg_is_wal_replay_paused", 0..=0, Gives::Bool, |_| Ok(false.into())),
+    called("pg_is_wal_replay_paused", 0..=0, Gives::Bool, |call| {
+        Ok(replica(call.access()?)?.is_showing_paused().into())
+    }),
+    called("pg_get_wal_replay_pause_state", 0..=0, Gives::Text, |call| {
+        let is_paused = replica(call.access()?)?.is_showing_paused();
+        Ok((if is_paused { "paused" } else { "not paused" }).into())
+    }),
+    called("pg_wal_replay_pause", 0..=0, Gives::Text, |call| pause(call, None)),
+    called("pg_wal_replay_resume", 0..=0, Gives::Text, resume),
+    strict("coeval_wal_replay_until", 1..=1, Gives::Text, |call| {
+        let version = call.int(0).and_then(|version| u64::try_from(version).ok()).unwrap_or_default();
+        pause(call, Some(Version::new(version)))
+    }),
     called("pg_last_wal_receive_lsn", 0..=0, Gives::Text, |call| received(call.access()?)),
     called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
     called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |_| Ok(Cell::Null)),
@@ -56,17 +70,47 @@ fn own_log(access: &CatalogAccess) -> Result<(Lsn, Lsn), SqlError> {
     store.log_position().ok_or_else(|| refused("a database in memory has no log"))
 }
 
+/// The store, if it is a replica's.
+fn replica(access: &CatalogAccess) -> Result<&Store, SqlError> {
+    let store = access.store();
+    if store.is_following() {
+        return Ok(store);
+    }
+    let message = "recovery is not in progress";
+    Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_hint("Recovery control functions can only be executed on a replica."))
+}
+
+/// Has a replica show nothing beyond a version, or what it shows now.
+fn pause(call: &Call<'_>, at: Option<Version>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    let name = if at.is_some() { "coeval_wal_replay_until" } else { "pg_wal_replay_pause" };
+    check_superuser(access, name)?;
+    replica(access)?.pause_showing(at)?;
+    Ok("".into())
+}
+
+/// Has a replica show everything again.
+fn resume(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    check_superuser(access, "pg_wal_replay_resume")?;
+    replica(access)?.resume_showing()?;
+    Ok("".into())
+}
+
+fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlError> {
+    if access.rights().is_superuser() {
+        return Ok(());
+    }
+    Err(insufficient(format!("permission denied for function {function}")))
+}
+
 /// Asks the server to make the replica that it serves a database of its own. True as soon as it has been asked.
 fn promote(call: &Call<'_>) -> Result<Cell, SqlError> {
     let access = call.access()?;
-    if !access.rights().is_superuser() {
-        return Err(insufficient("permission denied for function pg_promote"));
-    }
+    check_superuser(access, "pg_promote")?;
+    replica(access)?;
     let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
-    if !access.store().is_following() {
-        return Err(refused("recovery is not in progress")
-            .with_hint("Recovery control functions can only be executed on a replica."));
-    }
     if !access.registry().ask_to_promote() {
         return Err(refused("no server has this replica that could promote it")
             .with_hint("Close it and run coeval promote on its directory."));

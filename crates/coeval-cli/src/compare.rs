@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval check --replica --against`: whether a replica has what its primary has.
+//!
+//! Both are read at one version. The replica is paused: it goes on taking the log, and shows nothing new. Then a snapshot is
+//! taken on the primary, and the replica asked to show exactly that version; once a transaction holds it there, it
+//! goes on. So both servers work on while they are compared.
+//!
+//! Definitions are compared as the catalog lists them, tables row by row in the order of their keys. Rows are compared as the text
+//! that COPY gives.
+
+use crate::failure::Failure;
+use crate::readable::grouped;
+use futures::StreamExt;
+use std::time::{Duration, Instant};
+use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+
+/// How long the replica may take to come to the version of the primary's snapshot, before another is tried.
+const VERSION_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often the replica is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A snapshot on the primary may hold a version that the replica has only together with the next one, while it was just being
+/// paused.
+const ATTEMPTS: usize = 3;
+
+/// What the catalog says of definitions, each as lines in a fixed order.
+const DEFINITIONS: [(&str, &str); 5] = [
+    (
+        "columns",
+        "SELECT table_schema || '.' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable \
+         || ' ' || coalesce(column_default, '') FROM information_schema.columns \
+         WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    ),
+    (
+        "constraints",
+        "SELECT c.conrelid::regclass::text || ' ' || c.conname || ' ' || pg_get_constraintdef(c.oid) \
+         FROM pg_constraint c WHERE c.conrelid <> 0 ORDER BY 1",
+    ),
+    ("indexes", "SELECT schemaname || '.' || indexname || ' ' || indexdef FROM pg_indexes ORDER BY 1"),
+    (
+        "views",
+        "SELECT schemaname || '.' || viewname || ' ' || definition FROM pg_views \
+         WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    ),
+    (
+        "roles",
+        "SELECT rolname || ' ' || rolsuper || ' ' || rolcanlogin || ' ' || rolreplication FROM pg_roles ORDER BY 1",
+    ),
+];
+
+/// The tables, each with the columns of its primary key, if it has one.
+const TABLES: &str = "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), \
+    (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY array_position(i.indkey::int[], a.attnum::int)) \
+     FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) \
+     WHERE i.indrelid = c.oid AND i.indisprimary) \
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+    WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' \
+    ORDER BY 1";
+
+/// Compares two servers, and says what differs.
+///
+/// # Errors
+/// If a server cannot be asked, the replica does not come to the primary's version, or something differs.
+pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::work("cannot start a runtime", error))?;
+    runtime.block_on(async {
+        let (primary, replica) = (Server::open(primary).await?, Server::open(replica).await?);
+        let version = at_one_version(&primary, &replica).await?;
+        println!("both at version {version}");
+        let mut found = Found::default();
+        for (what, query) in DEFINITIONS {
+            found.compare_lists(what, &primary.column(query).await?, &replica.column(query).await?);
+        }
+        let tables = primary.rows(TABLES).await?;
+        for row in &tables {
+            let [Some(table), key] = row.as_slice() else { continue };
+            found.compare_table(table, key.as_deref(), &primary, &replica).await?;
+        }
+        println!("{} tables, {} rows compared", tables.len(), grouped(found.rows));
+        if found.differences == 0 { Ok(()) } else { Err(Failure::Said) }
+    })
+}
+
+/// A server that is asked.
+struct Server {
+    client: Client,
+    name: String,
+}
+
+impl Server {
+    async fn open(words: &str) -> Result<Self, Failure> {
+        let words = words.replace(',', " ");
+        let config: Config =
+            words.parse().map_err(|error| Failure::Usage(format!("\"{words}\": {error}")))?;
+        let name =
+            config.get_hosts().iter().zip(config.get_ports()).map(|(host, port)| format!("{host:?}:{port}"));
+        let name = name.collect::<Vec<_>>().join(", ");
+        let mut config = config;
+        if config.get_dbname().is_none() {
+            config.dbname("coeval");
+        }
+        let connected = config.connect(NoTls).await;
+        let (client, connection) =
+            connected.map_err(|error| Failure::work(format_args!("cannot connect to {words}"), error))?;
+        // How it ends is told by the statements.
+        tokio::spawn(async move { drop(connection.await) });
+        Ok(Self { client, name })
+    }
+
+    fn failed(&self, error: &tokio_postgres::Error) -> Failure {
+        let said = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+        Failure::Work(format!("{}: {said}", self.name))
+    }
+
+    async fn rows(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {
+        let messages = self.client.simple_query(sql).await.map_err(|error| self.failed(&error))?;
+        let rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect())
+            }
+            _ => None,
+        });
+        Ok(rows.collect())
+    }
+
+    async fn column(&self, sql: &str) -> Result<Vec<String>, Failure> {
+        let rows = self.rows(sql).await?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+
+    async fn value(&self, sql: &str) -> Result<String, Failure> {
+        Ok(self.column(sql).await?.into_iter().next().unwrap_or_default())
+    }
+
+    /// A snapshot that all that follows reads; its version.
+    async fn begin(&self) -> Result<String, Failure> {
+        self.rows("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;
+        self.value("SELECT txid_current()").await
+    }
+}
+
+/// Has both servers hold snapshots of one version, and the replica go on.
+async fn at_one_version(primary: &Server, replica: &Server) -> Result<String, Failure> {
+    replica.rows("SELECT pg_wal_replay_pause()").await?;
+    let outcome = hold_one_version(primary, replica).await;
+    if outcome.is_err() {
+        // Whatever the transaction there has come to.
+        replica.rows("ROLLBACK").await?;
+        replica.rows("SELECT pg_wal_replay_resume()").await?;
+    }
+    outcome
+}
+
+async fn hold_one_version(primary: &Server, replica: &Server) -> Result<String, Failure> {
+    for _ in 0..ATTEMPTS {
+        let wanted = primary.begin().await?;
+        replica.rows(&format!("SELECT coeval_wal_replay_until({wanted})")).await?;
+        let begun = Instant::now();
+        while begun.elapsed() < VERSION_PATIENCE {
+            if replica.begin().await? == wanted {
+                // The transaction holds it; others go on.
+                replica.rows("SELECT pg_wal_replay_resume()").await?;
+                return Ok(wanted);
+            }
+            replica.rows("ROLLBACK").await?;
+            tokio::time::sleep(LOOK).await;
+        }
+        primary.rows("ROLLBACK").await?;
+    }
+    let seconds = VERSION_PATIENCE.as_secs();
+    Err(Failure::Work(format!(
+        "the replica does not come to the primary's version within {seconds} s: does it follow this one?"
+    )))
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    differences: usize,
+    rows: u64,
+}
+
+impl Found {
+    fn differs(&mut self, what: &str) {
+        self.differences += 1;
+        println!("differs: {what}");
+    }
+
+    fn compare_lists(&mut self, what: &str, primary: &[String], replica: &[String]) {
+        for line in primary.iter().filter(|line| !replica.contains(line)) {
+            self.differs(&format!("{what}: the primary alone has {line}"));
+        }
+        for line in replica.iter().filter(|line| !primary.contains(line)) {
+            self.differs(&format!("{what}: the replica alone has {line}"));
+        }
+    }
+
+    /// Compares a table in the order of its key; without one, of all its columns.
+    async fn compare_table(
+        &mut self,
+        table: &str,
+        key: Option<&str>,
+        primary: &Server,
+        replica: &Server,
+    ) -> Result<(), Failure> {
+        let order = match key {
+            Some(key) => key.to_owned(),
+            None => {
+                let width = primary.rows(&format!("SELECT * FROM {table} LIMIT 1")).await?;
+                let width = width.first().map_or(0, Vec::len);
+                (1..=width).map(|column| column.to_string()).collect::<Vec<_>>().join(", ")
+            }
+        };
+        let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {order}") };
+        let copy = format!("COPY (SELECT * FROM {table}{order}) TO STDOUT");
+        let (mut one, mut other) = (Lines::begin(primary, &copy).await?, Lines::begin(replica, &copy).await?);
+        let (mut differing, mut first) = (0_u64, None);
+        loop {
+            let (line, copied) = (one.next().await?, other.next().await?);
+            if line.is_none() && copied.is_none() {
+                break;
+            }
+            self.rows += 1;
+            if line != copied {
+                differing += 1;
+                first.get_or_insert((line, copied));
+            }
+        }
+        if let Some((line, copied)) = first {
+            let shown = |line: Option<String>| line.unwrap_or_else(|| "no row".to_owned());
+            let (line, copied) = (shown(line), shown(copied));
+            self.differs(&format!("{table}: {differing} rows from the first one on; there the primary has {line}, the replica {copied}"));
+        }
+        Ok(())
+    }
+}
+
+/// The lines of a COPY.
+struct Lines<'a> {
+    server: &'a Server,
+    stream: std::pin::Pin<Box<tokio_postgres::CopyOutStream>>,
+    bytes: Vec<u8>,
+    place: usize,
+}
+
+impl<'a> Lines<'a> {
+    async fn begin(server: &'a Server, copy: &str) -> Result<Self, Failure> {
+        let stream = server.client.copy_out(copy).await.map_err(|error| server.failed(&error))?;
+        Ok(Self { server, stream: Box::pin(stream), bytes: Vec::new(), place: 0 })
+    }
+
+    async fn next(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            let rest = &self.bytes[self.place..];
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = String::from_utf8_lossy(&rest[..end]).into_owned();
+                self.place += end + 1;
+                return Ok(Some(line));
+            }
+            match self.stream.next().await {
+                Some(Ok(bytes)) => {
+                    self.bytes.drain(..self.place);
+                    self.place = 0;
+                    self.bytes.extend_from_slice(&bytes);
+                }
+                Some(Err(error)) => return Err(self.server.failed(&error)),
+                None => return Ok(None),
+            }
+        }
+    }
+}
