@@ -484,6 +484,66 @@ fn write(port: u16, client: usize, stop: &AtomicBool, counters: &[AtomicI64; 3])
     }
 }
 
+/// What `coeval check --replica --against` says; whether it found nothing.
+fn compared(replica: &Server, primary: &Server) -> (bool, String) {
+    let words = |server: &Server| format!("host=127.0.0.1,port={},user=coeval", server.port);
+    let compared = Command::new(PROGRAM)
+        .args(["check", "--replica", &words(replica), "--against", &words(primary)])
+        .output()
+        .unwrap();
+    let said = [compared.stdout, compared.stderr].concat();
+    (compared.status.success(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// A replica under load has what its primary has; one that was changed beside its primary's back has not.
+#[test]
+fn a_replica_is_compared_with_its_primary() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run(
+        "CREATE TABLE t (n int PRIMARY KEY, word text);
+         INSERT INTO t SELECT g, 'word ' || g FROM generate_series(1, 20000) g;
+         CREATE TABLE keyless (a int, b text);
+         INSERT INTO keyless SELECT g % 7, 'x' FROM generate_series(1, 100) g;
+         CREATE VIEW v AS SELECT word FROM t WHERE n < 10;",
+    )
+    .unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let writer = Sql::open(primary.port);
+            for n in 1.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                writer
+                    .run(&format!("UPDATE t SET word = 'changed {n}' WHERE n = {}", n % 20_000 + 1))
+                    .unwrap();
+            }
+        });
+        let (is_equal, said) = compared(&replica, &primary);
+        stop.store(true, Ordering::Relaxed);
+        assert!(is_equal && said.contains("2 tables, 20,100 rows compared"), "{said}");
+    });
+    assert_eq!(copy.value("SELECT pg_is_wal_replay_paused()").unwrap().unwrap(), "f");
+    wait_for(&copy, &sql);
+    drop(copy);
+    replica.stop();
+    // One commit on each side, and the copy is a replica again.
+    run(&["promote", copy_dir.to_str().unwrap()]);
+    run(&["sql", copy_dir.to_str().unwrap(), "-c", "UPDATE t SET word = 'mine' WHERE n = 17"]);
+    sql.run("UPDATE t SET word = 'yours' WHERE n = 18").unwrap();
+    std::fs::write(copy_dir.join("follower"), "").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    replica.until_said("does not follow any more");
+    let (is_equal, said) = compared(&replica, &primary);
+    assert!(!is_equal && said.contains("differs: public.t: 2 rows") && said.contains("17\tmine"), "{said}");
+}
+
 fn replica_named(primary: &Server, name: &str) -> String {
     format!("{},application_name={name}", replica_of(primary))
 }

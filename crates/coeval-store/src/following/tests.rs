@@ -5,6 +5,7 @@ mod bricks;
 mod chain;
 mod failover;
 mod kept;
+mod paused;
 mod safe;
 mod synchronous;
 
