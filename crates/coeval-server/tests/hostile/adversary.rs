@@ -122,10 +122,10 @@ const OPENINGS: &[Attempt] = &[
     }),
     ("no name", |server| sent(server, 20, &startup(b"user\0\0\0"))),
     ("a name of kilobytes", |server| {
-        sent(server, 20, &startup(&[b"user\0", &[b'a'; 9_000][..], b"\0\0"].concat()))
+        sent(server, 20, &startup(&[&b"user\0"[..], &[b'a'; 9_000][..], b"\0\0"].concat()))
     }),
     ("a database of kilobytes", |server| {
-        sent(server, 20, &startup(&[b"user\0app\0database\0", &[b'a'; 9_000][..], b"\0\0"].concat()))
+        sent(server, 20, &startup(&[&b"user\0app\0database\0"[..], &[b'a'; 9_000][..], b"\0\0"].concat()))
     }),
     ("a setting that only superusers may set", |server| {
         sent(server, 20, &startup(b"user\0app\0options\0-c session_authorization=coeval -c role=coeval\0\0"))

@@ -158,16 +158,13 @@ fn bombs() -> Vec<(String, &'static [&'static str])> {
         (nested("* FROM ((SELECT ", "1", ") x)", 40), &["54001", "42601"]),
         (nested("(", "1", ")", 100_000), &["54001"]),
         (format!("SELECT 1{}", " + 1".repeat(100_000)), &["54001"]),
-        (format!("SELECT 1 WHERE true{}", " OR true".repeat(4_500)), &[""]),
+        (format!("SELECT 1 WHERE true{}", " OR true".repeat(4_500)), &["", "54001"]),
         ("SELECT repeat('x', 2000000000)".to_owned(), &["54000"]),
         ("SELECT array_fill(1, ARRAY[2000000000])".to_owned(), &["54000", "53200"]),
-        ("SET statement_timeout = 200; SELECT pg_sleep(100)".to_owned(), &["57014"]),
+        ("SELECT pg_sleep(100)".to_owned(), &["57014"]),
+        ("SELECT count(*) FROM generate_series(1, 9000000000000)".to_owned(), &["57014"]),
         (
-            "SET statement_timeout = 200; SELECT count(*) FROM generate_series(1, 9000000000000)".to_owned(),
-            &["57014"],
-        ),
-        (
-            "SET statement_timeout = 200; WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) \
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) \
              SELECT count(*) FROM r"
                 .to_owned(),
             &["57014"],
@@ -238,6 +235,9 @@ fn a_role_that_may_only_ask_keeps_nobody_out_whatever_it_asks() {
     for (bomb, codes) in bombs() {
         let shown = &bomb[..bomb.len().min(80)];
         let mut insider = opened(&server, "clerk", "pencil");
+        if codes == ["57014"] {
+            insider.run("SET statement_timeout = 200");
+        }
         insider.send(&super::query(&bomb));
         // While it runs, too.
         assert_served(&mut other, shown);

@@ -44,8 +44,7 @@ use whole_tables::spell_tables;
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
 
-/// How much deeper a text is read that was read before and written with more parentheses, or to see whether its depth is why
-/// it was not read.
+/// How much deeper a text is read that was read before, and written with more parentheses.
 const DEPTH_BEYOND: usize = 50;
 
 /// One statement, parsed.
@@ -159,18 +158,13 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
 /// # Errors
 /// `42601` with the position, `54001` for one that the parser does not go into as deep as it is.
 fn parse_piece(tokens: Vec<TokenWithSpan>, sql: &str) -> Result<Parsed, SqlError> {
-    // Where the parser has several readings it takes its limit for the end of one, and calls a mistake what was right.
-    let again = depth::is_nested(&tokens).then(|| tokens.clone());
-    let failed = match parse_within(DEPTH_MAX, tokens, sql) {
-        Err(failed) if failed.state == SqlState::SyntaxError => failed,
-        outcome => return outcome,
-    };
-    let Some(tokens) = again else { return Err(failed) };
-    match parse_within(DEPTH_MAX + DEPTH_BEYOND, tokens, sql) {
-        Err(same) if same.position == failed.position => Err(failed),
-        Err(other) if other.state != SqlState::SyntaxError => Err(other),
-        _ => Err(depth::too_deep()),
-    }
+    // Where the parser has several readings, as of CASE, it takes its limit for the end of one, and says that it did not expect
+    // what was right.
+    let is_nested = depth::is_nested(&tokens);
+    parse_within(DEPTH_MAX, tokens, sql).map_err(|failed| match failed.state {
+        SqlState::SyntaxError if is_nested => depth::too_deep(),
+        _ => failed,
+    })
 }
 
 /// The same with a parser that goes so deep.

@@ -28,9 +28,9 @@ pub(crate) const STACK_BYTES: usize = LEVELS_MAX * LEVEL_BYTES + 2 * BASE_BYTES;
 /// Most operators before one operand: half of what the parser goes into, for what is around them.
 const PREFIXES_MAX: usize = super::DEPTH_MAX / 2;
 
-/// Pairs of parentheses and `CASE ... END` within each other from which on the parser may come to its limit: it goes into four
+/// Pairs of parentheses and `CASE ... END` within each other from which on the parser may come to its limit: it goes into two
 /// things at most for each.
-const NESTED_MIN: usize = super::DEPTH_MAX / 4;
+const NESTED_MIN: usize = super::DEPTH_MAX / 2 - 5;
 
 /// How many tokens may be read once more, in the parser's readings of tables in parentheses: less than half a second.
 const READINGS_MAX: usize = 200_000;
