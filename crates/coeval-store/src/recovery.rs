@@ -30,6 +30,7 @@ use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::record::encode_term;
+use crate::retention::Kept;
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -101,6 +102,10 @@ pub(crate) fn recover(
     files.sync_dir(dir)?;
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
+    let kept = match role {
+        Role::Follower => None,
+        Role::Primary | Role::PrimaryWithoutTerms => kept_log(&disk)?,
+    };
     let world = restore(&disk, &manifest, Mending::None)?;
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
@@ -121,15 +126,7 @@ pub(crate) fn recover(
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
-    let kept = match role {
-        Role::Follower => None,
-        Role::Primary | Role::PrimaryWithoutTerms => KeptLog::read(&**disk.files(), dir)?,
-    };
     let version = Version::new(manifest.version);
-    for (number, version) in kept.iter().flat_map(|kept| &kept.loads) {
-        disk.note_committed(std::iter::once(*number), *version);
-    }
-    let kept = kept.map(|kept| kept.kept);
     disk.remove_unneeded(kept.map_or(version, |kept| version.min(kept.version)), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
@@ -143,6 +140,14 @@ pub(crate) fn recover(
         kept,
     };
     Ok(Recovered { contents, log: Some(log), disk })
+}
+
+/// What is kept of the log for an archive. The bulk loads in it are noted; before the log is read, which knows better of which
+/// version one is that was on its way.
+fn kept_log(disk: &Disk) -> Result<Option<Kept>, StoreError> {
+    let Some(KeptLog { kept, loads }) = KeptLog::read(&**disk.files(), disk.dir())? else { return Ok(None) };
+    loads.into_iter().for_each(|(number, version)| disk.note_committed(std::iter::once(number), version));
+    Ok(Some(kept))
 }
 
 /// From here on the log is that of another term.
