@@ -328,7 +328,7 @@ impl Publishing {
             if let Some(reason) = &state.stopped {
                 return Err(StoreError::Stopped(reason.clone()));
             }
-            if !state.is_syncing && state.unsynced(self.log.as_ref()).is_some() {
+            if !state.is_syncing && state.has_work(shared, self.log.as_ref()) {
                 state = self.sync(shared, state);
             } else if let Some(interrupt) = interrupt {
                 let is_for_replicas = !state.is_syncing && !state.lacks_bytes();
@@ -416,11 +416,10 @@ impl Publishing {
     /// Syncs the log for everything that is pending, and publishes it.
     fn sync<'s>(&'s self, shared: &Shared, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         assert!(!state.is_syncing, "one at a time syncs");
-        let needed = state.unsynced(self.log.as_ref());
-        let needed = needed.max(state.undurable.map(|undurable| undurable.end));
-        let Some((log, target)) = self.log.as_ref().zip(needed) else {
-            unreachable!("there is something to be synced");
-        };
+        let Some(log) = &self.log else { unreachable!("an unpublished version waits for the log") };
+        let needed = state.unsynced(Some(log)).max(state.undurable.map(|undurable| undurable.end));
+        // Somebody else may have synced it, and left it to be published.
+        let target = needed.unwrap_or_else(|| log.durable_lsn());
         state.is_syncing = true;
         drop(state);
         // Whatever becomes of it, the turn ends: else all would wait for it for ever.
@@ -429,7 +428,7 @@ impl Publishing {
         let mut state = self.state.lock();
         state.is_syncing = false;
         self.progress.notify_all();
-        if state.has_question(self.log.as_ref()) || state.undurable.is_some() {
+        if state.has_question(shared, self.log.as_ref()) || state.undurable.is_some() {
             self.asked.notify_one();
         }
         // If it panicked, commits have stopped and those who wait been told.
@@ -476,10 +475,10 @@ impl Publishing {
     }
 
     /// Wants this version published without waiting for it.
-    fn ask(&self, version: Version) {
+    fn ask(&self, shared: &Shared, version: Version) {
         let mut state = self.state.lock();
         state.asked = state.asked.max(version);
-        if state.has_question(self.log.as_ref()) {
+        if state.has_question(shared, self.log.as_ref()) {
             self.asked.notify_one();
         }
     }
@@ -547,7 +546,7 @@ impl Publishing {
         let mut state = self.state.lock();
         loop {
             let due = state.sync_due();
-            if state.has_question(self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
+            if state.has_question(shared, self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
                 state = self.sync(shared, state);
             } else if let Some(due) = due.filter(|_| state.syncer == Syncer::Runs) {
                 self.asked.wait_until(&mut state, due);
@@ -598,11 +597,30 @@ impl Publishing {
 
 impl State {
     /// Whether the syncer has something to do.
-    fn has_question(&self, log: Option<&LogHandle>) -> bool {
+    fn has_question(&self, shared: &Shared, log: Option<&LogHandle>) -> bool {
         self.asked > self.published
             && !self.is_syncing
             && self.stopped.is_none()
-            && self.unsynced(log).is_some()
+            && self.has_work(shared, log)
+    }
+
+    /// Whether there is something that a sync, or a look behind one of somebody else, does for what is pending: all else waits
+    /// for others.
+    fn has_work(&self, shared: &Shared, log: Option<&LogHandle>) -> bool {
+        let is_ready = |pending| self.is_ready(pending, shared, log.map(LogHandle::durable_lsn));
+        self.unsynced(log).is_some() || self.pending.front().is_some_and(is_ready)
+    }
+
+    /// Whether nothing keeps a world from being published but those before it.
+    fn is_ready(&self, pending: &Pending, shared: &Shared, durable: Option<Lsn>) -> bool {
+        let allowed = self.paused_at.map_or(self.allowed, |paused_at| paused_at.min(self.allowed));
+        pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
+            && match pending.consent {
+                Consent::None => true,
+                Consent::Bytes => false,
+                Consent::Replicas(stage, end) => shared.replicas.have_reached(stage, end),
+                Consent::Primary(_) => pending.world.version() <= allowed,
+            }
     }
 
     /// Up to where the log has to be durable for what is pending, if it is not.
@@ -645,20 +663,9 @@ impl State {
     /// Publishes, in order, what needs no sync any more.
     fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
         let durable = log.map(LogHandle::durable_lsn);
-        let allowed = self.paused_at.map_or(self.allowed, |paused_at| paused_at.min(self.allowed));
-        let replicas = &shared.replicas;
-        let is_ready = |pending: &Pending| {
-            pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
-                && match pending.consent {
-                    Consent::None => true,
-                    Consent::Bytes => false,
-                    Consent::Replicas(stage, end) => replicas.have_reached(stage, end),
-                    Consent::Primary(_) => pending.world.version() <= allowed,
-                }
-        };
-        let count = self.pending.iter().take_while(|pending| is_ready(pending)).count();
+        let count = self.pending.iter().take_while(|pending| self.is_ready(pending, shared, durable)).count();
         let mut released = Released::default();
-        let is_shown = |end| replicas.have_reached(Stage::Applied, end);
+        let is_shown = |end| shared.replicas.have_reached(Stage::Applied, end);
         while let Some(shown) = self.unshown.pop_front_if(|unshown| is_shown(unshown.end)) {
             released.wakers.extend(shown.wakers);
         }
@@ -734,7 +741,7 @@ pub struct Publication {
 
 impl Publication {
     pub(crate) fn new(shared: Arc<Shared>, version: Version) -> Self {
-        shared.pipeline.publishing.ask(version);
+        shared.pipeline.publishing.ask(&shared, version);
         Self { shared, version, place: None }
     }
 

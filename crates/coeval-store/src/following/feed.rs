@@ -170,6 +170,8 @@ impl LogFeed {
             if found.since.elapsed() >= SYNC_AFTER {
                 let failed = |error| StoreError::Stopped(self.shared.pipeline.publishing.stop(error));
                 log.sync(found.end).map_err(failed)?;
+                // Commits may have waited for that.
+                self.shared.pipeline.publishing.go_on(&self.shared);
             }
             return Ok(None);
         }

@@ -198,3 +198,19 @@ fn ten_thousand_waiters_have_a_place_each_however_often_they_look_and_are_woken_
         std::thread::yield_now();
     }
 }
+
+/// A checkpoint and a feed sync the log without publishing anything.
+#[test]
+fn what_somebody_else_has_synced_is_published_by_who_waits_for_it() {
+    let (store, def) = open(&SimulatedFiles::new(12));
+    for id in [1, 2] {
+        let committed = apply(&store, &def, id, Isolation::Snapshot);
+        let (end, _) = store.log_position().unwrap();
+        store.shared.pipeline.log().unwrap().sync(end).unwrap();
+        match id {
+            1 => store.wait_published(committed.version).unwrap(),
+            _ => await_here(store.publication(committed.version).unwrap()).unwrap(),
+        }
+        assert_eq!(rows(&store, def.id), usize::try_from(id).unwrap());
+    }
+}
