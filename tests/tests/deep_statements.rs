@@ -169,7 +169,7 @@ fn what_is_nested_too_deeply_is_no_mistake() {
 #[test]
 fn subqueries_in_each_other_run_or_are_refused_and_are_soon_done() {
     let began = Instant::now();
-    for (open, first) in [("(SELECT ", "1"), ("EXISTS (SELECT ", "1"), ("1 IN (SELECT ", "1")] {
+    for (open, first) in [("(SELECT ", "1"), ("EXISTS (SELECT ", "1"), ("true IN (SELECT ", "true")] {
         for (depth, runs) in [(3, true), (12, true), (30, false), (80, false)] {
             let outcome = run(STATEMENT_STACK_BYTES, vec![nested(open, first, ")", depth)]).pop().unwrap();
             match outcome {
@@ -252,7 +252,7 @@ fn a_view_within_itself_is_refused_where_it_is_read() {
         assert!(error.to_string().contains(&expected), "{sql}: {error}");
     }
     // What is made of other relations goes on, and so does the list of columns.
-    assert_eq!(session.execute("SELECT 1 FROM information_schema.columns LIMIT 1").unwrap(), 1);
+    assert_eq!(session.execute("SELECT count(*) FROM information_schema.columns").unwrap(), 1);
     session.run("CREATE OR REPLACE VIEW a AS SELECT 2 AS n").unwrap();
     assert_eq!(session.execute("TABLE c").unwrap(), 1);
 }

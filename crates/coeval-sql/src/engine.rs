@@ -201,10 +201,11 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// The last handle on a database may go on a thread of somebody else's runtime, where nothing may be waited for.
+    /// The last handle on a database may go on a thread of somebody else's runtime, where nothing may be waited for. Nor is
+    /// what was left behind, which may take long.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take()
-            && Handle::try_current().is_ok()
+            && (Handle::try_current().is_ok() || self.left_behind.count() > 0)
         {
             runtime.shutdown_background();
         }
