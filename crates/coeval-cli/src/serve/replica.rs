@@ -165,7 +165,7 @@ fn sources(of: &str, arguments: &ServeArguments) -> Result<Sources, Failure> {
 /// Makes the copy that a replica begins with: of the primary's database or, if the primary does not answer, of the archive's
 /// newest backup. Returns the connection to the primary, if it is from there.
 fn copied(from: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
-    let failed = |from: &dyn fmt::Display, error| {
+    let failed = |from: &dyn fmt::Display, error: ReplicaError| {
         Failure::work(format_args!("cannot copy the database of {from}"), error)
     };
     let unreached = match &from.primary {
