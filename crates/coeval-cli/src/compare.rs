@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::readable::grouped;
 use futures::StreamExt;
 use std::time::{Duration, Instant};
+use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
 
 /// How long the replica may take to come to the version of the primary's snapshot, before another is tried.
@@ -96,9 +97,11 @@ impl Server {
         let words = words.replace(',', " ");
         let config: Config =
             words.parse().map_err(|error| Failure::Usage(format!("\"{words}\": {error}")))?;
-        let name =
-            config.get_hosts().iter().zip(config.get_ports()).map(|(host, port)| format!("{host:?}:{port}"));
-        let name = name.collect::<Vec<_>>().join(", ");
+        let names = config.get_hosts().iter().zip(config.get_ports()).map(|(host, port)| match host {
+            Host::Tcp(host) => format!("{host}:{port}"),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let name = names.collect::<Vec<_>>().join(", ");
         let mut config = config;
         if config.get_dbname().is_none() {
             config.dbname("coeval");
@@ -108,7 +111,10 @@ impl Server {
             connected.map_err(|error| Failure::work(format_args!("cannot connect to {words}"), error))?;
         // How it ends is told by the statements.
         tokio::spawn(async move { drop(connection.await) });
-        Ok(Self { client, name })
+        let server = Self { client, name };
+        // A replica may have nothing that is serializable, for the moment or for good.
+        server.rows("SET default_transaction_isolation = 'repeatable read'").await?;
+        Ok(server)
     }
 
     fn failed(&self, error: &tokio_postgres::Error) -> Failure {

@@ -170,7 +170,7 @@ fn copied(from: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     };
     let unreached = match &from.primary {
         None => None,
-        Some(primary) => match told(primary, &mut |progress| copy_database(primary, dir, progress)) {
+        Some(primary) => match told(primary, |progress| copy_database(primary, dir, progress)) {
             Ok(link) => return Ok(Some(link)),
             Err(error @ ReplicaError::Connection { .. }) if from.archive.is_some() => Some(error),
             Err(error) => return Err(failed(primary, error)),
@@ -181,15 +181,15 @@ fn copied(from: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     }
     let Some(ArchiveSource { archive, .. }) = &from.archive else { return Ok(None) };
     let place = format!("the archive {}", archive.place());
-    told(&place, &mut |progress| Ok(copy_newest(archive, dir, progress)?))
+    told(&place, |progress| Ok(copy_newest(archive, dir, progress)?))
         .map_err(|error| failed(&place, error))?;
     Ok(None)
 }
 
-/// Says how a copy goes.
+/// Says how a copy goes, which tells what it is given how many bytes have come.
 fn told<T>(
     from: &dyn fmt::Display,
-    copy: &mut dyn FnMut(&mut dyn FnMut(u64)) -> Result<T, ReplicaError>,
+    copy: impl FnOnce(&mut dyn FnMut(u64)) -> Result<T, ReplicaError>,
 ) -> Result<T, ReplicaError> {
     eprintln!("Copying the database of {from}");
     let (begun, mut said) = (Instant::now(), Instant::now());

@@ -285,11 +285,12 @@ impl Shared {
             tracing::warn!(%from, "more log is kept for an archive than may be: it is let go of");
         }
         let (files, dir) = (&**disk.files(), disk.dir());
-        Ok(match self.retention.kept() {
+        match self.retention.kept() {
             Some(kept) => {
                 KeptLog { kept, loads: disk.loads_behind(kept.version, through) }.write(files, dir)?;
             }
             None => KeptLog::remove(files, dir)?,
-        })
+        }
+        Ok(())
     }
 }

@@ -294,6 +294,8 @@ impl Cluster {
         self.waiting.clear();
         demote(&self.files[old], &dir(old)).unwrap();
         self.replicas[old].open = Some(open_replica(&self.files[old], old));
+        // Nobody reads there before it is known whether it has what the new one never had.
+        self.connect(old);
     }
 
     /// The rows that a reader of this store sees.
