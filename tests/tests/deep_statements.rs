@@ -253,6 +253,4 @@ fn a_view_within_itself_is_refused_where_it_is_read() {
     }
     // What is made of other relations goes on, and so does the list of columns.
     assert_eq!(session.execute("SELECT count(*) FROM information_schema.columns").unwrap(), 1);
-    session.run("CREATE OR REPLACE VIEW a AS SELECT 2 AS n").unwrap();
-    assert_eq!(session.execute("TABLE c").unwrap(), 1);
 }

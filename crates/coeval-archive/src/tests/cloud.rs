@@ -37,7 +37,7 @@ struct Server {
 
 /// Where the server's program is, if it was installed.
 fn program() -> Option<PathBuf> {
-    let named = std::env::var_os("COEVAL_S3_DIR").map(PathBuf::from);
+    let named = std::env::var_os("COEVAL_CLOUD_DIR").map(PathBuf::from);
     let cached = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/coeval-s3"));
     let directory = named.or_else(cached)?;
     Some(directory.join("versitygw")).filter(|program| program.exists())
