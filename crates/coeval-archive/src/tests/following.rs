@@ -275,8 +275,11 @@ fn a_gap_is_named_and_log_that_comes_out_of_order_is_found() {
     wait(&archiver, |status| status.last_backup.is_some());
     let mut copy = Copy::of(&archive, 1);
     copy.take_up_to(primary.last().end);
-    (0..60).for_each(|_| primary.commit());
-    wait(&archiver, archived(primary.last().end));
+    // A stretch for each round, at least.
+    for _ in 0..9 {
+        (0..8).for_each(|_| primary.commit());
+        wait(&archiver, archived(primary.last().end));
+    }
     drop(archiver);
     let position = copy.position();
     let contents = Contents::read(&archive).unwrap();
