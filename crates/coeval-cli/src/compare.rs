@@ -11,6 +11,7 @@
 use crate::failure::Failure;
 use crate::readable::grouped;
 use futures::StreamExt;
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
@@ -197,10 +198,12 @@ impl Found {
     }
 
     fn compare_lists(&mut self, what: &str, primary: &[String], replica: &[String]) {
-        for line in primary.iter().filter(|line| !replica.contains(line)) {
+        let (primary, replica): (BTreeSet<_>, BTreeSet<_>) =
+            (primary.iter().collect(), replica.iter().collect());
+        for line in primary.difference(&replica) {
             self.differs(&format!("{what}: the primary alone has {line}"));
         }
-        for line in replica.iter().filter(|line| !primary.contains(line)) {
+        for line in replica.difference(&primary) {
             self.differs(&format!("{what}: the replica alone has {line}"));
         }
     }

@@ -147,8 +147,7 @@ fn wait_for(replica: &Sql, primary: &Sql) {
 }
 
 fn place(text: &str) -> u64 {
-    let (high, low) = text.split_once('/').unwrap();
-    u64::from_str_radix(high, 16).unwrap() << 32 | u64::from_str_radix(low, 16).unwrap()
+    coeval::Lsn::from_wal_text(text).unwrap().get()
 }
 
 fn replica_of(primary: &Server) -> String {

@@ -15,7 +15,8 @@
 //! Only what is durable on the primary is sent. A world is shown when the primary says that it is published there, which is
 //! when as many replicas have it as its commits ask for (`replicas.rs`): nothing that a follower shows can be lost by the
 //! primary's crash, nor by a failover to one of those replicas. One that is opened again shows all that its log has: that is
-//! durable here and on the primary. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads safe snapshots alone, which
+//! durable here and on the primary. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads
+//! safe snapshots alone, which
 //! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
 //! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
 //!
@@ -345,12 +346,20 @@ pub fn promote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
         return Err(StoreError::UnfinishedCopy { directory });
     }
-    if !files.exists(&dir.join(FOLLOWER_FILE))? {
+    if !is_replica(files, dir)? {
         return Err(StoreError::FollowsNobody { directory });
     }
     let _lock = files.lock(dir)?;
     files.remove(&dir.join(FOLLOWER_FILE))?;
     Ok(files.sync_dir(dir)?)
+}
+
+/// Whether a directory is a replica's.
+///
+/// # Errors
+/// [`StoreError::File`].
+pub fn is_replica(files: &dyn FileSystem, dir: &Path) -> Result<bool, StoreError> {
+    Ok(files.exists(&dir.join(FOLLOWER_FILE))?)
 }
 
 /// Makes the database in a directory that nobody has open a replica: the way back of a former primary. Durable on return. It
@@ -364,7 +373,7 @@ pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
         return Err(StoreError::UnfinishedCopy { directory });
     }
     let _lock = files.lock(dir)?;
-    if files.exists(&dir.join(FOLLOWER_FILE))? {
+    if is_replica(files, dir)? {
         return Ok(());
     }
     let path = manifest_path(dir);

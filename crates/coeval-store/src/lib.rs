@@ -128,7 +128,7 @@ pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
     BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    PrimaryWriter, ReplicaSession, demote, promote,
+    PrimaryWriter, ReplicaSession, demote, is_replica, promote,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};

@@ -298,17 +298,7 @@ impl Publishing {
 
     /// The log record of this version, which lacked bytes, is whole.
     pub(crate) fn note_whole(&self, shared: &Shared, version: Version) {
-        let released = {
-            let mut state = self.state.lock();
-            if state.stopped.is_some() {
-                return;
-            }
-            state.pending_of(version).consent = Consent::None;
-            state.publish_ready(shared, self.log.as_ref())
-        };
-        self.progress.notify_all();
-        released.settle();
-        shared.keep_up_safe();
+        self.change(shared, |state| state.pending_of(version).consent = Consent::None);
     }
 
     /// Waits until a version is as far as `until` says, syncing for everyone if nobody does.
@@ -399,9 +389,13 @@ impl Publishing {
         self.change(shared, |state| state.allowed = state.allowed.max(version));
     }
 
+    /// Changes what publications wait for, and makes those that need not wait any more. Nothing once commits have stopped.
     fn change(&self, shared: &Shared, change: impl FnOnce(&mut State)) {
         let publish = || {
             let mut state = self.state.lock();
+            if state.stopped.is_some() {
+                return;
+            }
             change(&mut state);
             let released = state.publish_ready(shared, self.log.as_ref());
             drop(state);
@@ -410,7 +404,7 @@ impl Publishing {
             shared.keep_up_safe();
         };
         // If it panicked, commits have stopped and those who wait been told.
-        contained(shared, "while a replica's answer was taken", publish).ok();
+        contained(shared, "while it was looked what may be published", publish).ok();
     }
 
     /// Syncs the log for everything that is pending, and publishes it.

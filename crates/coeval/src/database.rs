@@ -12,7 +12,7 @@ use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
     Ingested, Priority, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage,
-    VerifyReport, World, demote, promote, repair, verify,
+    VerifyReport, World, demote, is_replica, promote, repair, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -184,6 +184,14 @@ impl Database {
     /// If it is no replica, or a process has it open; it is as before then.
     pub fn promote(path: impl AsRef<Path>) -> Result<(), Error> {
         Ok(promote(&DiskFiles, path.as_ref())?)
+    }
+
+    /// Whether the directory is a replica's, which [`DatabaseOptions::open_replica`] opens.
+    ///
+    /// # Errors
+    /// If it cannot be looked at.
+    pub fn is_replica(path: impl AsRef<Path>) -> Result<bool, Error> {
+        Ok(is_replica(&DiskFiles, path.as_ref())?)
     }
 
     /// Makes the database in a directory that nobody has open a replica: the way back of a former primary whose log is the

@@ -89,8 +89,8 @@ fn whatever_the_storage_does_every_version_comes_back() {
         }
         let status = wait(&archiver, archived(primary.last().end));
         assert!(status.bytes_behind < 200, "{status:?}");
-        // Whether another one was due is a matter of time.
-        assert!(status.last_backup >= first.last_backup, "{status:?}");
+        // One is due behind so much log; it may still be on its way.
+        wait(&archiver, |status| status.last_backup > first.last_backup);
         drop(archiver);
         storage.percent.store(0, Ordering::SeqCst);
         let archive = archive_in(&storage);
@@ -98,7 +98,7 @@ fn whatever_the_storage_does_every_version_comes_back() {
         assert_eq!(report.problems, vec![], "seed {seed}");
         // What was not sent when the database was closed, or crashed, is there when it is opened again.
         assert_eq!(report.gaps, vec![], "seed {seed}");
-        assert!(!report.backups.is_empty() && report.chunks > 5);
+        assert!(report.backups.len() > 1 && report.chunks > 5);
         let moments: Vec<_> = primary.moments.iter().filter(|moment| moment.version >= from).collect();
         for moment in moments.iter().skip(usize::try_from(seed).unwrap()).step_by(13) {
             check_restore(&archive, Target::Version(moment.version), None, moment);

@@ -16,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The file that tells a replica's directory from others.
-const FOLLOWER_FILE: &str = "follower";
-
 /// How often a copy says how much has come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -34,8 +31,10 @@ pub(super) fn open(
     options: DatabaseOptions,
 ) -> Result<(Database, Replica), Failure> {
     let sources = sources(of, arguments)?;
+    let is_replica = Database::is_replica(dir)
+        .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
     let link = match look(dir)? {
-        Contents::Database if !is_replica(dir) => rejoined(&sources, dir, options)?,
+        Contents::Database if !is_replica => rejoined(&sources, dir, options)?,
         Contents::Database => None,
         Contents::Nothing | Contents::Remains => copied(&sources, dir)?,
         Contents::Foreign => {
@@ -81,11 +80,6 @@ impl Upstream for Shown {
             flushed: durable,
         }
     }
-}
-
-/// Whether the directory is a replica's already.
-fn is_replica(dir: &Path) -> bool {
-    dir.join(FOLLOWER_FILE).exists()
 }
 
 /// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; else it is put

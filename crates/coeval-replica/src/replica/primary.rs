@@ -97,9 +97,6 @@ impl Taking {
                 }
             }
             let has_more = link.has_message();
-            if !has_more {
-                self.note();
-            }
             if !has_more || group_bytes >= GROUP_BYTES_MAX {
                 self.apply(&mut group, &mut group_bytes)?;
             }
@@ -108,6 +105,10 @@ impl Taking {
             if is_synced {
                 self.follower.sync()?;
                 synced = Instant::now();
+            }
+            // Once for all that has come: whoever looks at the status takes its lock.
+            if !has_more {
+                self.note();
             }
             // Commits may wait for what readers see here.
             let is_shown = !has_more && self.follower.shown_position() > self.progress.told;
@@ -124,7 +125,6 @@ impl Taking {
             self.follower.take(group)?;
             group.clear();
             *bytes = 0;
-            self.note();
         }
         Ok(())
     }
@@ -144,7 +144,6 @@ impl Taking {
 
     /// Tells the primary how far this replica is.
     fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
-        self.note();
         let shown = self.follower.shown_position();
         link.send_status(self.follower.position(), self.follower.durable(), shown)?;
         self.progress.told = shown;

@@ -6,6 +6,7 @@ use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, SimulatedFiles};
 use crate::ids::SpaceId;
 use crate::options::StoreOptions;
+use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Committed};
@@ -213,4 +214,24 @@ fn what_somebody_else_has_synced_is_published_by_who_waits_for_it() {
         }
         assert_eq!(rows(&store, def.id), usize::try_from(id).unwrap());
     }
+}
+
+/// What waits for a replica when commits stop is of unknown fate: its readers are not shown it by an answer that comes later.
+#[test]
+fn nothing_is_published_by_an_answer_behind_a_stop() {
+    let files = SimulatedFiles::new(13);
+    let (store, def) = open(&files);
+    let names = vec!["*".to_owned()];
+    let required = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names };
+    store.require_replicas(Some(required));
+    let session = store.replica_session("copy");
+    let committed = apply(&store, &def, 1, Isolation::Snapshot);
+    let (end, _) = store.log_position().unwrap();
+    store.shared.pipeline.log().unwrap().sync(end).unwrap();
+    let _next = apply(&store, &def, 2, Isolation::Snapshot);
+    files.fail_from(0, Fault::Io);
+    let waited = store.wait_published(committed.version);
+    assert!(matches!(waited, Err(StoreError::OutcomeUnknown(_))), "{waited:?}");
+    session.note(|progress| progress.flushed = end);
+    assert_eq!(rows(&store, def.id), 0);
 }

@@ -23,6 +23,7 @@ impl Interrupt for Set {
 
 /// A primary that waits for any one replica, and one replica.
 struct Synchronous {
+    files: SimulatedFiles,
     primary: Store,
     store: Store,
     follower: Follower,
@@ -47,7 +48,7 @@ impl Synchronous {
             choice: ReplicaChoice::Any,
             names: vec!["*".to_owned()],
         }));
-        Self { primary, store, follower, feed, next: 0 }
+        Self { files, primary, store, follower, feed, next: 0 }
     }
 
     fn apply(&mut self, level: SynchronousCommit) -> Version {
@@ -197,30 +198,17 @@ fn an_archive_is_given_nothing_that_is_not_published() {
 /// A replica that is opened again shows all that it has.
 #[test]
 fn what_was_not_shown_is_there_after_a_promotion() {
-    let (primary_files, files) = (SimulatedFiles::new(9), SimulatedFiles::new(10));
-    let primary = open_primary(&primary_files);
-    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-    tx.change_catalog(CatalogChange::PutTable(Box::new(table(&primary, "t")))).unwrap();
-    tx.commit().unwrap();
-    primary.checkpoint().unwrap();
-    copy(&primary, &files);
-    let (store, mut follower) = open_follower(&files);
-    let mut feed = feed_of(&primary, &follower).unwrap();
-    let names = vec!["*".to_owned()];
-    primary.require_replicas(Some(SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names }));
-    let def = primary.world().tables().next().unwrap().def().clone();
-    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-    tx.insert(def.id, row(&def, 1, 0)).unwrap();
-    let version = tx.commit_applied().unwrap().version;
-    let (end, _) = primary.log_position().unwrap();
-    primary.shared.pipeline.log().unwrap().sync(end).unwrap();
-    take_all(&mut feed, &mut follower);
-    assert!(store.world().version() < version);
+    let mut pair = Synchronous::begin(9);
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    pair.follow();
+    assert_eq!(pair.sees(version), (false, false));
+    let Synchronous { files, store, follower, .. } = pair;
     // Closing it with what is not shown waits for nobody.
     drop((store, follower));
     promote(&files, Path::new(COPY)).unwrap();
     let dir = Path::new(COPY);
     let promoted = Store::open_tuned(Arc::new(files), dir, options(), log_options(), sizes()).unwrap();
     assert_eq!(promoted.world().version(), version);
-    assert!(promoted.world().table(def.id).unwrap().row_count() == 1);
+    assert_eq!(promoted.world().tables().next().unwrap().row_count(), 1);
 }
