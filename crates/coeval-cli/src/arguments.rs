@@ -208,13 +208,15 @@ pub(crate) struct ServeArguments {
     /// How often it is looked into the archive for new log, while that is followed
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = positive, requires = "replica_of")]
     pub(crate) replica_poll: f64,
-    /// The file with the password for that; nobody else may read it
-    #[arg(long, value_name = "FILE", requires = "replica_of")]
+    /// The file with the password for that, and for peers; nobody else may read it
+    #[arg(long, value_name = "FILE")]
     pub(crate) replica_password_file: Option<PathBuf>,
     /// Have commits wait until replicas have them, by their application_name: a, b (the first that is there), FIRST n (a, b, c) or
     /// ANY n (a, b, c). SET synchronous_standby_names changes it while it is served
     #[arg(long, value_name = "NAMES", requires = "dir")]
     pub(crate) synchronous_standby_names: Option<String>,
+    #[command(flatten)]
+    pub(crate) machines: MachinesArguments,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
@@ -258,18 +260,40 @@ pub(crate) struct ServeArguments {
 
 /// Make a replica that has been stopped a database of its own
 ///
-/// It has everything that the replica had taken; what the primary acknowledged beyond that is not there. Stop the former
-/// primary first, or keep its clients away: both would go on, each in a history of its own. Afterwards the directory is served
-/// without --replica-of.
+/// It has everything that the replica had taken. If commits waited for replicas (synchronous_standby_names), so many of these
+/// have to promise to follow it that nothing acknowledged is lost: they are named by --peer, and are running. Otherwise what the
+/// primary acknowledged beyond it is not there. Afterwards the directory is served without --replica-of.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval promote my-copy
+  coeval promote my-copy --name south --peer name=west,host=db3,user=copier
   coeval serve my-copy")]
 pub(crate) struct PromoteArguments {
     /// The replica's directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
+    #[command(flatten)]
+    pub(crate) machines: MachinesArguments,
+    /// The file with the password for peers; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replica_password_file: Option<PathBuf>,
+    /// Promote it even if others may have commits that were acknowledged and are not here: they are given up
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+}
+
+/// What the machines with one database are called, and where they are.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct MachinesArguments {
+    /// What this machine is called in synchronous_standby_names and pg_stat_replication
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Another machine with the database, once for each: name=south,host=db2,user=copy and what else --replica-of takes. A
+    /// replica follows the one of them that was promoted, and asks them when it is promoted itself; a primary that was superseded
+    /// hears it from them
+    #[arg(long = "peer", value_name = "PEER")]
+    pub(crate) peers: Vec<String>,
 }
 
 /// Send a backup of a database that nobody serves to an archive

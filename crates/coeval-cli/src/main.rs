@@ -28,6 +28,7 @@ mod directory;
 mod failure;
 mod grid;
 mod interrupt;
+mod machines;
 mod promote;
 mod readable;
 mod serve;

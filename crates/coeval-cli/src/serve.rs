@@ -4,12 +4,14 @@
 mod archive;
 mod engine;
 mod log;
+mod primary;
 mod replica;
 
 use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
-use coeval::Database;
+use coeval::{Database, Promise};
+use coeval_replica::PrimaryAddress;
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -18,11 +20,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How a run of the server has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Ended {
     Stopped,
     /// The replica is to be a database of its own, and served again at this address.
-    Promoted(SocketAddr),
+    Promoted(Promoted),
+}
+
+/// How a replica goes on that is promoted.
+#[derive(Debug)]
+struct Promoted {
+    address: SocketAddr,
+    promise: Promise,
+    /// Whom it followed.
+    former: Option<PrimaryAddress>,
 }
 
 /// A promoted replica is opened again as soon as nobody has it open any more; what reads for clients that have gone may take a
@@ -39,10 +50,10 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
-    let Ended::Promoted(address) = serve(arguments)? else { return Ok(()) };
+    let Ended::Promoted(promoted) = serve(arguments, None)? else { return Ok(()) };
     let dir = arguments.dir.as_deref().expect("a replica has a directory");
     let begun = Instant::now();
-    while let Err(error) = Database::promote(dir) {
+    while let Err(error) = Database::promote(dir, promoted.promise) {
         if begun.elapsed() > REOPEN_PATIENCE {
             return Err(Failure::work(format_args!("cannot promote {}", dir.display()), error));
         }
@@ -50,12 +61,12 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     tracing::info!("the replica is promoted: it is a database of its own from here on");
     let mut arguments = arguments.clone();
-    arguments.replica_of = None;
-    arguments.listen = address.to_string();
-    serve(&arguments).map(drop)
+    arguments.listen = promoted.address.to_string();
+    serve(&arguments, Some(promoted)).map(drop)
 }
 
-fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
+/// Serves the database until it is asked to stop, or to be promoted; `promoted`: the replica that it was before.
+fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
     let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
     if let Some(bytes) = arguments.query_memory {
@@ -64,23 +75,28 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
     }
-    // It is dropped before the database: it has ended when that is closed.
-    let mut following = None;
+    // These are dropped before the database: they have ended when that is closed.
+    let (mut following, mut watch) = (None, None);
     let database = match &arguments.dir {
-        Some(dir) => match &arguments.replica_of {
+        Some(dir) => match arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
             Some(primary) => {
-                let (database, replica) = replica::open(dir, primary, arguments, opening)?;
-                following = Some(replica);
+                let opened = replica::open(dir, primary, arguments, opening)?;
+                let database = opened.database.clone();
+                following = Some(opened);
                 database
             }
-            None => directory::open_with(dir, opening)?,
+            None => {
+                let database = directory::open_with(dir, opening)?;
+                watch = primary::begin(&database, arguments, promoted)?;
+                database
+            }
         },
         None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
     };
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
     }
-    if let Some(names) = &arguments.synchronous_standby_names {
+    if let Some(names) = arguments.synchronous_standby_names.as_ref().filter(|_| following.is_none()) {
         let sql = format!("SET synchronous_standby_names = '{}'", names.replace('\'', "''"));
         let set = database.session().run(&sql);
         set.map_err(|error| Failure::Usage(format!("--synchronous-standby-names: {error}")))?;
@@ -94,6 +110,7 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     let is_replica = following.is_some();
+    let promise = || following.as_ref().and_then(replica::Following::promise);
     let ended = runtime.block_on(async {
         let server = Server::bind(&database, &arguments.listen, options)
             .await
@@ -106,12 +123,21 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
         tokio::spawn(reload_when_asked(database.clone()));
         let mut ended = Ended::Stopped;
         let registry = Arc::clone(database.engine().registry());
+        let promised = async {
+            loop {
+                registry.promotion_asked().await;
+                if let Some(promise) = promise() {
+                    break promise;
+                }
+            }
+        };
         let stop = async {
             tokio::select! {
                 () = asked_to_stop() => {}
-                () = registry.promotion_asked(), if is_replica => {
+                promise = promised, if is_replica => {
                     tracing::info!("the replica is to be promoted: it does not follow any more, and begins anew");
-                    ended = Ended::Promoted(address);
+                    let former = following.as_ref().and_then(|following| following.former.clone());
+                    ended = Ended::Promoted(Promoted { address, promise, former });
                 }
             }
         };
@@ -121,7 +147,7 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     if let Some(archiver) = archiver {
         archive::end(archiver);
     }
-    drop(following);
+    drop((following, watch));
     Ok(ended)
 }
 
@@ -161,7 +187,7 @@ const RULES_FILE: &str = "pg_hba.conf";
 const MOCK_SECRET_FILE: &str = "mock-secret";
 
 /// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
-fn secret_in(file: &Path) -> Result<String, Failure> {
+pub(crate) fn secret_in(file: &Path) -> Result<String, Failure> {
     let held = read_secret_file(file).map_err(|error| Failure::Work(error.to_string()))?;
     let text = String::from_utf8(held)
         .map_err(|_| Failure::Work(format!("{} does not hold text", file.display())))?;

@@ -2,7 +2,7 @@
 //! [`ReplicaError`]: why a primary cannot be followed.
 
 use coeval_archive::ArchiveError;
-use coeval_store::{FollowError, MalformedFrame, StoreError};
+use coeval_store::{FollowError, MalformedFrame, StoreError, TermNumber, Timeline};
 use std::io;
 
 /// Why a primary cannot be followed, now or at all.
@@ -58,10 +58,21 @@ pub enum ReplicaError {
     )]
     OlderTerm {
         /// The former primary's.
-        own: u64,
+        own: TermNumber,
         /// The primary's.
-        found: u64,
+        found: TermNumber,
     },
+    /// Another machine was promised a timeline beyond the primary's: that one is to be followed.
+    #[error("the primary is in timeline {found}, and timeline {promised} was promised to another machine")]
+    Superseded {
+        /// The primary's.
+        found: Timeline,
+        /// The promised one.
+        promised: Timeline,
+    },
+    /// It is followed only while it is the primary.
+    #[error("{0} is a replica itself")]
+    NoPrimary(String),
     /// The archive does not give the log.
     #[error("the archive: {0}")]
     Archive(#[from] ArchiveError),
@@ -91,7 +102,9 @@ impl ReplicaError {
     pub fn is_final(&self) -> bool {
         match self {
             Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } => true,
-            Self::Follow(error) => !matches!(error, FollowError::OutOfPlace { .. }),
+            Self::Follow(error) => {
+                !matches!(error, FollowError::OutOfPlace { .. } | FollowError::Superseded { .. })
+            }
             Self::Refused { state, .. } => state == OBJECT_NOT_IN_PREREQUISITE_STATE,
             Self::Archive(error) => matches!(
                 error,

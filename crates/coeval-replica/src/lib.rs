@@ -13,14 +13,18 @@
 //! - What the primary is told to be durable here is.
 //! - Whatever goes wrong with the connection, the store stays as it is and can be read; following goes on where it was.
 //! - A primary or an archive of another database, or of another history, is never followed.
+//! - A primary of a timeline below a promised one is told nothing (`coeval-store/src/promises.rs`).
 //!
 //! # Start reading at
-//! [`Replica`], then `replica/primary.rs` and `link.rs`, `replica/archive.rs`.
+//! [`Replica`], then `replica/primary.rs` and `link.rs`, `replica/archive.rs`; `promotion.rs` for a failover.
 
 mod address;
 mod copying;
 mod error;
 mod link;
+mod peer;
+mod primary_watch;
+mod promotion;
 mod rejoining;
 mod replica;
 mod source;
@@ -29,6 +33,9 @@ pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;
 pub use error::ReplicaError;
 pub use link::Link;
+pub use peer::Peer;
+pub use primary_watch::PrimaryWatch;
+pub use promotion::{Loss, PromotionError, promises_for};
 pub use rejoining::{Kinship, kinship};
 pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
 pub use source::{ArchiveSource, SourceAddress, Sources};

@@ -5,6 +5,7 @@ use crate::address::{PrimaryAddress, TlsMode};
 use crate::error::ReplicaError;
 use bytes::BytesMut;
 use coeval_store::log::Lsn;
+use coeval_store::{LogStanding, Promise, Timeline};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
@@ -56,13 +57,28 @@ impl Stream {
     }
 }
 
-/// What the primary says of itself.
+/// What a machine says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) database: u64,
-    pub(crate) term: u64,
-    /// The number of the term.
-    pub(crate) number: u64,
+    /// The number of its last term, and how long its log is.
+    pub(crate) standing: LogStanding,
+    /// The timeline that its log is in.
+    pub(crate) timeline: Timeline,
+    /// The highest that it has promised, or its own.
+    pub(crate) promised: Timeline,
+    pub(crate) role: Role,
+}
+
+/// What a machine is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It writes the log.
+    Primary,
+    /// It follows.
+    Replica,
+    /// It was a primary, and takes no commits any more.
+    Superseded,
 }
 
 /// A message.
@@ -70,6 +86,33 @@ pub(crate) struct Identity {
 pub(crate) struct Message {
     pub(crate) kind: u8,
     pub(crate) body: Vec<u8>,
+}
+
+/// A row of texts.
+struct Row {
+    values: Vec<Option<String>>,
+}
+
+impl Row {
+    fn text(&self, index: usize) -> &str {
+        self.values.get(index).and_then(|text| text.as_deref()).unwrap_or_default()
+    }
+
+    fn malformed() -> ReplicaError {
+        ReplicaError::Protocol("a command is not answered as Coeval does".to_owned())
+    }
+
+    fn number(&self, index: usize) -> Result<u64, ReplicaError> {
+        self.text(index).parse().map_err(|_| Self::malformed())
+    }
+
+    fn timeline(&self, index: usize) -> Result<Timeline, ReplicaError> {
+        self.text(index).parse().map(Timeline::new).map_err(|_| Self::malformed())
+    }
+
+    fn place(&self, index: usize) -> Result<Lsn, ReplicaError> {
+        Lsn::from_wal_text(self.text(index)).ok_or_else(Self::malformed)
+    }
 }
 
 /// A replication connection.
@@ -93,19 +136,27 @@ impl Link {
     /// # Errors
     /// [`ReplicaError::Connection`], [`ReplicaError::Tls`], [`ReplicaError::Refused`].
     pub(crate) fn open(to: &PrimaryAddress) -> Result<Self, ReplicaError> {
+        Self::open_within(to, OPENING_TIME_MAX)
+    }
+
+    /// The same, waiting at most so long for each answer.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_within(to: &PrimaryAddress, patience: Duration) -> Result<Self, ReplicaError> {
         let failed = |error: io::Error| ReplicaError::Connection { address: to.to_string(), error };
         let mut addresses = (to.host.as_str(), to.port).to_socket_addrs().map_err(failed)?;
         let mut connected = Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
         for address in &mut addresses {
-            connected = TcpStream::connect_timeout(&address, OPENING_TIME_MAX);
+            connected = TcpStream::connect_timeout(&address, patience);
             if connected.is_ok() {
                 break;
             }
         }
         let socket = connected.map_err(failed)?;
         socket.set_nodelay(true).map_err(failed)?;
-        socket.set_read_timeout(Some(OPENING_TIME_MAX)).map_err(failed)?;
-        socket.set_write_timeout(Some(OPENING_TIME_MAX)).map_err(failed)?;
+        socket.set_read_timeout(Some(patience)).map_err(failed)?;
+        socket.set_write_timeout(Some(patience)).map_err(failed)?;
         let stream = match &to.tls {
             TlsMode::Disable => Stream::Plain(socket),
             TlsMode::VerifyFull(authorities) => encrypted(socket, to, authorities)?,
@@ -176,26 +227,43 @@ impl Link {
     /// # Errors
     /// [`ReplicaError`].
     pub(crate) fn identify(&mut self) -> Result<Identity, ReplicaError> {
-        self.command("IDENTIFY_SYSTEM")?;
-        let mut row = None;
+        let row = self.row("IDENTIFY_SYSTEM")?;
+        Ok(Identity {
+            database: row.number(0)?,
+            standing: LogStanding { term: row.number(5)?, durable: row.place(2)? },
+            timeline: row.timeline(1)?,
+            promised: row.timeline(6)?,
+            role: match row.text(7) {
+                "primary" => Role::Primary,
+                "replica" => Role::Replica,
+                _ => Role::Superseded,
+            },
+        })
+    }
+
+    /// Asks for a promise. How long the other's log is behind it.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Refused`] if it has promised the timeline to another, or a higher one; other [`ReplicaError`]s.
+    pub(crate) fn ask_for(&mut self, promise: Promise) -> Result<LogStanding, ReplicaError> {
+        let Promise { timeline, candidate } = promise;
+        let row = self.row(&format!("PROMISE_TIMELINE {timeline} '{candidate:016x}'"))?;
+        Ok(LogStanding { term: row.number(0)?, durable: row.place(1)? })
+    }
+
+    /// The one row that answers a command.
+    fn row(&mut self, command: &str) -> Result<Row, ReplicaError> {
+        self.command(command)?;
+        let mut values = Vec::new();
         loop {
             let message = self.expect()?;
             match message.kind {
-                b'D' => row = Some(texts_of(&message.body)?),
+                b'D' => values = texts_of(&message.body)?,
                 b'T' | b'C' | b'N' | b'S' => {}
-                b'Z' => break,
-                other => return Err(unexpected(other, "to IDENTIFY_SYSTEM")),
+                b'Z' => return Ok(Row { values }),
+                other => return Err(unexpected(other, "to a command")),
             }
         }
-        let row = row.unwrap_or_default();
-        let text = |index: usize| row.get(index).and_then(|text| text.as_deref()).unwrap_or_default();
-        let malformed =
-            || ReplicaError::Protocol("IDENTIFY_SYSTEM is not answered as Coeval does".to_owned());
-        Ok(Identity {
-            database: text(0).parse().map_err(|_| malformed())?,
-            term: u64::from_str_radix(text(4), 16).map_err(|_| malformed())?,
-            number: text(1).parse().map_err(|_| malformed())?,
-        })
     }
 
     /// Sends a command.

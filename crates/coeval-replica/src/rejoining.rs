@@ -4,7 +4,7 @@
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
-use coeval_store::Follower;
+use coeval_store::{Follower, TermNumber};
 use std::time::Duration;
 
 /// What a former primary is to the one that is now.
@@ -33,6 +33,11 @@ pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, Re
         let error = ReplicaError::OtherDatabase { own: own.database_id(), found: found.database };
         return Ok(Kinship::Stranger(error));
     }
+    let promised = follower.promised();
+    if found.timeline < promised {
+        let error = ReplicaError::Superseded { found: found.timeline, promised };
+        return Ok(Kinship::Stranger(error));
+    }
     let last = own.last();
     let began = link.start_replication(follower.position(), last.map(|term| term.id));
     let error = match began.and_then(|()| link.set_patience(FIRST_RECORD)).and_then(|()| link.next()) {
@@ -40,10 +45,10 @@ pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, Re
         Err(error) if error.is_final() || error.needs_copy() => error,
         Err(error) => return Err(error),
     };
-    let number = last.map_or(0, |term| term.number);
-    Ok(if found.number > number {
+    let (own, found) = (last.map_or(0, |term| term.number), found.standing.term);
+    Ok(if found > own {
         Kinship::Parted(error)
     } else {
-        Kinship::Stranger(ReplicaError::OlderTerm { own: number, found: found.number })
+        Kinship::Stranger(ReplicaError::OlderTerm { own: TermNumber(own), found: TermNumber(found) })
     })
 }

@@ -11,18 +11,22 @@
 //! | has not got the log any more | none | it stops: a new copy is needed |
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
+//!
+//! Beside a primary that does not answer, or has been superseded, the peers are asked first whether one of them is the primary.
 
 mod archive;
 mod primary;
 mod progress;
 
+use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
 use crate::source::Sources;
 use coeval_archive::ArchivedLog;
 use coeval_store::log::Lsn;
-use coeval_store::{Follower, LogTime};
+use coeval_store::{FollowError, Follower, LogTime};
 use parking_lot::Mutex;
+use primary::Upstream;
 use progress::Progress;
 use std::fmt;
 use std::sync::Arc;
@@ -173,7 +177,7 @@ impl Taking {
             let begun = Instant::now();
             let failed = match self.sources.primary.clone() {
                 None => None,
-                Some(primary) => match self.follow_primary(&primary, link.take()) {
+                Some(primary) => match self.follow_any(&primary, link.take()) {
                     Ok(()) => return,
                     Err(error) => Some(error),
                 },
@@ -192,6 +196,27 @@ impl Taking {
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Follows the primary that was named, or, if that does not give the log, another machine that is the primary by now. The
+    /// error is the first one's.
+    fn follow_any(&mut self, primary: &PrimaryAddress, link: Option<Link>) -> Result<(), ReplicaError> {
+        let Err(error) = self.follow_primary(primary, link, Upstream::Configured) else { return Ok(()) };
+        let is_lost = matches!(
+            error,
+            ReplicaError::Connection { .. } | ReplicaError::Superseded { .. } | ReplicaError::Follow(FollowError::Superseded { .. })
+        );
+        for peer in self.sources.peers.clone() {
+            if !is_lost || self.is_stopping() {
+                break;
+            }
+            match self.follow_primary(&peer.address, None, Upstream::Peer) {
+                Ok(()) => return Ok(()),
+                // One that cannot be followed whatever is tried is not the only one.
+                Err(other) => tracing::debug!(peer = %peer.name, error = %other, "not followed"),
+            }
+        }
+        Err(error)
     }
 
     /// What is done while the primary does not give the log, for this reason, or there is none. See the module's table.

@@ -3,6 +3,7 @@
 
 use crate::address::{PrimaryAddress, without_password};
 use crate::error::ReplicaError;
+use crate::peer::Peer;
 use coeval_archive::Archive;
 use std::fmt;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub struct Sources {
     pub primary: Option<PrimaryAddress>,
     /// The archive, for what the primary has not got any more, and for when it does not answer.
     pub archive: Option<ArchiveSource>,
+    /// Other machines with the database, one of which may be the primary when the one that is followed is not any more.
+    pub peers: Vec<Peer>,
 }
 
 impl fmt::Display for Sources {
@@ -86,7 +89,7 @@ pub struct ArchiveSource {
 
 impl From<PrimaryAddress> for Sources {
     fn from(primary: PrimaryAddress) -> Self {
-        Self { primary: Some(primary), archive: None }
+        Self { primary: Some(primary), archive: None, peers: Vec::new() }
     }
 }
 

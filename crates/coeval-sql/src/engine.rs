@@ -144,6 +144,11 @@ impl Engine {
         self.upstream.get().map(|upstream| upstream.status())
     }
 
+    /// Who knows where the replica stands, if the database is one that is served.
+    pub(crate) fn upstream_handle(&self) -> Option<Arc<dyn Upstream>> {
+        self.upstream.get().cloned()
+    }
+
     /// The role of this name, as it is now.
     #[must_use]
     pub fn role(&self, name: &str) -> Option<Arc<RoleDef>> {

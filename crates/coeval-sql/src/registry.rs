@@ -288,13 +288,14 @@ impl Registry {
         self.promotion.asked.notified().await;
     }
 
-    /// Asks the server that has a replica to promote it. Whether there is one.
-    pub(crate) fn ask_to_promote(&self) -> bool {
-        let is_possible = self.promotion.is_possible.load(Ordering::Acquire);
-        if is_possible {
-            self.promotion.asked.notify_one();
-        }
-        is_possible
+    /// Whether there is a server that has a replica, and may be asked to promote it.
+    pub(crate) fn can_promote(&self) -> bool {
+        self.promotion.is_possible.load(Ordering::Acquire)
+    }
+
+    /// Asks the server that has a replica to promote it.
+    pub(crate) fn ask_to_promote(&self) {
+        self.promotion.asked.notify_one();
     }
 
     /// The session of this number.

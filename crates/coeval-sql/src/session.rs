@@ -182,7 +182,8 @@ impl Session {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let cancel = CancelHandle::new();
         let settings = Settings::default();
-        let settings = if engine.store().is_following() { settings.on_replica() } else { settings };
+        let is_read_only = engine.store().is_following() || engine.store().superseded_by().is_some();
+        let settings = if is_read_only { settings.on_replica() } else { settings };
         Self {
             settings,
             advisory_locks: Arc::new(SessionLocks::new(&engine, &cancel)),

@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<SynchronousReplicas>, SqlError>
     }
     let Some((head, list)) = trimmed.strip_suffix(')').and_then(|text| text.split_once('(')) else {
         let names = names(trimmed).ok_or_else(wrong)?;
-        return Ok(Some(SynchronousReplicas { count: 1, choice: ReplicaChoice::First, names }));
+        return Ok(Some(required(1, ReplicaChoice::First, names)));
     };
     let words: Vec<&str> = head.split_whitespace().collect();
     let (choice, count) = match words[..] {
@@ -41,7 +41,12 @@ pub(crate) fn parse(text: &str) -> Result<Option<SynchronousReplicas>, SqlError>
         _ => return Err(wrong()),
     };
     let count = count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
-    Ok(Some(SynchronousReplicas { count, choice, names: names(list).ok_or_else(wrong)? }))
+    Ok(Some(required(count, choice, names(list).ok_or_else(wrong)?)))
+}
+
+/// The store knows what the primary itself is called.
+fn required(count: usize, choice: ReplicaChoice, names: Vec<String>) -> SynchronousReplicas {
+    SynchronousReplicas { count, choice, names, primary: String::new() }
 }
 
 /// The names of a list: words of letters, digits, `_`, `-`, `.` and `$`, or anything in double quotes.
@@ -69,7 +74,7 @@ fn names(list: &str) -> Option<Vec<String>> {
 
 /// The setting's text.
 pub(crate) fn shown(required: Option<&SynchronousReplicas>) -> String {
-    let Some(SynchronousReplicas { count, choice, names }) = required else { return String::new() };
+    let Some(SynchronousReplicas { count, choice, names, .. }) = required else { return String::new() };
     let quoted: Vec<String> = names
         .iter()
         .map(|name| {
@@ -89,7 +94,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Option<(usize, ReplicaChoice, Vec<String>)> {
-        let SynchronousReplicas { count, choice, names } = parse(text).unwrap()?;
+        let SynchronousReplicas { count, choice, names, .. } = parse(text).unwrap()?;
         Some((count, choice, names))
     }
 

@@ -2,6 +2,7 @@
 //! The primary that a replica follows, as `pg_stat_wal_receiver` and the figures show it. Who follows is above this crate, and
 //! tells it here.
 
+use crate::error::SqlError;
 use coeval_store::log::Lsn;
 
 /// What a replica is about.
@@ -47,8 +48,24 @@ pub struct UpstreamStatus {
     pub flushed: Lsn,
 }
 
+/// What is to become of commits that a promotion cannot vouch for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromotionLoss {
+    /// The replica is not promoted then.
+    Refused,
+    /// They are given up.
+    Accepted,
+}
+
 /// Who knows where a replica stands.
 pub trait Upstream: Send + Sync {
     /// Where it stands now. Costs a lock that is held for moments.
     fn status(&self) -> UpstreamStatus;
+
+    /// Asks the other machines for what a promotion of the replica needs, for some seconds at most. Once that is there, the server
+    /// can be asked to promote it.
+    ///
+    /// # Errors
+    /// `55000`, saying why not: it is a replica as before.
+    fn stand_for_promotion(&self, loss: PromotionLoss) -> Result<(), SqlError>;
 }

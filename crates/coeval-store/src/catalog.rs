@@ -14,6 +14,7 @@ use crate::brick_def::BrickDef;
 use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
+use crate::replicas::SynchronousReplicas;
 use crate::row::Layout;
 use crate::types::{ColumnType, Physical};
 use crate::value::ValueRef;
@@ -484,6 +485,8 @@ pub struct Catalog {
     schema_access: BTreeMap<String, Arc<ObjectAccess>>,
     /// Of servers of other engines that not only superusers use, by their names.
     server_access: BTreeMap<String, Arc<ObjectAccess>>,
+    /// Which replicas commits wait for, if any.
+    synchronous_replicas: Option<Arc<SynchronousReplicas>>,
 }
 
 impl Catalog {
@@ -600,6 +603,16 @@ impl Catalog {
         }
     }
 
+    /// Which replicas commits wait for, if any.
+    #[must_use]
+    pub fn synchronous_replicas(&self) -> Option<&SynchronousReplicas> {
+        self.synchronous_replicas.as_deref()
+    }
+
+    pub(crate) fn put_synchronous_replicas(&mut self, required: Option<SynchronousReplicas>) {
+        self.synchronous_replicas = required.map(Arc::new);
+    }
+
     pub(crate) fn put_role(&mut self, role: RoleDef) {
         self.roles.insert(role.name.clone(), Arc::new(role));
     }
@@ -712,6 +725,8 @@ pub enum CatalogChange {
     PutSchemaAccess(String, ObjectAccess),
     /// Who may use a server of another engine. What only the administrator may use is not kept.
     PutServerAccess(String, ObjectAccess),
+    /// Which replicas commits wait for from now on.
+    PutSynchronousReplicas(Option<SynchronousReplicas>),
     /// A new type, or a new definition of one. Tables that use it get new definitions of their own.
     PutType(TypeDef),
     /// The type goes. Nothing uses it any more.

@@ -379,6 +379,7 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             .map(|(server, access)| (server.to_owned(), access.as_ref().clone()))
             .collect(),
         types: catalog.user_types().map(|def| def.as_ref().clone()).collect(),
+        synchronous_replicas: catalog.synchronous_replicas().cloned(),
         terms: terms_before(shared, checkpoint.log_end.unwrap_or_default()),
         time: checkpoint.time.micros(),
         epochs: (world.epochs().newest() > Epoch::ZERO).then(|| FlushedEpochs {

@@ -9,7 +9,7 @@ use crate::key::KeyDamage;
 use crate::log::LogError;
 use crate::row::ValueTypeMismatch;
 use crate::row_lock_error::RowLockError;
-use crate::terms::ForeignHistory;
+use crate::terms::{ForeignHistory, Timeline};
 use coeval_brick::{CutBrick, LoadError, ShardStopped};
 use std::fmt;
 use std::path::Path;
@@ -161,6 +161,14 @@ pub enum StoreError {
     /// A follower's log is not the beginning of this one.
     #[error("the follower's log is not the beginning of this one: {0}")]
     ForeignHistory(#[from] ForeignHistory),
+    /// Another machine was promised this timeline, or a higher one (55000). Nothing was promised.
+    #[error("timeline {asked} cannot be promised any more: this machine has got to timeline {promised}")]
+    PromisedAnother {
+        /// What was asked for.
+        asked: Timeline,
+        /// The highest that was promised, or that the log is in.
+        promised: Timeline,
+    },
     /// The store follows another one, which alone is written to (25006).
     #[error("cannot execute {0} on a replica")]
     OnReplica(&'static str),

@@ -15,7 +15,8 @@
 //! Only what is durable on the primary is sent. A world is shown when the primary says that it is published there, which is
 //! when as many replicas have it as its commits ask for (`replicas.rs`): nothing that a follower shows can be lost by the
 //! primary's crash, nor by a failover to one of those replicas. One that is opened again shows all that its log has: that is
-//! durable here and on the primary. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads
+//! durable here and on the primary; whether that is published as well [is known](crate::Store::has_confirmed) when the primary
+//! has said so. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads
 //! safe snapshots alone, which
 //! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
 //! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
@@ -62,17 +63,19 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode};
 use crate::log::{ChecksumPolicy, LogRecord, Lsn};
 use crate::manifest::{Manifest, manifest_path};
+use crate::promises::{KeptPromise, Promise, PromisedTo};
 use crate::publishing::Wanted;
 use crate::recovery::{FollowedLog, ReplayError, Replayer};
 use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
-use crate::terms::TermHistory;
+use crate::terms::{TermHistory, Timeline};
 use crate::world::World;
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 /// Takes the log of a primary into a store that follows it. There is one for each such store; dropping it leaves the store
@@ -80,6 +83,8 @@ use std::time::Instant;
 pub struct Follower {
     shared: Arc<Shared>,
     position: Lsn,
+    /// Of whoever gives the log; 0 if nobody does.
+    source: Timeline,
     /// Records were applied in part: what bricks have of them would be there twice.
     has_failed: bool,
 }
@@ -88,6 +93,17 @@ impl fmt::Debug for Follower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Follower(at {})", self.position)
     }
+}
+
+/// How far a follower is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// In its log.
+    pub written: Lsn,
+    /// Durable there.
+    pub flushed: Lsn,
+    /// Seen by its readers.
+    pub shown: Lsn,
 }
 
 /// Why records were not taken.
@@ -113,6 +129,14 @@ pub enum FollowError {
     /// The files or the log of the follower failed. It has stopped.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Who gives the log is in a timeline below one that was promised to another machine. Nothing was taken.
+    #[error("it is in timeline {source_timeline}, and timeline {promised} was promised to another machine")]
+    Superseded {
+        /// Where it is.
+        source_timeline: Timeline,
+        /// What was promised.
+        promised: Timeline,
+    },
     /// It has stopped before.
     #[error("the replica has stopped taking the log: it has to be opened again")]
     Stopped,
@@ -121,7 +145,7 @@ pub enum FollowError {
 impl Follower {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
         let position = shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
-        Self { shared, position, has_failed: false }
+        Self { shared, position, source: Timeline::new(0), has_failed: false }
     }
 
     /// The end of its log: it takes the record that begins here.
@@ -134,6 +158,45 @@ impl Follower {
     #[must_use]
     pub fn terms(&self) -> TermHistory {
         self.shared.terms()
+    }
+
+    /// From here on the log is taken from one who is in this timeline.
+    ///
+    /// # Errors
+    /// [`FollowError::Superseded`] if a higher one was promised to another.
+    pub fn begin_following(&mut self, source: Timeline) -> Result<(), FollowError> {
+        self.source = source;
+        self.check_source()
+    }
+
+    /// From here on the log is taken from an archive, which has nothing that nobody has published, whoever wrote it.
+    pub fn begin_following_archive(&mut self) {
+        self.source = Timeline::new(u32::MAX);
+    }
+
+    /// The highest timeline that was promised to another machine; 0 if none was.
+    #[must_use]
+    pub fn promised(&self) -> Timeline {
+        self.shared.promises.timeline()
+    }
+
+    fn check_source(&self) -> Result<(), FollowError> {
+        let (source_timeline, promised) = (self.source, self.shared.promises.timeline());
+        if source_timeline.get() > 0 && promised > source_timeline {
+            return Err(FollowError::Superseded { source_timeline, promised });
+        }
+        Ok(())
+    }
+
+    /// How far it is, as who gives the log may be told.
+    ///
+    /// # Errors
+    /// [`FollowError::Superseded`] if a higher timeline than that one's was promised: it must not be told anything.
+    pub fn acknowledgement(&self) -> Result<Acknowledgement, FollowError> {
+        let (written, flushed, shown) = (self.position, self.durable(), self.shown_position());
+        // Looked at last: see the proof in `promises.rs`.
+        self.check_source()?;
+        Ok(Acknowledgement { written, flushed, shown })
     }
 
     /// Begins a file that a record to come names: it is finished before the record is taken. Dropped unfinished, it is removed by
@@ -175,6 +238,7 @@ impl Follower {
         if records.is_empty() {
             return Ok(());
         }
+        self.check_source()?;
         if std::mem::replace(&mut self.has_failed, true) {
             return Err(FollowError::Stopped);
         }
@@ -262,6 +326,7 @@ impl Follower {
 
     /// Shows what was taken, up to this version: the primary has published it.
     pub fn note_published(&self, version: Version) {
+        self.shared.told_published.fetch_max(version.get(), Ordering::AcqRel);
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
     }
 
@@ -306,6 +371,9 @@ impl Follower {
     pub(crate) fn go_on_from_standing(&self) -> Result<(), StoreError> {
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
         let standing = FollowerStanding::read(&**disk.files(), disk.dir())?;
+        if let Some(standing) = &standing {
+            self.shared.told_published.fetch_max(standing.published.get(), Ordering::AcqRel);
+        }
         if let Some(standing) = standing.filter(|standing| self.position >= standing.position) {
             self.note_boundary(standing.boundary);
         }
@@ -317,7 +385,8 @@ impl Follower {
         let position = self.sync()?;
         let boundary = self.shared.serializable.lock_followed().boundary();
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
-        FollowerStanding { boundary, position }.write(&**disk.files(), disk.dir())
+        let published = Version::new(self.shared.told_published.load(Ordering::Acquire));
+        FollowerStanding { boundary, position, published }.write(&**disk.files(), disk.dir())
     }
 
     /// The last time that its log has.
@@ -333,21 +402,43 @@ impl Follower {
     }
 }
 
-/// Makes the replica in a directory that nobody has open a database of its own. Durable on return; its next opening begins a
-/// term, so that the former primary, and whoever follows that, cannot take one history for the other.
+/// Makes the replica in a directory that nobody has open a database of its own. Durable on return; its next opening begins the
+/// promised timeline, so that the former primary, and whoever follows that, cannot take one history for the other.
 ///
-/// It has what the replica has taken. What the primary has acknowledged beyond that is not there.
+/// It has what the replica has taken. Whether that is all that was acknowledged is up to who asked for promises
+/// (`promises.rs`).
 ///
 /// # Errors
-/// [`StoreError::FollowsNobody`] if it is no replica, [`StoreError::UnfinishedCopy`], [`StoreError::File`]. It is a replica as
-/// before then.
-pub fn promote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+/// [`StoreError::FollowsNobody`] if it is no replica, [`StoreError::UnfinishedCopy`], [`StoreError::PromisedAnother`],
+/// [`StoreError::File`]. It is a replica as before then.
+pub fn promote(files: &dyn FileSystem, dir: &Path, promise: Promise) -> Result<(), StoreError> {
     let directory = dir.display().to_string();
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
         return Err(StoreError::UnfinishedCopy { directory });
     }
     if !is_replica(files, dir)? {
         return Err(StoreError::FollowsNobody { directory });
+    }
+    let _lock = files.lock(dir)?;
+    if let Some(KeptPromise { promise: kept, .. }) = KeptPromise::read(files, dir)?
+        && kept != promise
+        && kept.timeline >= promise.timeline
+    {
+        return Err(StoreError::PromisedAnother { asked: promise.timeline, promised: kept.timeline });
+    }
+    // First: a primary that does not know would begin a term of the former one's timeline.
+    KeptPromise { promise, to: PromisedTo::Itself }.write(files, dir)?;
+    files.remove(&dir.join(FOLLOWER_FILE))?;
+    Ok(files.sync_dir(dir)?)
+}
+
+/// Takes back [`demote`]: the directory is a primary's again, in the timeline that it was in.
+///
+/// # Errors
+/// As [`promote`].
+pub fn take_back_demotion(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    if !is_replica(files, dir)? {
+        return Err(StoreError::FollowsNobody { directory: dir.display().to_string() });
     }
     let _lock = files.lock(dir)?;
     files.remove(&dir.join(FOLLOWER_FILE))?;

@@ -26,6 +26,7 @@ mod brick_def;
 mod bricks;
 mod build_index;
 mod bulk;
+mod candidacy;
 mod catalog;
 mod checkpoint;
 mod checks;
@@ -63,6 +64,7 @@ mod manifest;
 mod model_workload;
 mod options;
 mod pipeline;
+mod promises;
 mod publishing;
 mod range;
 mod recent_loads;
@@ -107,6 +109,7 @@ pub use catalog::{
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
     TableDef, TypeDef, Uniqueness, ViewDef,
 };
+pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use checkpoint::{CheckpointFailures, CheckpointReport};
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
@@ -127,8 +130,8 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    PrimaryWriter, ReplicaSession, demote, is_replica, promote,
+    Acknowledgement, BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed,
+    MalformedFrame, PrimaryWriter, ReplicaSession, demote, is_replica, promote, take_back_demotion,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
@@ -139,6 +142,7 @@ pub use list::{ListEncoder, ListRef};
 pub use machine::{machine_memory, process_memory};
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
 pub use pipeline::LeaderStays;
+pub use promises::{LogStanding, Promise};
 pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};
 pub use record::LogMark;
@@ -155,7 +159,7 @@ pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
-pub use terms::{ForeignHistory, Term, TermHistory};
+pub use terms::{ForeignHistory, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
     IndexCursor, LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading,

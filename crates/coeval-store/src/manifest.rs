@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -19,6 +19,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
 use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
+use crate::replicas::SynchronousReplicas;
 use crate::terms::Term;
 use coeval_txn::{Epoch, EpochSet};
 use crc32c::{crc32c, crc32c_append};
@@ -38,7 +39,9 @@ const FORMAT_VERSION_TYPES: u32 = 4;
 /// The version with rights on servers of other engines.
 const FORMAT_VERSION_SERVERS: u32 = 5;
 /// The version with terms and times.
-const FORMAT_VERSION: u32 = 6;
+const FORMAT_VERSION_TERMS: u32 = 6;
+/// The version with synchronous replicas.
+const FORMAT_VERSION: u32 = 7;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -71,6 +74,9 @@ pub(crate) struct Manifest {
     /// Types that users have made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) types: Vec<TypeDef>,
+    /// Which replicas commits wait for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) synchronous_replicas: Option<SynchronousReplicas>,
     /// Which rows of brick tables the flush rounds hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epochs: Option<FlushedEpochs>,
@@ -172,6 +178,7 @@ impl Manifest {
             schema_access: Vec::new(),
             server_access: Vec::new(),
             types: Vec::new(),
+            synchronous_replicas: None,
             epochs: None,
             terms: Vec::new(),
             time: 0,
@@ -206,8 +213,11 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if !self.terms.is_empty() || self.time != 0 {
+        if self.synchronous_replicas.is_some() {
             return FORMAT_VERSION;
+        }
+        if !self.terms.is_empty() || self.time != 0 {
+            return FORMAT_VERSION_TERMS;
         }
         if !self.server_access.is_empty() {
             return FORMAT_VERSION_SERVERS;

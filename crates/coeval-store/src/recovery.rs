@@ -29,6 +29,7 @@ use crate::ids::SpaceId;
 use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
+use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::encode_term;
 use crate::retention::Kept;
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
@@ -36,7 +37,7 @@ use crate::sequence::Sequences;
 use crate::shared::Contents;
 use crate::space::Space;
 use crate::table::Table;
-use crate::terms::{TermHistory, random_id};
+use crate::terms::{TermHistory, Timeline, random_id};
 use crate::world::World;
 use coeval_txn::Version;
 pub(crate) use directory::may_lie_in_new_directory;
@@ -121,8 +122,10 @@ pub(crate) fn recover(
         Role::Primary | Role::PrimaryWithoutTerms => replayer.finish(),
     };
     let mut terms = replayed.terms;
+    let promise = KeptPromise::read(disk.files().as_ref(), disk.dir())?;
     if role == Role::Primary {
-        begin_term(&mut terms, &mut log);
+        let own = promise.filter(|kept| kept.to == PromisedTo::Itself);
+        begin_term(&mut terms, &mut log, own.map_or(Timeline::FIRST, |kept| kept.promise.timeline));
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
@@ -138,6 +141,7 @@ pub(crate) fn recover(
         terms,
         time: replayed.time,
         kept,
+        promise,
     };
     Ok(Recovered { contents, log: Some(log), disk })
 }
@@ -150,9 +154,9 @@ fn kept_log(disk: &Disk) -> Result<Option<Kept>, StoreError> {
     Ok(Some(kept))
 }
 
-/// From here on the log is that of another term.
-pub(crate) fn begin_term(terms: &mut TermHistory, log: &mut Log) {
-    let term = terms.next(random_id(), log.end_lsn());
+/// From here on the log is that of another term, in this timeline if that is higher than the one before.
+pub(crate) fn begin_term(terms: &mut TermHistory, log: &mut Log, timeline: Timeline) {
+    let term = terms.next(random_id(), log.end_lsn(), timeline);
     let mut preamble = Vec::new();
     encode_term(term, &mut preamble);
     log.set_preamble(preamble);
@@ -288,6 +292,7 @@ fn catalog_of(manifest: &Manifest) -> Catalog {
     for (server, access) in manifest.server_access.iter().cloned() {
         catalog.put_server_access(server, access);
     }
+    catalog.put_synchronous_replicas(manifest.synchronous_replicas.clone());
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));
     manifest.sequences.iter().cloned().for_each(|sequence| catalog.put_sequence(sequence));
     manifest.types.iter().cloned().for_each(|def| catalog.put_type(def));

@@ -44,6 +44,7 @@ use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
 use crate::space::Space;
 use crate::table::Table;
+use crate::terms::Timeline;
 use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -139,7 +140,7 @@ fn write(
     let mut terms = replayed.terms;
     if terms.last().is_some() {
         // What is lost here, a copy has perhaps.
-        begin_term(&mut terms, &mut log);
+        begin_term(&mut terms, &mut log, Timeline::FIRST);
     }
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
@@ -151,6 +152,7 @@ fn write(
         terms,
         time: replayed.time,
         kept: None,
+        promise: None,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
     let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);

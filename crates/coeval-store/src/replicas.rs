@@ -15,12 +15,18 @@
 //! three stages, the place in the log that enough of them have come to. A place that was reached once stays so: what a replica had durably
 //! it still has when its connection is lost.
 //!
+//! The list is part of the catalog, so it is in the log, and with who follows: a promotion asks as many of them as have to know
+//! of whatever was acknowledged (`promises.rs`). While one list follows another, a place is reached once both say so, up to
+//! where the change is in the log: who goes by the old list then finds the new one with one of those that it asks. A list that
+//! ends without another one ends all waits at once.
+//!
 //! # Locking
 //! A leaf lock, held for moments. Publications that follow are made outside of it (`following/replica_session.rs`).
 
 use crate::log::Lsn;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a commit waits for before it is acknowledged: PostgreSQL's `synchronous_commit`. Without synchronous replicas,
@@ -56,7 +62,7 @@ pub struct Progress {
 }
 
 /// Which replicas commits wait for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SynchronousReplicas {
     /// How many of them; at least one.
     pub count: usize,
@@ -64,10 +70,15 @@ pub struct SynchronousReplicas {
     pub choice: ReplicaChoice,
     /// Their names, the first ones before the others; `*` is any.
     pub names: Vec<String>,
+    /// The name of the primary that this was said to, which writes it here; empty if it has none. It may stand in the list as
+    /// well, and counts for itself then: so one list serves whichever of some machines is the primary.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub primary: String,
 }
 
 /// See [`SynchronousReplicas`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReplicaChoice {
     /// The first ones of the list that are connected.
     First,
@@ -117,29 +128,68 @@ impl Stage {
     }
 }
 
+/// Stands for any name in a list.
+const ANY_NAME: &str = "*";
+
 impl SynchronousReplicas {
-    /// Where a name stands in the list, from 0.
-    fn rank(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|listed| listed == "*" || listed.eq_ignore_ascii_case(name))
+    /// Where the name of another machine than `own` stands in the list, from 0.
+    fn rank(&self, own: &str, name: &str) -> Option<usize> {
+        if !own.is_empty() && name.eq_ignore_ascii_case(own) {
+            return None;
+        }
+        self.names.iter().position(|listed| listed == ANY_NAME || listed.eq_ignore_ascii_case(name))
+    }
+
+    /// The listed names, in lower case. `None` if any name will do.
+    fn members(&self) -> Option<BTreeSet<String>> {
+        let members: BTreeSet<_> = self.names.iter().map(|name| name.to_ascii_lowercase()).collect();
+        (!members.contains(ANY_NAME)).then_some(members)
+    }
+
+    /// Whether a machine of this name is listed.
+    #[must_use]
+    pub fn has_member(&self, name: &str) -> bool {
+        self.members().is_some_and(|members| members.contains(&name.to_ascii_lowercase()))
+    }
+
+    /// How many others have to have what a primary of this name acknowledges: as many as are asked for, or as are listed if that
+    /// is fewer. So the last of them that is left goes on by itself.
+    #[must_use]
+    pub fn needed(&self, own: &str) -> usize {
+        let others = |members: BTreeSet<String>| members.len() - usize::from(self.has_member(own));
+        self.members().map_or(self.count, |members| self.count.min(others(members)))
+    }
+
+    /// How many of the listed machines have to promise a timeline to one of them who is to be promoted, itself included: so many
+    /// that whatever was acknowledged is with one of them. `None` if any name will do: then nobody can say.
+    ///
+    /// Of M listed machines, n have what was acknowledged, and one more if each primary is one of them: the first is, or is not,
+    /// and each later one has to be to be promoted. So M - n, or M - n + 1, include one of those.
+    #[must_use]
+    pub fn promises_needed(&self) -> Option<usize> {
+        let members = self.members()?.len();
+        let counts_itself = usize::from(self.has_member(&self.primary));
+        let others = self.count.min(members - counts_itself);
+        Some(members - others + 1 - counts_itself)
     }
 
     /// The place that enough of those have come to who are there, for one stage.
-    fn reached(&self, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
+    fn reached(&self, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
         let mut listed: Vec<_> = there
             .iter()
             .filter_map(|(number, replica)| {
-                Some((self.rank(&replica.name)?, *number, stage.of(&replica.progress)))
+                Some((self.rank(own, &replica.name)?, *number, stage.of(&replica.progress)))
             })
             .collect();
         match self.choice {
             ReplicaChoice::First => {
                 listed.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
-                let first = listed.get(..self.count)?;
+                let first = listed.get(..self.needed(own))?;
                 first.iter().map(|(_, _, place)| *place).min()
             }
             ReplicaChoice::Any => {
                 listed.sort_unstable_by_key(|(_, _, place)| std::cmp::Reverse(*place));
-                listed.get(self.count.checked_sub(1)?).map(|(_, _, place)| *place)
+                listed.get(self.needed(own).checked_sub(1)?).map(|(_, _, place)| *place)
             }
         }
     }
@@ -153,7 +203,12 @@ struct Replica {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The name of this machine.
+    own: String,
     required: Option<SynchronousReplicas>,
+    /// Lists that were asked for before, each with where the change that ended it is in the log; that is not known while it is
+    /// being written.
+    before: Vec<(SynchronousReplicas, Option<Lsn>)>,
     /// By the order in which they came.
     there: BTreeMap<u64, Replica>,
     next: u64,
@@ -167,9 +222,28 @@ pub(crate) struct Replicas {
     is_required: AtomicBool,
     /// For each stage; never goes back.
     reached: [AtomicU64; 3],
+    /// The end of the log that the store was opened with, until enough replicas have it.
+    recovered: AtomicU64,
 }
 
 impl Replicas {
+    /// Of a store that writes its log, which ends here when it is opened.
+    pub(crate) fn new(required: Option<SynchronousReplicas>, recovered: Lsn) -> Self {
+        let replicas = Self { recovered: AtomicU64::new(recovered.get()), ..Self::default() };
+        replicas.require(required);
+        replicas
+    }
+
+    /// Whether enough replicas have all that the log had when it was opened, so that whoever reads it is shown nothing that a
+    /// failover loses; or none is asked for.
+    pub(crate) fn have_recovered(&self) -> bool {
+        let has_it = self.have_reached(Stage::Flushed, Lsn::new(self.recovered.load(Ordering::Relaxed)));
+        if has_it {
+            self.recovered.store(0, Ordering::Relaxed);
+        }
+        has_it
+    }
+
     /// Whether commits wait for replicas.
     pub(crate) fn are_required(&self) -> bool {
         self.is_required.load(Ordering::Acquire)
@@ -182,9 +256,46 @@ impl Replicas {
 
     pub(crate) fn require(&self, required: Option<SynchronousReplicas>) {
         let mut state = self.state.lock();
-        state.required = required.filter(|required| required.count > 0);
-        self.is_required.store(state.required.is_some(), Ordering::Release);
-        self.look(&state);
+        state.before.clear();
+        self.set_required(&mut state, required);
+    }
+
+    /// Asks for these as well as for those that were asked for before, until [`end_before`](Self::end_before) and until both
+    /// have the change.
+    pub(crate) fn require_both(&self, required: SynchronousReplicas) {
+        let mut state = self.state.lock();
+        let before = state.required.take().map(|before| (before, None));
+        state.before.extend(before);
+        self.set_required(&mut state, Some(required));
+    }
+
+    /// The change of the list is in the log up to here.
+    pub(crate) fn end_before(&self, change: Lsn) {
+        let mut state = self.state.lock();
+        state.before.iter_mut().for_each(|(_, end)| *end = end.or(Some(change)));
+        self.look(&mut state);
+    }
+
+    pub(crate) fn own_name(&self) -> String {
+        self.state.lock().own.clone()
+    }
+
+    /// This machine is called so from now on.
+    pub(crate) fn set_own_name(&self, own: &str) {
+        let mut state = self.state.lock();
+        own.clone_into(&mut state.own);
+        let required = state.required.take();
+        self.set_required(&mut state, required);
+    }
+
+    fn set_required(&self, state: &mut State, required: Option<SynchronousReplicas>) {
+        state.required = required;
+        let is_required = state.required.as_ref().is_some_and(|required| required.needed(&state.own) > 0);
+        self.is_required.store(is_required, Ordering::Release);
+        if !is_required {
+            self.recovered.store(0, Ordering::Relaxed);
+        }
+        self.look(state);
     }
 
     pub(crate) fn required(&self) -> Option<SynchronousReplicas> {
@@ -208,38 +319,48 @@ impl Replicas {
         let mut state = self.state.lock();
         let Some(replica) = state.there.get_mut(&number) else { return false };
         change(&mut replica.progress);
-        self.look(&state)
+        self.look(&mut state)
     }
 
     /// Whether more is reached than was known.
-    fn look(&self, state: &State) -> bool {
-        let Some(required) = &state.required else { return false };
+    fn look(&self, state: &mut State) -> bool {
         let mut has_moved = false;
-        for stage in STAGES {
-            if let Some(place) = required.reached(&state.there, stage) {
-                has_moved |=
-                    self.reached[stage as usize].fetch_max(place.get(), Ordering::AcqRel) < place.get();
+        loop {
+            let State { own, required: Some(required), before, there, .. } = &*state else { return has_moved };
+            for stage in STAGES {
+                let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
+                let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
+                if let Some(place) = reached {
+                    has_moved |=
+                        self.reached[stage as usize].fetch_max(place.get(), Ordering::AcqRel) < place.get();
+                }
+            }
+            // Whoever goes by one of these lists finds the one behind it.
+            let count = before.len();
+            let is_over = |end: Option<Lsn>| end.is_some_and(|end| self.have_reached(Stage::Flushed, end));
+            state.before.retain(|(_, end)| !is_over(*end));
+            if state.before.len() == count {
+                return has_moved;
             }
         }
-        has_moved
     }
 
     pub(crate) fn standing(&self, number: u64) -> Option<ReplicaStanding> {
         let state = self.state.lock();
         let replica = state.there.get(&number)?;
         let role = state.required.as_ref().map_or(ReplicaRole::Asynchronous, |required| {
-            let Some(rank) = required.rank(&replica.name) else { return ReplicaRole::Asynchronous };
+            let Some(rank) = required.rank(&state.own, &replica.name) else { return ReplicaRole::Asynchronous };
             if required.choice == ReplicaChoice::Any {
                 return ReplicaRole::Quorum;
             }
             let mut listed: Vec<_> = state
                 .there
                 .iter()
-                .filter_map(|(number, replica)| Some((required.rank(&replica.name)?, *number)))
+                .filter_map(|(number, replica)| Some((required.rank(&state.own, &replica.name)?, *number)))
                 .collect();
             listed.sort_unstable();
             let place = listed.iter().position(|listed| *listed == (rank, number)).unwrap_or(usize::MAX);
-            if place < required.count {
+            if place < required.needed(&state.own) {
                 ReplicaRole::Synchronous(rank + 1)
             } else {
                 ReplicaRole::Potential(rank + 1)

@@ -10,9 +10,10 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
-use crate::log::{Log, Lsn, PayloadTail};
+use crate::log::{Log, LogHandle, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
+use crate::promises::{KeptPromise, Promises};
 use crate::publishing::Until;
 use crate::record::encode_body;
 use crate::replicas::Replicas;
@@ -34,7 +35,7 @@ use coeval_txn::{
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -80,6 +81,13 @@ pub(crate) struct Shared {
     terms: Mutex<TermHistory>,
     pub(crate) retention: Retention,
     pub(crate) replicas: Replicas,
+    /// Held while the list of those that commits wait for changes, across the sync of that.
+    pub(crate) requiring: Mutex<()>,
+    pub(crate) promises: Promises,
+    /// The version that it was opened with.
+    pub(crate) recovered: Version,
+    /// Of a follower: up to where its primary has said that versions are published, since it was opened.
+    pub(crate) told_published: AtomicU64,
     pub(crate) clock: LogClock,
     /// Of a follower: when it last had all that its primary had published, if it has since it was opened.
     ///
@@ -115,6 +123,8 @@ pub(crate) struct Contents {
     pub(crate) time: LogTime,
     /// What is kept of the log for an archive.
     pub(crate) kept: Option<Kept>,
+    /// What the directory has promised.
+    pub(crate) promise: Option<KeptPromise>,
 }
 
 impl Contents {
@@ -130,6 +140,7 @@ impl Contents {
             terms: TermHistory::default(),
             time: LogTime::ZERO,
             kept: None,
+            promise: None,
         }
     }
 }
@@ -175,6 +186,12 @@ impl Shared {
         let begun = (contents.world.version(), contents.world.epochs().newest());
         let pipeline = Pipeline::new(log, durability, begun, sizes);
         let world = Arc::new(contents.world);
+        let world_version = world.version();
+        let recovered = pipeline.log().map_or(Lsn::START, LogHandle::end_lsn);
+        let replicas = match (standing, world.catalog().synchronous_replicas()) {
+            (Standing::Alone, required) => Replicas::new(required.cloned(), recovered),
+            (Standing::Follows, _) => Replicas::default(),
+        };
         let serializable = match standing {
             Standing::Alone => Serializable::new(Arc::clone(&world), sizes.trials),
             Standing::Follows => Serializable::following(Arc::clone(&world), sizes.trials),
@@ -207,7 +224,11 @@ impl Shared {
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
             retention: Retention::with_left(contents.kept),
-            replicas: Replicas::default(),
+            replicas,
+            requiring: Mutex::default(),
+            promises: Promises::new(contents.promise),
+            recovered: world_version,
+            told_published: AtomicU64::new(0),
             clock: LogClock::new(contents.time),
             current_at: Mutex::default(),
             trap: Trap::default(),

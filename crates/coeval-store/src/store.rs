@@ -18,6 +18,7 @@ use crate::keeper::Keeper;
 use crate::log::{LogOptions, Lsn};
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::pipeline::LeaderStays;
+use crate::promises::{LogStanding, Promise};
 use crate::publishing::{Publication, Until};
 use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::replicas::{SynchronousCommit, SynchronousReplicas};
@@ -27,7 +28,7 @@ use crate::sequence::Position;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared, Standing};
 use crate::syncer::Syncer;
-use crate::terms::{ForeignHistory, TermHistory};
+use crate::terms::{ForeignHistory, TermHistory, Timeline};
 use crate::transaction::{AccessMode, BrickSnapshot, GlobalKey, MemoryAccounts, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
@@ -130,7 +131,9 @@ impl Store {
             }
             DamagedTables::ServeOthersReadOnly => salvage(files, dir, log.checksums)?,
         };
-        Ok(Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Alone)))
+        let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Alone));
+        store.shared.stop_if_superseded();
+        Ok(store)
     }
 
     /// Opens a directory that [`CopyWriter`](crate::CopyWriter) has made, to follow the log of the database that it is a
@@ -424,10 +427,85 @@ impl Store {
     }
 
     /// Has commits wait for replicas from now on, as their [level](Self::set_synchronous_commit) says; `None`: for nobody.
-    /// Those that are waiting go on if the new ones have what they wait for. It is not written down: the next opening asks
-    /// for none.
-    pub fn require_replicas(&self, required: Option<SynchronousReplicas>) {
-        self.shared.require_replicas(required);
+    /// Those that are waiting go on if the new ones have what they wait for. It is durable on return, for whoever follows as
+    /// well, and for the next opening. Until those of before and the new ones have got that, commits wait for both.
+    ///
+    /// # Errors
+    /// As a commit has them. What was asked for before still is.
+    pub fn require_replicas(&self, required: Option<SynchronousReplicas>) -> Result<(), StoreError> {
+        self.shared.check_writable("a change of the synchronous replicas")?;
+        self.shared.require_replicas(required)
+    }
+
+    /// What this machine is called where replicas are listed; it does not wait for itself.
+    ///
+    /// # Errors
+    /// Of a primary that asks for replicas and was called otherwise before: as [`require_replicas`](Self::require_replicas), since
+    /// that is written down.
+    pub fn set_own_name(&self, own: &str) -> Result<(), StoreError> {
+        self.shared.replicas.set_own_name(own);
+        self.shared.pipeline.publishing.go_on(&self.shared);
+        let recorded = self.recorded_replicas().filter(|recorded| recorded.primary != own);
+        if recorded.is_none() || self.is_following() || self.superseded_by().is_some() || self.options().is_read_only() {
+            return Ok(());
+        }
+        self.require_replicas(recorded)
+    }
+
+    /// What this machine is called where replicas are listed; empty if it has no name.
+    #[must_use]
+    pub fn own_name(&self) -> String {
+        self.shared.replicas.own_name()
+    }
+
+    /// Whether all that it was opened with may be shown. After a crash that may be more than as many replicas have as commits
+    /// ask for, or than the primary of this one has published: a failover could lose it. It stays so once it is.
+    ///
+    /// A store shows it all the same. Who serves one lets nobody in before.
+    #[must_use]
+    pub fn has_confirmed(&self) -> bool {
+        self.shared.has_confirmed()
+    }
+
+    /// Promises a timeline to one who is to be promoted into it, and says how long the log is behind that: no log of a lower
+    /// timeline is acknowledged any more. Durable on return. Of a primary, commits stop, and readers go on. The same promise may
+    /// be asked for again.
+    ///
+    /// # Errors
+    /// [`StoreError::PromisedAnother`], [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`], [`StoreError::File`]: nothing
+    /// is promised, or after the last perhaps. [`StoreError::Log`]: it is promised, and the log does not say how long it is.
+    pub fn promise(&self, promise: Promise) -> Result<LogStanding, StoreError> {
+        self.shared.promise(promise)
+    }
+
+    /// The timeline that the log is in, or that was promised if that is higher.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        self.shared.promises.timeline().max(self.shared.terms().timeline())
+    }
+
+    /// The promise with which this database was promoted last, if it was.
+    #[must_use]
+    pub fn own_promise(&self) -> Option<Promise> {
+        self.shared.promises.own()
+    }
+
+    /// How long the log is.
+    #[must_use]
+    pub fn log_standing(&self) -> LogStanding {
+        self.shared.log_standing()
+    }
+
+    /// The timeline that another machine was promised, if that is beyond the one that this store writes: it takes no commits.
+    #[must_use]
+    pub fn superseded_by(&self) -> Option<Timeline> {
+        self.shared.superseded_by()
+    }
+
+    /// Which replicas commits wait for as the log has it: of a replica, on its primary.
+    #[must_use]
+    pub fn recorded_replicas(&self) -> Option<SynchronousReplicas> {
+        self.shared.applied().catalog().synchronous_replicas().cloned()
     }
 
     /// Which replicas commits wait for.

@@ -7,6 +7,11 @@
 //! before any other record of the term is. An opening that writes nothing leaves no trace.
 //!
 //! Two logs are equal up to a place if the term that covers the place has the same id in both.
+//!
+//! # Timelines
+//! An opening begins a term without asking anybody. A promotion asks the replicas, and begins a *timeline* as well: the number
+//! of a term has the timeline in its upper half, and counts the openings in its lower half. Who has promised a timeline
+//! acknowledges no log of a lower one (`promises.rs`), however often that is opened again.
 
 use crate::log::Lsn;
 use serde::{Deserialize, Serialize};
@@ -16,12 +21,76 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u64, u64, u64)", into = "(u64, u64, u64)")]
 pub struct Term {
-    /// One more than that of the term before.
+    /// Higher than that of the term before. See [`TermNumber`].
     pub number: u64,
     /// Tells apart terms of one number that two machines began. Never 0.
     pub id: u64,
     /// Where its first record begins.
     pub start: Lsn,
+}
+
+/// How often a database has changed hands: 1 at first, and higher with each promotion, as PostgreSQL counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timeline(u32);
+
+impl Timeline {
+    /// That of a database that nobody was promoted in.
+    pub const FIRST: Self = Self(1);
+
+    /// The timeline with this number; 0 is before the first.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The one that a promotion begins.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    /// That of a term with this number.
+    const fn of_term(number: u64) -> Self {
+        Self((number >> OPENING_BITS) as u32 + 1)
+    }
+
+    /// The number of its first term.
+    const fn first_term(self) -> u64 {
+        ((self.0 as u64 - 1) << OPENING_BITS) + 1
+    }
+}
+
+impl fmt::Display for Timeline {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.0)
+    }
+}
+
+/// The bits of a term's number that count openings.
+const OPENING_BITS: u32 = 32;
+
+/// The number of a term as people read it: the timeline, and the opening in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TermNumber(pub u64);
+
+impl fmt::Display for TermNumber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", Timeline::of_term(self.0), self.0 & ((1 << OPENING_BITS) - 1))
+    }
+}
+
+impl Term {
+    /// The timeline that it belongs to.
+    #[must_use]
+    pub const fn timeline(&self) -> Timeline {
+        Timeline::of_term(self.number)
+    }
 }
 
 impl From<(u64, u64, u64)> for Term {
@@ -38,7 +107,7 @@ impl From<Term> for (u64, u64, u64) {
 
 impl fmt::Display for Term {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "term {} ({:016x}) from {}", self.number, self.id, self.start)
+        write!(formatter, "term {} ({:016x}) from {}", TermNumber(self.number), self.id, self.start)
     }
 }
 
@@ -101,16 +170,24 @@ impl TermHistory {
     /// What is wrong with it.
     pub(crate) fn begin(&mut self, term: Term) -> Result<(), String> {
         let last = self.last().map_or((0, Lsn::START), |last| (last.number, last.start));
-        if term.id == 0 || term.number != last.0 + 1 || term.start < last.1 {
-            return Err(format!("{term} does not follow term {}", last.0));
+        if term.id == 0 || term.number <= last.0 || term.start < last.1 {
+            return Err(format!("{term} does not follow term {}", TermNumber(last.0)));
         }
         self.0.push(term);
         Ok(())
     }
 
-    /// The term that follows, begun at `start` under a random id.
-    pub(crate) fn next(&self, id: u64, start: Lsn) -> Term {
-        Term { number: self.last().map_or(1, |last| last.number + 1), id: id.max(1), start }
+    /// The term that follows, begun at `start` under a random id, in this timeline if it is a higher one.
+    pub(crate) fn next(&self, id: u64, start: Lsn, timeline: Timeline) -> Term {
+        let next = self.last().map_or(1, |last| last.number + 1);
+        let number = if timeline > self.timeline() { timeline.first_term() } else { next };
+        Term { number, id: id.max(1), start }
+    }
+
+    /// The timeline that is being written.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        self.last().map_or(Timeline::FIRST, |last| last.timeline())
     }
 
     /// Whether a log that ends at `position`, in the term with this id (`None`: before its first), is the beginning of this
@@ -174,10 +251,24 @@ mod tests {
     #[test]
     fn terms_follow_one_another() {
         let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
-        for wrong in [(2, 13, 200), (4, 13, 200), (3, 0, 200), (3, 13, 99)] {
+        for wrong in [(2, 13, 200), (1, 13, 200), (3, 0, 200), (3, 13, 99)] {
             assert!(known.begin(Term::from(wrong)).is_err(), "{wrong:?}");
         }
-        let next = known.next(5, Lsn::new(300));
+        let next = known.next(5, Lsn::new(300), Timeline::FIRST);
         assert_eq!((next.number, known.begin(next)), (3, Ok(())));
+        assert_eq!(next.to_string(), "term 1.3 (0000000000000005) from LSN 300");
+    }
+
+    #[test]
+    fn a_promotion_begins_a_timeline_whose_terms_are_higher_than_all_before() {
+        let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
+        assert_eq!(known.timeline(), Timeline::FIRST);
+        let promoted = known.next(6, Lsn::new(300), Timeline::new(3));
+        assert_eq!((promoted.timeline(), TermNumber(promoted.number).to_string()), (Timeline::new(3), "3.1".to_owned()));
+        known.begin(promoted).unwrap();
+        let opened = known.next(7, Lsn::new(300), Timeline::new(3));
+        assert_eq!((opened.timeline(), TermNumber(opened.number).to_string()), (Timeline::new(3), "3.2".to_owned()));
+        let many = history(&[(u64::from(u32::MAX), 11, 0)]);
+        assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
     }
 }

@@ -263,6 +263,9 @@ impl World {
             CatalogChange::PutServerAccess(server, access) => {
                 catalog.put_server_access(server.clone(), access.clone());
             }
+            CatalogChange::PutSynchronousReplicas(required) => {
+                catalog.put_synchronous_replicas(required.clone());
+            }
         }
         Ok(())
     }

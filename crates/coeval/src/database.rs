@@ -11,8 +11,8 @@ use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
-    Ingested, Priority, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage,
-    VerifyReport, World, demote, is_replica, promote, repair, verify,
+    Ingested, Priority, Promise, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage,
+    VerifyReport, World, demote, is_replica, promote, repair, take_back_demotion, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -178,12 +178,22 @@ impl Database {
     }
 
     /// Makes the replica in a directory that nobody has open a database of its own: it has what the replica has taken. Its
-    /// next opening begins a history that is told from the former primary's.
+    /// next opening begins the promised timeline, whose history is told from the former primary's. Whoever asks for promises
+    /// ([`Store::promise`]) knows whether that is all that was acknowledged.
+    ///
+    /// # Errors
+    /// If it is no replica, a process has it open, or it has promised the timeline, or a higher one, to another; it is as before
+    /// then.
+    pub fn promote(path: impl AsRef<Path>, promise: Promise) -> Result<(), Error> {
+        Ok(promote(&DiskFiles, path.as_ref(), promise)?)
+    }
+
+    /// Takes back [`demote`](Self::demote), in the timeline that the database was in.
     ///
     /// # Errors
     /// If it is no replica, or a process has it open; it is as before then.
-    pub fn promote(path: impl AsRef<Path>) -> Result<(), Error> {
-        Ok(promote(&DiskFiles, path.as_ref())?)
+    pub fn take_back_demotion(path: impl AsRef<Path>) -> Result<(), Error> {
+        Ok(take_back_demotion(&DiskFiles, path.as_ref())?)
     }
 
     /// Whether the directory is a replica's, which [`DatabaseOptions::open_replica`] opens.

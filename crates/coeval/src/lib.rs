@@ -53,7 +53,7 @@ pub use coeval_sql::{
     format_value,
 };
 #[doc(hidden)]
-pub use coeval_sql::{SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
+pub use coeval_sql::{PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
     ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType,
@@ -64,7 +64,9 @@ pub use coeval_store::{
     TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 #[doc(hidden)]
-pub use coeval_store::{BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Publication, log::Lsn};
+pub use coeval_store::{
+    BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Promise, Publication, Store, TermNumber, Timeline, log::Lsn,
+};
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;

@@ -5,15 +5,19 @@ use super::secret_in;
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
-use coeval::{Database, DatabaseOptions, Upstream, UpstreamState, UpstreamStatus};
+use crate::machines::Machines;
+use coeval::{
+    Database, DatabaseOptions, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber, Upstream,
+    UpstreamState, UpstreamStatus,
+};
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
-    ArchiveSource, Kinship, Link, Replica, ReplicaError, ReplicaState, ReplicaStatus, ReplicaWatch,
-    SourceAddress, Sources, copy_database, kinship,
+    ArchiveSource, Kinship, Link, Loss, PrimaryAddress, Replica, ReplicaError, ReplicaState, ReplicaStatus,
+    ReplicaWatch, SourceAddress, Sources, copy_database, kinship, promises_for,
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a copy says how much has come.
@@ -29,8 +33,14 @@ pub(super) fn open(
     of: &str,
     arguments: &ServeArguments,
     options: DatabaseOptions,
-) -> Result<(Database, Replica), Failure> {
-    let sources = sources(of, arguments)?;
+) -> Result<Following, Failure> {
+    let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
+    let mut sources = sources(of, password.as_deref(), arguments)?;
+    let machines = Machines::of(&arguments.machines, sources.primary.as_ref(), password.as_deref())?;
+    if let Some(primary) = sources.primary.as_mut().filter(|_| arguments.machines.name.is_some()) {
+        machines.own.clone_into(&mut primary.application_name);
+    }
+    sources.peers.clone_from(&machines.peers);
     let is_replica = Database::is_replica(dir)
         .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
     let link = match look(dir)? {
@@ -47,12 +57,35 @@ pub(super) fn open(
     let opened = options.open_replica(dir);
     let (database, follower) =
         opened.map_err(|error| Failure::work(format_args!("cannot open {}", dir.display()), error))?;
-    let primary = sources.primary.as_ref().map(|primary| (primary.host.clone(), primary.port));
+    let store = database.engine().store().clone();
+    store.set_own_name(&machines.own).map_err(|error| Failure::work("cannot follow", error))?;
+    let former = sources.primary.clone();
+    let primary = former.as_ref().map(|primary| (primary.host.clone(), primary.port));
     let (host, port) = primary.unwrap_or_default();
     let replica = Replica::start(follower, sources, link)
         .map_err(|error| Failure::work("cannot start a thread for the replica", error))?;
-    database.engine().set_upstream(Arc::new(Shown { watch: replica.watch(), host, port }));
-    Ok((database, replica))
+    let promise = Arc::new(Mutex::new(None));
+    let upstream =
+        Shown { watch: replica.watch(), host, port, store, machines, promise: Arc::clone(&promise) };
+    database.engine().set_upstream(Arc::new(upstream));
+    Ok(Following { database, _replica: replica, former, promise })
+}
+
+/// A replica that follows.
+pub(super) struct Following {
+    pub(super) database: Database,
+    /// Follows as long as it is there.
+    _replica: Replica,
+    /// Whom it was told to follow.
+    pub(super) former: Option<PrimaryAddress>,
+    promise: Arc<Mutex<Option<Promise>>>,
+}
+
+impl Following {
+    /// What it is to be promoted with, once that was asked for.
+    pub(super) fn promise(&self) -> Option<Promise> {
+        *self.promise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Where the replica stands, for who asks the database.
@@ -60,6 +93,9 @@ struct Shown {
     watch: ReplicaWatch,
     host: String,
     port: u16,
+    store: Store,
+    machines: Machines,
+    promise: Arc<Mutex<Option<Promise>>>,
 }
 
 impl Upstream for Shown {
@@ -80,6 +116,23 @@ impl Upstream for Shown {
             flushed: durable,
         }
     }
+
+    fn stand_for_promotion(&self, loss: PromotionLoss) -> Result<(), SqlError> {
+        let loss = match loss {
+            PromotionLoss::Refused => Loss::Refused,
+            PromotionLoss::Accepted => Loss::Accepted,
+        };
+        let promise = promises_for(&self.store, &self.machines.own, &self.machines.peers, loss);
+        let promise = promise.map_err(|error| {
+            let message = format!("the replica is not promoted: {error}");
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, message).with_hint(
+                "Other machines are asked that --peer names. coeval_promote_accepting_loss() gives up what this one \
+                 may not have.",
+            )
+        })?;
+        *self.promise.lock().unwrap_or_else(PoisonError::into_inner) = Some(promise);
+        Ok(())
+    }
 }
 
 /// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; else it is put
@@ -96,13 +149,13 @@ fn rejoined(sources: &Sources, dir: &Path, options: DatabaseOptions) -> Result<O
     // Whatever is found, it is a primary's again unless it can follow.
     let outcome =
         options.open_replica(dir).map_err(|error| failed(&error)).and_then(|(database, follower)| {
-            let term = follower.terms().last().map_or(0, |term| term.number);
+            let term = TermNumber(follower.terms().last().map_or(0, |term| term.number));
             let kinship = kinship(from, &follower).map_err(|error| failed(&error))?;
             drop((follower, database));
             Ok((kinship, term))
         });
     if !matches!(outcome, Ok((Kinship::Beginning, _))) {
-        Database::promote(dir).map_err(|error| failed(&error))?;
+        Database::take_back_demotion(dir).map_err(|error| failed(&error))?;
     }
     match outcome? {
         (Kinship::Beginning, _) => {
@@ -128,7 +181,7 @@ fn rejoined(sources: &Sources, dir: &Path, options: DatabaseOptions) -> Result<O
 }
 
 /// A name that nobody has, beside the directory.
-fn aside_of(dir: &Path, term: u64) -> PathBuf {
+fn aside_of(dir: &Path, term: TermNumber) -> PathBuf {
     // Without a slash at the end.
     let dir: PathBuf = dir.components().collect();
     let mut names = (1..).map(|number| {
@@ -140,20 +193,20 @@ fn aside_of(dir: &Path, term: u64) -> PathBuf {
     names.find(|path| !path.exists()).expect("there are names enough")
 }
 
-fn sources(of: &str, arguments: &ServeArguments) -> Result<Sources, Failure> {
+fn sources(of: &str, password: Option<&str>, arguments: &ServeArguments) -> Result<Sources, Failure> {
     let mut address = SourceAddress::parse(of).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(file) = &arguments.replica_password_file {
+    if let Some(password) = password {
         let Some(primary) = &mut address.primary else {
             let message = "--replica-password-file is for a primary, and --replica-of names none";
             return Err(Failure::Usage(message.to_owned()));
         };
-        primary.password = Some(secret_in(file)?);
+        primary.password = Some(password.to_owned());
     }
     let interval = Duration::from_secs_f64(arguments.replica_poll);
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot follow", error))?;
     let archive = archive.map(|archive| ArchiveSource { archive, interval });
-    Ok(Sources { primary: address.primary, archive })
+    Ok(Sources { primary: address.primary, archive, peers: Vec::new() })
 }
 
 /// Makes the copy that a replica begins with: of the primary's database or, if the primary does not answer, of the archive's

@@ -17,6 +17,11 @@ impl Taking {
         why: Option<&ReplicaError>,
     ) -> Option<Result<bool, ReplicaError>> {
         let mut log = self.log.take()?;
+        self.follower.begin_following_archive();
+        if self.sources.primary.is_none() {
+            // All that it has came from there.
+            self.follower.note_all_published();
+        }
         let outcome = self.take_from(&mut log, why);
         // Whatever has ended it: what was taken is durable when the next source is asked for what comes behind.
         let synced = self.follower.sync();

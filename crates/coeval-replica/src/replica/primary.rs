@@ -4,9 +4,9 @@
 use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
-use crate::link::Link;
+use crate::link::{Link, Role};
 use coeval_store::log::LogRecord;
-use coeval_store::{FileWriter, Frame};
+use coeval_store::{Acknowledgement, FileWriter, Frame};
 use std::time::{Duration, Instant};
 
 /// What was taken is made durable at least so often while more comes.
@@ -18,28 +18,51 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 /// A primary that says nothing for so long is not there any more.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
+/// How long to wait for an answer of a machine that might be the primary by now.
+const PEER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Who gives the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upstream {
+    /// Whom the replica was told to follow, be that a primary or a replica.
+    Configured,
+    /// Another machine that might be the primary by now.
+    Peer,
+}
+
 /// Bytes of records that are applied at once while more lie ready.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
 impl Taking {
-    /// Follows over one connection, until it ends or the replica is to stop.
+    /// Follows over one connection, until it ends or the replica is to stop. One that is not `configured`, but another machine
+    /// that might be the primary by now, is followed only if it is.
     pub(super) fn follow_primary(
         &mut self,
         from: &PrimaryAddress,
         link: Option<Link>,
+        standing: Upstream,
     ) -> Result<(), ReplicaError> {
-        let mut link = match link {
-            Some(link) => link,
-            None => Link::open(from)?,
+        let mut link = match (link, standing) {
+            (Some(link), _) => link,
+            (None, Upstream::Configured) => Link::open(from)?,
+            (None, Upstream::Peer) => Link::open_within(from, PEER_PATIENCE)?,
         };
         let (own, found) = (self.follower.terms(), link.identify()?);
         // A copy that has no record yet has the database's first term in the first one.
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
         }
+        if standing == Upstream::Peer && (found.role != Role::Primary || found.timeline < own.timeline()) {
+            return Err(ReplicaError::NoPrimary(from.to_string()));
+        }
+        let promised = self.follower.promised();
+        if found.timeline < promised {
+            return Err(ReplicaError::Superseded { found: found.timeline, promised });
+        }
+        self.follower.begin_following(found.timeline)?;
         link.start_replication(self.follower.position(), own.last().map(|term| term.id))?;
         link.set_patience(LOOK_INTERVAL)?;
-        tracing::info!(primary = %from, term = found.term, position = %self.follower.position(), "the replica follows");
+        tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
         let outcome = self.take(&mut link);
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
@@ -144,8 +167,8 @@ impl Taking {
 
     /// Tells the primary how far this replica is.
     fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
-        let shown = self.follower.shown_position();
-        link.send_status(self.follower.position(), self.follower.durable(), shown)?;
+        let Acknowledgement { written, flushed, shown } = self.follower.acknowledgement()?;
+        link.send_status(written, flushed, shown)?;
         self.progress.told = shown;
         Ok(Instant::now())
     }

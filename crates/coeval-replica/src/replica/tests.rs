@@ -52,7 +52,7 @@ fn nobody() -> PrimaryAddress {
 fn start(dir: &Path, archive: &Archive, primary: Option<PrimaryAddress>) -> (Store, Replica) {
     let (store, follower) = Store::open_follower(Arc::new(DiskFiles), dir, StoreOptions::default()).unwrap();
     let archive = ArchiveSource { archive: archive.clone(), interval: Duration::from_millis(10) };
-    let sources = Sources { primary, archive: Some(archive) };
+    let sources = Sources { primary, archive: Some(archive), peers: Vec::new() };
     (store, Replica::start(follower, sources, None).unwrap())
 }
 

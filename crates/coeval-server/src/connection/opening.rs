@@ -374,6 +374,13 @@ impl Newcomer<'_> {
                 Some(_) | None => Claim::Ordinary,
             },
         };
+        let is_reader = claim == Claim::Ordinary && self.purpose() == Purpose::Session;
+        if is_reader && !shared.engine.store().has_confirmed() {
+            let message = "the database system is starting up: what it had is not known to be on as many machines as asked for";
+            return Err(End::Fatal(SqlError::new(SqlState::CannotConnectNow, message).with_hint(
+                "Start the replicas of synchronous_standby_names, or the primary. Superusers may connect.",
+            )));
+        }
         let sessions_max = shared.options.sessions_max(claim);
         let guard = shared.registry().add(client, session.cancel_handle(), sessions_max);
         let Some(guard) = guard else {

@@ -2,7 +2,10 @@
 //! Replication connections: the commands of PostgreSQL's streaming replication, with our log inside.
 //!
 //! ```text
-//! IDENTIFY_SYSTEM                          which database this is, its term, the end of its log
+//! IDENTIFY_SYSTEM                          which database this is, its timeline and term, the end of its log, what it has
+//!                                          promised, and whether it is the primary
+//! PROMISE_TIMELINE 3 '<candidate>'         a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
+//!                                          how long the log is
 //! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
 //! START_REPLICATION [PHYSICAL] 0/1A2B3C [TERM '<id>']
 //!                                          the log from there on, as a COPY in both directions
@@ -17,7 +20,9 @@ use crate::protocol::frontend::{Formats, Frontend, violation};
 use crate::protocol::input::Frame as Message;
 use crate::types::columns_of;
 use arrow::datatypes::{DataType, Field, Schema};
-use coeval::{BaseCopy, CommandTag, Fed, Frame, LogFeed, Lsn, SqlError, SqlState, StoreError};
+use coeval::{
+    BaseCopy, CommandTag, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError, Timeline,
+};
 use coeval_sql::{CopyEncoding, Following};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +75,7 @@ impl Replicating {
 #[derive(Debug, PartialEq, Eq)]
 enum Command {
     IdentifySystem,
+    PromiseTimeline(Promise),
     BaseBackup,
     StartReplication { position: Lsn, term: Option<u64> },
 }
@@ -89,6 +95,12 @@ impl Connection {
                 self.ready();
                 Ok(())
             }
+            Command::PromiseTimeline(promise) => {
+                self.promise_timeline(promise)?;
+                self.after_statement();
+                self.ready();
+                Ok(())
+            }
             Command::BaseBackup => self.begin_copy_of_database(),
             Command::StartReplication { position, term } => self.start_replication(position, term),
         }
@@ -98,21 +110,43 @@ impl Connection {
         let store = self.shared.engine.store();
         let (terms, position) =
             (store.terms(), store.log_position().map_or(Lsn::START, |(_, durable)| durable));
-        let fields: Vec<Field> = ["systemid", "timeline", "xlogpos", "dbname", "termid"]
-            .iter()
-            .map(|name| Field::new(*name, DataType::Utf8, true))
-            .collect();
-        let columns = columns_of(&Schema::new(fields));
-        self.output.row_description(&columns, Formats::TEXT);
         let term = terms.last();
-        self.output.text_row(&[
-            Some(terms.database_id().to_string()),
-            Some(term.map_or(0, |term| term.number).to_string()),
-            Some(position.to_wal_text()),
-            None,
-            Some(format!("{:016x}", term.map_or(0, |term| term.id))),
-        ]);
-        self.output.command_complete(CommandTag::Plain("IDENTIFY_SYSTEM"));
+        let role = match (store.is_following(), store.superseded_by()) {
+            (true, _) => "replica",
+            (false, None) => "primary",
+            (false, Some(_)) => "superseded",
+        };
+        let row = [
+            ("systemid", Some(terms.database_id().to_string())),
+            ("timeline", Some(terms.timeline().to_string())),
+            ("xlogpos", Some(position.to_wal_text())),
+            ("dbname", None),
+            ("termid", Some(format!("{:016x}", term.map_or(0, |term| term.id)))),
+            ("term", Some(term.map_or(0, |term| term.number).to_string())),
+            ("promised", Some(store.timeline().to_string())),
+            ("role", Some(role.to_owned())),
+        ];
+        self.answer_with_row("IDENTIFY_SYSTEM", row);
+    }
+
+    /// Gives a candidate what it needs to be promoted, or says that another has it.
+    fn promise_timeline(&mut self, promise: Promise) -> Result<(), SqlError> {
+        let store = self.shared.engine.store();
+        let standing = store.promise(promise)?;
+        tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");
+        let row = [
+            ("term", Some(standing.term.to_string())),
+            ("xlogpos", Some(standing.durable.to_wal_text())),
+        ];
+        self.answer_with_row("PROMISE_TIMELINE", row);
+        Ok(())
+    }
+
+    fn answer_with_row<const N: usize>(&mut self, tag: &'static str, row: [(&'static str, Option<String>); N]) {
+        let fields: Vec<Field> = row.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
+        self.output.row_description(&columns_of(&Schema::new(fields)), Formats::TEXT);
+        self.output.text_row(&row.map(|(_, value)| value));
+        self.output.command_complete(CommandTag::Plain(tag));
     }
 
     fn begin_copy_of_database(&mut self) -> Result<(), Failure> {
@@ -318,7 +352,7 @@ fn send_log(
 fn parse(text: &str) -> Result<Command, SqlError> {
     let wrong = |what: String| {
         SqlError::new(SqlState::SyntaxError, what).with_hint(
-            "A replication connection takes IDENTIFY_SYSTEM, BASE_BACKUP and START_REPLICATION; connect without \
+            "A replication connection takes IDENTIFY_SYSTEM, BASE_BACKUP, START_REPLICATION and PROMISE_TIMELINE; connect without \
              \"replication\" for SQL.",
         )
     };
@@ -326,6 +360,13 @@ fn parse(text: &str) -> Result<Command, SqlError> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match word.to_uppercase().as_str() {
         "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
+        "PROMISE_TIMELINE" => {
+            let malformed = || wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned());
+            let (timeline, candidate) = rest.trim().split_once(' ').ok_or_else(malformed)?;
+            let timeline: u32 = timeline.parse().map_err(|_| malformed())?;
+            let candidate = u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
+            Ok(Command::PromiseTimeline(Promise { timeline: Timeline::new(timeline), candidate }))
+        }
         "BASE_BACKUP" => Ok(Command::BaseBackup),
         "START_REPLICATION" => {
             let mut words = rest.split_whitespace().peekable();

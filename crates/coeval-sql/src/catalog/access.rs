@@ -10,6 +10,7 @@ use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::Settings;
+use crate::upstream::Upstream;
 use coeval_store::{Store, World};
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
@@ -47,6 +48,7 @@ struct Shared {
     store: Store,
     authority: Authority,
     registry: Arc<Registry>,
+    upstream: Option<Arc<dyn Upstream>>,
     clock: Clock,
     advisory_locks: Arc<SessionLocks>,
     requests: Mutex<Requests>,
@@ -64,6 +66,7 @@ impl CatalogAccess {
             store: context.engine.store().clone(),
             authority: context.authority(),
             registry: Arc::clone(context.engine.registry()),
+            upstream: context.engine.upstream_handle(),
             clock: context.clock,
             advisory_locks: Arc::clone(context.advisory_locks),
             requests: Mutex::default(),
@@ -88,6 +91,11 @@ impl CatalogAccess {
     /// The sessions of the server's clients.
     pub(super) fn registry(&self) -> &Registry {
         &self.0.registry
+    }
+
+    /// Who knows where the replica stands, if the database is one that is served.
+    pub(super) fn upstream(&self) -> Option<&Arc<dyn Upstream>> {
+        self.0.upstream.as_ref()
     }
 
     /// What the session may do.

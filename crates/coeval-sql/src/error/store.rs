@@ -102,6 +102,8 @@ impl From<StoreError> for SqlError {
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
             StoreError::OutcomeUnknown(_) | StoreError::NotReplicated => Self::new(SqlState::TransactionResolutionUnknown, message)
                 .with_hint("Look for what it did once the database is open again, before you run it again."),
+            StoreError::Stopped(reason) if reason.is_superseded() => Self::new(SqlState::ReadOnlySqlTransaction, message)
+                .with_hint("Connect to the machine that was promoted; start this one with --replica-of it."),
             StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
             StoreError::DamagedTable { .. } => Self::new(SqlState::DataCorrupted, message)
                 .with_hint("\"coeval check --repair\" makes anew what can be derived, and says what is lost."),
@@ -153,6 +155,7 @@ impl SqlState {
             | StoreError::NoDirectory
             | StoreError::FollowsAnother { .. }
             | StoreError::FollowsNobody { .. }
+            | StoreError::PromisedAnother { .. }
             | StoreError::UnfinishedCopy { .. }
             | StoreError::ScanOrder(_)
             | StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
@@ -196,6 +199,7 @@ fn of_log(error: &LogError) -> SqlState {
         LogError::UnsupportedVersion { .. } => SqlState::FeatureNotSupported,
         LogError::Panicked { .. } => SqlState::InternalError,
         LogError::Gone { .. } => SqlState::UndefinedFile,
+        LogError::Superseded { .. } => SqlState::ReadOnlySqlTransaction,
         LogError::Stopped { first } => of_log(first),
         error if error.is_damage() => SqlState::DataCorrupted,
         error if error.is_disk_full() => SqlState::DiskFull,

@@ -133,7 +133,7 @@ impl Session {
             SYNCHRONOUS_STANDBY_NAMES => {
                 self.require_superuser("permission denied to set parameter \"synchronous_standby_names\"")?;
                 let required = standby_names::parse(if is_default { "" } else { &text })?;
-                self.engine.store().require_replicas(required);
+                self.engine.store().require_replicas(required)?;
                 return Ok(());
             }
             "coeval.wait_for_token" if !is_default && !text.is_empty() => {
@@ -259,7 +259,7 @@ impl Session {
                 Some(lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis())))
             }
             SYNCHRONOUS_STANDBY_NAMES => {
-                Some(standby_names::shown(self.engine.store().required_replicas().as_ref()))
+                Some(standby_names::shown(self.engine.store().recorded_replicas().as_ref()))
             }
             "transaction_deferrable" => Some(match options {
                 Some(options) => options.deferrable.shown().to_owned(),

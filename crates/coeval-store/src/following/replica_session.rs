@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One who follows the log, as long as it is connected: what it says of its progress lets commits go on.
 
-use crate::replicas::{Progress, ReplicaStanding, SynchronousReplicas};
-use crate::shared::Shared;
+use crate::catalog::CatalogChange;
+use crate::error::StoreError;
+use crate::log::Lsn;
+use crate::publishing::Until;
+use crate::replicas::{Progress, ReplicaStanding, SynchronousCommit, SynchronousReplicas};
+use crate::shared::{BeginAt, Shared};
+use crate::transaction::AccessMode;
+use coeval_txn::{Isolation, Version};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Keeps somebody listed among those that follow, until it is dropped.
 pub struct ReplicaSession {
@@ -49,10 +56,50 @@ impl Drop for ReplicaSession {
 }
 
 impl Shared {
-    /// Changes which replicas commits wait for; those that wait for others go on.
-    pub(crate) fn require_replicas(&self, required: Option<SynchronousReplicas>) {
-        self.replicas.require(required);
+    /// Changes which replicas commits wait for. See `replicas.rs` for what holds meanwhile.
+    pub(crate) fn require_replicas(
+        self: &Arc<Self>,
+        required: Option<SynchronousReplicas>,
+    ) -> Result<(), StoreError> {
+        let primary = self.replicas.own_name();
+        let required = required.filter(|required| required.count > 0);
+        let required = required.map(|required| SynchronousReplicas { primary, ..required });
+        let _turn = self.requiring.lock();
+        let known = self.applied().catalog().synchronous_replicas().cloned();
+        match &required {
+            None => self.replicas.require(None),
+            Some(_) if known == required => return Ok(()),
+            Some(required) => self.replicas.require_both(required.clone()),
+        }
         self.pipeline.publishing.go_on(self);
+        let logged = if known == required { Ok(()) } else { self.log_required(required) };
+        match logged {
+            Ok(()) => self.replicas.end_before(self.pipeline.log().map_or(Lsn::START, |log| log.end_lsn())),
+            // As the log has it.
+            Err(_) => self.replicas.require(known),
+        }
+        self.pipeline.publishing.go_on(self);
+        logged
+    }
+
+    /// Writes a list down, durably. Nobody is waited for: the commits behind it wait for all of whom it tells.
+    fn log_required(self: &Arc<Self>, required: Option<SynchronousReplicas>) -> Result<(), StoreError> {
+        let mut change = self.begin(Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Applied);
+        change.change_catalog(CatalogChange::PutSynchronousReplicas(required))?;
+        change.set_synchronous_commit(SynchronousCommit::Local);
+        let version = change.commit_applied()?.version;
+        self.wait_for(version, Until::Durable, None).map_err(StoreError::under_commit)
+    }
+
+    /// Whether what readers see of what the store was opened with is with as many replicas as are asked for; of a replica,
+    /// whether its primary has published it.
+    pub(crate) fn has_confirmed(&self) -> bool {
+        if !self.is_following() {
+            return self.replicas.have_recovered();
+        }
+        let asks_for_none =
+            || self.applied().catalog().synchronous_replicas().is_none();
+        Version::new(self.told_published.load(Ordering::Acquire)) >= self.recovered || asks_for_none()
     }
 
     pub(crate) fn required_replicas(&self) -> Option<SynchronousReplicas> {

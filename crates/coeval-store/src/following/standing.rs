@@ -9,7 +9,8 @@
 //! |---|---|
 //! | 0..8 | boundary, a version |
 //! | 8..16 | position: the end of the log that it belongs to |
-//! | 16..20 | CRC32C of these |
+//! | 16..24 | the newest version that the primary has said is published |
+//! | 24..28 | CRC32C of these |
 //!
 //! Numbers are little-endian. An empty file, or another one, says nothing.
 
@@ -21,13 +22,14 @@ use coeval_txn::Version;
 use crc32c::crc32c;
 use std::path::Path;
 
-const BYTES: usize = 20;
+const BYTES: usize = 28;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FollowerStanding {
     pub(crate) boundary: Version,
     pub(crate) position: Lsn,
+    pub(crate) published: Version,
 }
 
 impl FollowerStanding {
@@ -39,6 +41,7 @@ impl FollowerStanding {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&self.boundary.get().to_le_bytes());
         bytes.extend_from_slice(&self.position.get().to_le_bytes());
+        bytes.extend_from_slice(&self.published.get().to_le_bytes());
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         Ok(replace_file(files, &dir.join(FOLLOWER_FILE), &bytes)?)
     }
@@ -51,9 +54,13 @@ impl FollowerStanding {
         let bytes = files.read(&dir.join(FOLLOWER_FILE))?;
         let Some(bytes) = bytes.first_chunk::<BYTES>() else { return Ok(None) };
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let checksum = u32::from_le_bytes(bytes[16..].try_into().expect("four bytes"));
-        let is_whole = crc32c(&bytes[..16]) == checksum;
-        Ok(is_whole.then(|| Self { boundary: Version::new(number(0)), position: Lsn::new(number(8)) }))
+        let checksum = u32::from_le_bytes(bytes[24..].try_into().expect("four bytes"));
+        let is_whole = crc32c(&bytes[..24]) == checksum;
+        Ok(is_whole.then(|| Self {
+            boundary: Version::new(number(0)),
+            position: Lsn::new(number(8)),
+            published: Version::new(number(16)),
+        }))
     }
 }
 
@@ -69,7 +76,7 @@ mod tests {
         let path = dir.join(FOLLOWER_FILE);
         files.open(&path, OpenMode::Create).unwrap();
         assert_eq!(FollowerStanding::read(&files, dir).unwrap(), None);
-        let standing = FollowerStanding { boundary: Version::new(7), position: Lsn::new(900) };
+        let standing = FollowerStanding { boundary: Version::new(7), position: Lsn::new(900), published: Version::new(8) };
         standing.write(&files, dir).unwrap();
         assert_eq!(FollowerStanding::read(&files, dir).unwrap(), Some(standing));
         files.damage(&path, 3, 1);

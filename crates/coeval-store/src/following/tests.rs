@@ -18,7 +18,8 @@ use crate::log::{LogError, LogOptions};
 use crate::model_workload::{Model, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::store::Store;
-use crate::terms::ForeignHistory;
+use crate::promises::Promise;
+use crate::terms::{ForeignHistory, Timeline};
 use crate::transaction::AccessMode;
 use crate::verify::verify;
 use crate::world::World;
@@ -330,8 +331,8 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     follower.sync().unwrap();
     let def = store.world().tables().next().unwrap().def().clone();
     drop((store, follower));
-    assert!(matches!(promote(&files, Path::new(PRIMARY)), Err(StoreError::FollowsNobody { .. })));
-    promote(&files, Path::new(COPY)).unwrap();
+    assert!(matches!(promote(&files, Path::new(PRIMARY), Promise::asked_for(Timeline::new(2))), Err(StoreError::FollowsNobody { .. })));
+    promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
     let promoted =
         Store::open_tuned(Arc::new(files), Path::new(COPY), options(), log_options(), sizes()).unwrap();
     let mut transaction = promoted.begin(Isolation::Serializable, AccessMode::ReadWrite);
@@ -340,7 +341,7 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     transaction.commit().unwrap();
     assert_eq!(promoted.terms().database_id(), primary.terms().database_id());
     let (one, other) = (primary.terms().last().unwrap(), promoted.terms().last().unwrap());
-    assert_eq!(other.number, one.number + 1);
+    assert_eq!((one.timeline(), other.timeline()), (Timeline::FIRST, Timeline::new(2)));
     // The former primary is not taken for a beginning of it once it has written more.
     let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.put(def.id, row(&def, 3, 3)).unwrap();

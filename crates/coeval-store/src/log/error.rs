@@ -100,6 +100,12 @@ pub enum LogError {
         /// What the panic said.
         text: String,
     },
+    /// Another machine has been promised a timeline beyond that of the log: it is to be written there from now on.
+    #[error("timeline {timeline} was promised to another machine: this one has been superseded as primary")]
+    Superseded {
+        /// The number of the timeline.
+        timeline: u32,
+    },
     /// There is no room for a record on the disk. Nothing was written, the log goes on: with room, the same record can be
     /// appended.
     #[error("there is no room for a log record, and none was written: {0}")]
@@ -124,7 +130,17 @@ impl LogError {
             | LogError::Gone { .. }
             | LogError::UnsupportedVersion { .. }
             | LogError::Panicked { .. }
+            | LogError::Superseded { .. }
             | LogError::PayloadSize { .. } => false,
+        }
+    }
+
+    /// Whether the reason, now or when the log stopped, is that another machine writes it.
+    pub fn is_superseded(&self) -> bool {
+        match self {
+            LogError::Superseded { .. } => true,
+            LogError::Stopped { first } => first.is_superseded(),
+            _ => false,
         }
     }
 

@@ -2,6 +2,7 @@
 //! The manifest comes back as it was written, and anything else is told from it.
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
+use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
@@ -49,6 +50,7 @@ fn some_manifest() -> Manifest {
         roles: vec![],
         schema_access: vec![],
         server_access: vec![],
+        synchronous_replicas: None,
         types: vec![],
         epochs: None,
         terms: vec![],
@@ -84,6 +86,15 @@ fn rights_on_servers_make_it_a_manifest_of_version_5() {
     let server_access = vec![("warehouse".to_owned(), ObjectAccess::owned_by(Some("clerk")))];
     let manifest = Manifest { server_access, ..some_manifest() };
     assert_eq!(version_of(&manifest), 5);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+}
+
+#[test]
+fn synchronous_replicas_make_it_a_manifest_of_version_7() {
+    let (names, primary) = (vec!["a".to_owned()], "b".to_owned());
+    let synchronous = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary };
+    let manifest = Manifest { synchronous_replicas: Some(synchronous), ..some_manifest() };
+    assert_eq!(version_of(&manifest), 7);
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
@@ -127,12 +138,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 7;
+    bytes[8] = 8;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 7, supported: 6, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 8, supported: 7, .. }), "{error}");
 }
 
 #[test]

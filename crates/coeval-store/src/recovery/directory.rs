@@ -11,6 +11,7 @@ use crate::files::{FileSystem, LOCK_FILE_NAME};
 use crate::kept_log::FILE_NAME as KEPT_LOG_FILE;
 use crate::log::{LogFiles, LookAt, find_segments};
 use crate::manifest::FILE_NAME as MANIFEST_FILE;
+use crate::promises::FILE_NAME as PROMISE_FILE;
 use crate::segment::SEGMENT_DIR;
 use std::path::Path;
 
@@ -177,6 +178,7 @@ impl Directory {
                 && !name.starts_with(MANIFEST_FILE)
                 && !name.starts_with(FOLLOWER_FILE)
                 && !name.starts_with(KEPT_LOG_FILE)
+                && !name.starts_with(PROMISE_FILE)
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);

@@ -414,6 +414,7 @@ impl<'d> Replayer<'d> {
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
+            | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::RemoveType(_) => {}
         }
     }

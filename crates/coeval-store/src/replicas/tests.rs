@@ -14,7 +14,7 @@ fn has(replicas: &Replicas, place: u64) -> bool {
 fn requiring(count: usize, choice: ReplicaChoice, names: &[&str]) -> Replicas {
     let replicas = Replicas::default();
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    replicas.require(Some(SynchronousReplicas { count, choice, names }));
+    replicas.require(Some(SynchronousReplicas { count, choice, names, primary: String::new() }));
     replicas
 }
 
@@ -22,7 +22,7 @@ fn requiring(count: usize, choice: ReplicaChoice, names: &[&str]) -> Replicas {
 fn nobody_is_waited_for_unless_somebody_is_asked_for() {
     let replicas = Replicas::default();
     assert!(has(&replicas, 100) && !replicas.are_required());
-    let asked = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names: vec!["*".to_owned()] };
+    let asked = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names: vec!["*".to_owned()], primary: String::new() };
     replicas.require(Some(asked.clone()));
     assert!(!has(&replicas, 100) && replicas.are_required());
     assert_eq!(replicas.required(), Some(asked));
@@ -79,4 +79,55 @@ fn two_of_the_first_both_have_to_have_it() {
     assert!(!has(&replicas, 1), "of those that any name stands for the earlier one comes first");
     flushed(&replicas, x, 30);
     assert!(has(&replicas, 30) && !has(&replicas, 31));
+}
+
+#[test]
+fn a_list_serves_whichever_of_its_machines_is_the_primary() {
+    let replicas = requiring(1, ReplicaChoice::Any, &["north", "south", "west"]);
+    let (own, west) = (replicas.add("South"), replicas.add("west"));
+    replicas.set_own_name("south");
+    flushed(&replicas, own, 100);
+    assert!(!has(&replicas, 1), "a machine does not wait for itself");
+    flushed(&replicas, west, 50);
+    assert!(has(&replicas, 50) && !has(&replicas, 51));
+    // The last one that is left goes on by itself.
+    let alone = requiring(2, ReplicaChoice::First, &["south"]);
+    assert!(alone.are_required());
+    alone.set_own_name("south");
+    assert!(!alone.are_required() && has(&alone, 1_000));
+}
+
+#[test]
+fn so_many_have_to_promise_that_all_that_was_acknowledged_is_with_one() {
+    let needed = |count, names: &[&str], primary: &str| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let primary = primary.to_owned();
+        SynchronousReplicas { count, choice: ReplicaChoice::Any, names, primary }.promises_needed()
+    };
+    assert_eq!(needed(1, &["a"], ""), Some(1));
+    assert_eq!(needed(1, &["a", "b"], "p"), Some(2));
+    assert_eq!(needed(2, &["a", "b", "c"], "p"), Some(2));
+    assert_eq!(needed(1, &["p", "a", "b"], "P"), Some(2));
+    assert_eq!(needed(2, &["p", "a", "b"], "p"), Some(1));
+    assert_eq!(needed(2, &["p", "a", "b", "c", "d"], "p"), Some(3));
+    assert_eq!(needed(5, &["a", "A", "b"], "p"), Some(1));
+    assert_eq!(needed(1, &["a", "*"], "p"), None);
+}
+
+#[test]
+fn while_one_list_follows_another_both_are_waited_for() {
+    let replicas = requiring(1, ReplicaChoice::Any, &["a"]);
+    let [a, b] = ["a", "b"].map(|name| replicas.add(name));
+    flushed(&replicas, a, 100);
+    assert!(has(&replicas, 100));
+    let names = vec!["b".to_owned()];
+    let next = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary: String::new() };
+    replicas.require_both(next);
+    replicas.end_before(Lsn::new(150));
+    flushed(&replicas, b, 400);
+    assert!(has(&replicas, 100) && !has(&replicas, 101), "a has not got the change");
+    flushed(&replicas, a, 150);
+    assert!(has(&replicas, 400) && !has(&replicas, 401), "from there on only b is asked");
+    replicas.require(None);
+    assert!(has(&replicas, 1_000));
 }

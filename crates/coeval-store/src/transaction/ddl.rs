@@ -76,6 +76,7 @@ impl Transaction {
             | CatalogChange::RemoveRole(_)
             | CatalogChange::PutSchemaAccess(..)
             | CatalogChange::PutServerAccess(..)
+            | CatalogChange::PutSynchronousReplicas(_)
             | CatalogChange::PutType(_)
             | CatalogChange::RemoveType(_) => {}
         }
@@ -145,6 +146,9 @@ impl Transaction {
                 self.mark_roles(access);
                 // No schema has a name with this character in front.
                 self.mark(name_key("", &format!("\u{1}server {server}")), Access::Update);
+            }
+            CatalogChange::PutSynchronousReplicas(_) => {
+                self.mark(name_key("", "\u{1}synchronous replicas"), Access::Update);
             }
         }
     }

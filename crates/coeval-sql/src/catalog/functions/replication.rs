@@ -7,6 +7,7 @@ use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
+use crate::upstream::PromotionLoss;
 use coeval_store::Store;
 use coeval_store::log::Lsn;
 use coeval_txn::Version;
@@ -32,7 +33,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("pg_last_wal_receive_lsn", 0..=0, Gives::Text, |call| received(call.access()?)),
     called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
     called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |_| Ok(Cell::Null)),
-    called("pg_promote", 0..=2, Gives::Bool, promote),
+    called("pg_promote", 0..=2, Gives::Bool, |call| promote(call, "pg_promote", PromotionLoss::Refused)),
+    called("coeval_promote_accepting_loss", 0..=0, Gives::Bool, |call| {
+        promote(call, "coeval_promote_accepting_loss", PromotionLoss::Accepted)
+    }),
     called("coeval_snapshot_token", 0..=0, Gives::Text, token),
 ];
 
@@ -105,16 +109,19 @@ fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlErro
     Err(insufficient(format!("permission denied for function {function}")))
 }
 
-/// Asks the server to make the replica that it serves a database of its own. True as soon as it has been asked.
-fn promote(call: &Call<'_>) -> Result<Cell, SqlError> {
+/// Asks the server to make the replica that it serves a database of its own, once others have promised what that needs. True as
+/// soon as it has been asked.
+fn promote(call: &Call<'_>, function: &str, loss: PromotionLoss) -> Result<Cell, SqlError> {
     let access = call.access()?;
-    check_superuser(access, "pg_promote")?;
+    check_superuser(access, function)?;
     replica(access)?;
     let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
-    if !access.registry().ask_to_promote() {
-        return Err(refused("no server has this replica that could promote it")
-            .with_hint("Close it and run coeval promote on its directory."));
-    }
+    let upstream = access.upstream().filter(|_| access.registry().can_promote()).ok_or_else(|| {
+        refused("no server has this replica that could promote it")
+            .with_hint("Close it and run coeval promote on its directory.")
+    })?;
+    upstream.stand_for_promotion(loss)?;
+    access.registry().ask_to_promote();
     Ok(true.into())
 }
 

@@ -73,7 +73,7 @@ fn a_follower_of_a_follower_has_what_the_primary_had() {
         // The middle is promoted, and the last one goes on with it.
         last.1.sync().unwrap();
         drop((second, feed, middle));
-        promote(&files, Path::new(COPY)).unwrap();
+        promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
         let dir = Path::new(COPY);
         let promoted =
             Store::open_tuned(Arc::new(files.clone()), dir, options(), log_options(), sizes()).unwrap();

@@ -47,7 +47,8 @@ impl Synchronous {
             count: 1,
             choice: ReplicaChoice::Any,
             names: vec!["*".to_owned()],
-        }));
+            primary: String::new(),
+        })).unwrap();
         Self { files, primary, store, follower, feed, next: 0 }
     }
 
@@ -129,7 +130,7 @@ fn what_waits_for_nobody_stays_behind_what_does() {
     assert!(!pair.is_acknowledged(next));
     // A checkpoint does not.
     pair.primary.checkpoint().unwrap();
-    pair.primary.require_replicas(None);
+    pair.primary.require_replicas(None).unwrap();
     assert!(pair.is_acknowledged(next) && pair.sees(next).0);
 }
 
@@ -206,7 +207,7 @@ fn what_was_not_shown_is_there_after_a_promotion() {
     let Synchronous { files, store, follower, .. } = pair;
     // Closing it with what is not shown waits for nobody.
     drop((store, follower));
-    promote(&files, Path::new(COPY)).unwrap();
+    promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
     let dir = Path::new(COPY);
     let promoted = Store::open_tuned(Arc::new(files), dir, options(), log_options(), sizes()).unwrap();
     assert_eq!(promoted.world().version(), version);

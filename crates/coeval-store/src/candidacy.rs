@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a replica may be promoted: the count of promises, and the comparison of logs (DESIGN 8.1; the proof: `promises.rs`).
+//! Whoever asks others for promises, over whatever wire, tells it here what they answer.
+
+use crate::promises::{LogStanding, Promise};
+use crate::replicas::SynchronousReplicas;
+use crate::store::Store;
+use crate::terms::Timeline;
+use std::collections::BTreeSet;
+
+/// An attempt of a replica to become the primary.
+#[derive(Debug)]
+pub struct Candidacy {
+    promise: Promise,
+    own: LogStanding,
+    required: Option<SynchronousReplicas>,
+    /// The names of those that have promised, in lower case.
+    promised: BTreeSet<String>,
+}
+
+/// Why a replica is not promoted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotPromoted {
+    /// Commits wait for replicas by their names, and this one is not among them.
+    #[error("\"{name}\" is not one of the replicas that commits wait for: {listed}")]
+    NotListed {
+        /// Its name.
+        name: String,
+        /// The others'.
+        listed: String,
+    },
+    /// Commits wait for replicas of any name: nobody knows how many there are.
+    #[error("commits wait for replicas of any name, so nobody can say which of them have to be asked")]
+    AnyName,
+    /// One that promised has more.
+    #[error("\"{name}\" has a longer log: it has to be promoted")]
+    Longer {
+        /// Its name.
+        name: String,
+    },
+    /// Too few have promised.
+    #[error("{promised} of {needed} replicas that are needed have promised; missing are some of {missing}")]
+    TooFew {
+        /// How many have.
+        promised: usize,
+        /// How many have to.
+        needed: usize,
+        /// The names of the others.
+        missing: String,
+    },
+}
+
+impl Candidacy {
+    /// An attempt of the replica in `store`, which is listed under this name, to begin this timeline. Nothing is promised:
+    /// whoever only asks how long the logs of others are finds out whether an attempt would succeed, and disturbs nobody.
+    ///
+    /// # Errors
+    /// [`NotPromoted`].
+    pub fn considered(store: &Store, name: &str, timeline: Timeline) -> Result<Self, NotPromoted> {
+        let required = store.recorded_replicas();
+        if let Some(required) = &required {
+            if required.promises_needed().is_none() {
+                return Err(NotPromoted::AnyName);
+            }
+            if !required.has_member(name) {
+                let (name, listed) = (name.to_owned(), required.names.join(", "));
+                return Err(NotPromoted::NotListed { name, listed });
+            }
+        }
+        let (promise, own) = (Promise::asked_for(timeline), store.log_standing());
+        Ok(Self { promise, own, required, promised: BTreeSet::from([name.to_ascii_lowercase()]) })
+    }
+
+    /// The same, and the replica itself promises the timeline. One that somebody who is asked has promised before is of no use:
+    /// it has to be above all that is known of.
+    ///
+    /// # Errors
+    /// [`CandidacyError`](crate::CandidacyError): nothing was promised.
+    pub fn begin(store: &Store, name: &str, timeline: Timeline) -> Result<Self, CandidacyError> {
+        let mut candidacy = Self::considered(store, name, timeline)?;
+        candidacy.own = store.promise(candidacy.promise)?;
+        Ok(candidacy)
+    }
+
+    /// What the others are to promise.
+    #[must_use]
+    pub fn promise(&self) -> Promise {
+        self.promise
+    }
+
+    /// Another machine has promised, and has a log that is so long. A primary that runs has more than others mostly, and is
+    /// stopped by being asked: it is better asked once this one is promoted.
+    ///
+    /// # Errors
+    /// [`NotPromoted::Longer`].
+    pub fn note_promise(&mut self, name: &str, standing: LogStanding) -> Result<(), NotPromoted> {
+        if standing > self.own {
+            return Err(NotPromoted::Longer { name: name.to_owned() });
+        }
+        self.promised.insert(name.to_ascii_lowercase());
+        Ok(())
+    }
+
+    /// The promise that the directory is to be [promoted](crate::promote) with, if enough have given it. Without synchronous
+    /// replicas that is its own: nobody was promised more.
+    ///
+    /// # Errors
+    /// [`NotPromoted::TooFew`].
+    pub fn outcome(&self) -> Result<Promise, NotPromoted> {
+        let Some(required) = &self.required else { return Ok(self.promise) };
+        let needed = required.promises_needed().unwrap_or(usize::MAX);
+        let is_here = |name: &&String| self.promised.contains(&name.to_ascii_lowercase());
+        let promised = required.names.iter().filter(is_here).count();
+        if promised < needed {
+            let missing = required.names.iter().filter(|name| !is_here(name)).cloned().collect::<Vec<_>>();
+            return Err(NotPromoted::TooFew { promised, needed, missing: missing.join(", ") });
+        }
+        Ok(self.promise)
+    }
+}
+
+/// Why an attempt did not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum CandidacyError {
+    /// It may not be promoted.
+    #[error(transparent)]
+    Refused(#[from] NotPromoted),
+    /// It cannot promise.
+    #[error(transparent)]
+    Store(#[from] crate::error::StoreError),
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Promises: to acknowledge no log of a timeline below the one that somebody is about to begin (DESIGN 8.1, Promotion).
+//!
+//! ```text
+//! candidate    asks replicas for promises of timeline T | opens its log for writing in T
+//! replica      promise is durable | answers with the end of its log | acknowledges nothing of a timeline below T
+//! old primary  promises as well, once it is reached: its commits stop
+//! ```
+//!
+//! # Why nothing acknowledged is lost
+//! Commits of level `on` and above are acknowledged once n of the listed machines have them durably, and the primary itself.
+//! Only a listed machine is promoted. Of M that are listed, so many have promised T before the candidate begins it
+//! ([`promises_needed`]) that whoever has an acknowledged commit includes one of them, R. Take a commit of a lower timeline that was acknowledged, and the status of R that was counted for
+//! it. R reads the end of its durable log, then looks whether it has promised, and only then sends that status; and it answers
+//! the candidate with the end of its durable log read after the promise. So the status was looked at before the promise, and
+//! the answer covers the commit. The candidate goes on only if its own log is at least as long as every answer, by last term and
+//! place; logs of one last term are the beginnings of one another. So the candidate has the commit.
+//!
+//! The list itself is in the log (`CatalogChange::PutSynchronousReplicas`), and while one list follows another, commits wait for
+//! both (`replicas.rs`). So a candidate whose list is out of date still asks enough: whoever acknowledged behind a change has
+//! the change in its log, and is longer.
+//!
+//! # Two primaries
+//! One timeline is promised to one candidate only. A primary of a lower one may run on: it gets no replica's acknowledgement
+//! any more, and once it has heard of the promise its commits stop. Commits that ask for no replica it acknowledges until then:
+//! nobody but its own disk was asked about those.
+//!
+//! # The file
+//! | bytes | field |
+//! |---|---|
+//! | 0..4 | timeline |
+//! | 4..5 | 1 if the directory itself begins it, else 0 |
+//! | 5..13 | the candidate |
+//! | 13..17 | CRC32C of these |
+//!
+//! Numbers are little-endian. A damaged file ends the open: forgetting a promise may lose what was acknowledged.
+//!
+//! [`promises_needed`]: crate::SynchronousReplicas::promises_needed
+
+use crate::error::StoreError;
+use crate::files::{FileSystem, replace_file};
+use crate::log::{LogError, Lsn};
+use crate::shared::Shared;
+use crate::stopping::stop;
+use crate::terms::{Timeline, random_id};
+use crc32c::crc32c;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Its name in the directory.
+pub(crate) const FILE_NAME: &str = "promise";
+
+const BYTES: usize = 17;
+
+/// A timeline that somebody is about to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// Which.
+    pub timeline: Timeline,
+    /// Who; a random number for each attempt.
+    pub candidate: u64,
+}
+
+impl Promise {
+    /// For a new attempt to begin this timeline.
+    #[must_use]
+    pub fn asked_for(timeline: Timeline) -> Self {
+        Self { timeline, candidate: random_id() }
+    }
+}
+
+/// How far the log of a machine goes, for those who compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogStanding {
+    /// The number of its last term; 0 before the first.
+    pub term: u64,
+    /// Up to where it is durable.
+    pub durable: Lsn,
+}
+
+/// Whom a promise was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromisedTo {
+    Another,
+    /// The directory is to begin the timeline when it is opened next.
+    Itself,
+}
+
+/// A promise as it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeptPromise {
+    pub(crate) promise: Promise,
+    pub(crate) to: PromisedTo,
+}
+
+impl KeptPromise {
+    /// Puts it in the place of the one before; durable on return.
+    ///
+    /// # Errors
+    /// [`StoreError::File`]; the directory has the old one or this one.
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+        let mut bytes = Vec::with_capacity(BYTES);
+        bytes.extend_from_slice(&self.promise.timeline.get().to_le_bytes());
+        bytes.push(u8::from(self.to == PromisedTo::Itself));
+        bytes.extend_from_slice(&self.promise.candidate.to_le_bytes());
+        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        Ok(replace_file(files, &dir.join(FILE_NAME), &bytes)?)
+    }
+
+    /// The one that the directory has.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::File`].
+    pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(FILE_NAME);
+        if !files.exists(&path)? {
+            return Ok(None);
+        }
+        let bytes = files.read(&path)?;
+        let damaged = || StoreError::corrupt(&path, 0, "this is no promise");
+        let (body, checksum) = bytes.split_at_checked(BYTES - 4).ok_or_else(damaged)?;
+        if checksum != crc32c(body).to_le_bytes() {
+            return Err(damaged());
+        }
+        let (timeline, rest) = body.split_first_chunk::<4>().ok_or_else(damaged)?;
+        let (itself, candidate) = rest.split_first_chunk::<1>().ok_or_else(damaged)?;
+        let candidate = candidate.try_into().map_err(|_| damaged())?;
+        Ok(Some(Self {
+            promise: Promise {
+                timeline: Timeline::new(u32::from_le_bytes(*timeline)),
+                candidate: u64::from_le_bytes(candidate),
+            },
+            to: if *itself == [1] { PromisedTo::Itself } else { PromisedTo::Another },
+        }))
+    }
+}
+
+/// What a store has promised.
+///
+/// # Locking
+/// `kept` is held while a promise is made durable; nobody waits for it but who promises. It comes before the locks of a stop.
+#[derive(Debug, Default)]
+pub(crate) struct Promises {
+    kept: Mutex<Option<KeptPromise>>,
+    /// The timeline of the last one, for who looks without the lock; 0 if there is none. Set behind the file, and before the end
+    /// of the log is read that the candidate is told.
+    timeline: AtomicU32,
+}
+
+impl Promises {
+    pub(crate) fn new(kept: Option<KeptPromise>) -> Self {
+        let timeline = kept.map_or(0, |kept| kept.promise.timeline.get());
+        Self { kept: Mutex::new(kept), timeline: AtomicU32::new(timeline) }
+    }
+
+    /// The one that the directory itself was promoted with.
+    pub(crate) fn own(&self) -> Option<Promise> {
+        self.kept.lock().filter(|kept| kept.to == PromisedTo::Itself).map(|kept| kept.promise)
+    }
+
+    /// The highest timeline that was promised; 0 if none was.
+    pub(crate) fn timeline(&self) -> Timeline {
+        Timeline::new(self.timeline.load(Ordering::SeqCst))
+    }
+}
+
+impl Shared {
+    /// Promises a timeline, durably, and says how long the log is behind that. Of one who writes the log, commits stop.
+    pub(crate) fn promise(&self, promise: Promise) -> Result<LogStanding, StoreError> {
+        let disk = self.disk.as_ref().ok_or(StoreError::NoDirectory)?;
+        self.check_files_writable("a promotion")?;
+        {
+            let mut kept = self.promises.kept.lock();
+            let own = self.terms().timeline();
+            let is_same = kept.is_some_and(|kept| kept.promise == promise);
+            let highest = kept.map_or(own, |kept| kept.promise.timeline.max(own));
+            if !is_same && promise.timeline <= highest {
+                return Err(StoreError::PromisedAnother { asked: promise.timeline, promised: highest });
+            }
+            if !is_same {
+                let new = KeptPromise { promise, to: PromisedTo::Another };
+                new.write(&**disk.files(), disk.dir())?;
+                *kept = Some(new);
+                self.promises.timeline.store(promise.timeline.get(), Ordering::SeqCst);
+            }
+        }
+        self.stop_if_superseded();
+        if self.is_following() {
+            let log = self.pipeline.log().ok_or(StoreError::NoDirectory)?;
+            log.sync(log.end_lsn())?;
+        }
+        Ok(self.log_standing())
+    }
+
+    /// How long the log is.
+    pub(crate) fn log_standing(&self) -> LogStanding {
+        let durable = self.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn());
+        LogStanding { term: self.terms().last().map_or(0, |term| term.number), durable }
+    }
+
+    /// The timeline that was promised to another one, if this store writes the log of a lower one.
+    pub(crate) fn superseded_by(&self) -> Option<Timeline> {
+        let promised = self.promises.timeline();
+        (!self.is_following() && promised > self.terms().timeline()).then_some(promised)
+    }
+
+    /// Ends commits, if another machine has been promised a timeline beyond that of this log.
+    pub(crate) fn stop_if_superseded(&self) {
+        if let Some(timeline) = self.superseded_by() {
+            stop(self, LogError::Superseded { timeline: timeline.get() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
