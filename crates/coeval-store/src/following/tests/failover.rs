@@ -71,7 +71,7 @@ struct Waiting {
 
 enum Role {
     Primary(Vec<Waiting>),
-    Replica(Follower, Option<Connection>),
+    Replica(Follower, Option<Box<Connection>>),
 }
 
 struct Node {
@@ -255,10 +255,11 @@ impl Cluster {
         let node = self.any_node();
         let dice = self.dice.random_range(0..4);
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
-        let Some(Connection { to, feed, session, to_replica, to_primary }) = connection else {
+        let Some(open) = connection else {
             self.connect(node);
             return;
         };
+        let Connection { to, feed, session, to_replica, to_primary } = &mut **open;
         let to = *to;
         match dice {
             0 => match feed.next_piece() {
@@ -312,7 +313,8 @@ impl Cluster {
             Ok(feed) => {
                 let session = primary.replica_session(&name(node));
                 let (to_replica, to_primary) = Default::default();
-                *connection = Some(Connection { to, feed, session, to_replica, to_primary });
+                let open = Connection { to, feed, session, to_replica, to_primary };
+                *connection = Some(Box::new(open));
             }
             // One that was left behind by the others has nothing to give.
             Err(StoreError::ForeignHistory(_)) if to == self.current => self.copy(node, to),

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Three machines, any two of which have what was acknowledged: promotions with promises, former primaries that run on or come
+//! back, and who is let in before it is known that nothing shown can be lost.
+
+use super::*;
+use std::net::TcpListener;
+
+const NAMES: [&str; 3] = ["north", "south", "west"];
+
+/// Three directories, each of which is served at an address of its own.
+struct Machines {
+    parent: tempfile::TempDir,
+    ports: [u16; 3],
+    servers: [Option<Server>; 3],
+}
+
+impl Machines {
+    /// The first is the primary, the others follow.
+    fn start() -> Self {
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap();
+        let ports = [free(), free(), free()].map(|listener| listener.local_addr().unwrap().port());
+        let mut machines =
+            Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 3] };
+        machines.serve(0, &["--synchronous-standby-names", "ANY 1 (north, south, west)"]);
+        machines.follow(1, 0);
+        machines.follow(2, 0);
+        machines
+    }
+
+    fn dir(&self, machine: usize) -> PathBuf {
+        self.parent.path().join(NAMES[machine])
+    }
+
+    /// How a machine is reached by the others.
+    fn address(&self, machine: usize) -> String {
+        format!("host=127.0.0.1,port={},user=coeval", self.ports[machine])
+    }
+
+    fn serve(&mut self, machine: usize, options: &[&str]) {
+        let peers = (0..3).filter(|other| *other != machine);
+        let peers: Vec<_> = peers.map(|other| format!("name={},{}", NAMES[other], self.address(other))).collect();
+        let mut all = vec!["--name", NAMES[machine]];
+        peers.iter().for_each(|peer| all.extend(["--peer", peer]));
+        all.extend(options);
+        self.servers[machine] = Some(Server::start(&self.dir(machine), self.ports[machine], &all));
+    }
+
+    fn follow(&mut self, machine: usize, primary: usize) {
+        let address = self.address(primary);
+        self.serve(machine, &["--replica-of", &address]);
+    }
+
+    fn kill(&mut self, machine: usize) {
+        self.servers[machine].take().unwrap().kill();
+    }
+
+    fn server(&self, machine: usize) -> &Server {
+        self.servers[machine].as_ref().unwrap()
+    }
+
+    fn sql(&self, machine: usize) -> Sql {
+        Sql::open(self.ports[machine])
+    }
+}
+
+fn write(sql: &Sql, range: std::ops::Range<i32>) {
+    for n in range {
+        sql.run(&format!("INSERT INTO t VALUES ({n})")).unwrap();
+    }
+}
+
+fn count(sql: &Sql) -> String {
+    sql.value("SELECT count(*) FROM t").unwrap().unwrap()
+}
+
+/// Promotes a replica, as soon as it has all that another one has.
+fn promote(replica: &Sql) {
+    let begun = Instant::now();
+    while let Err(error) = replica.value("SELECT pg_promote()") {
+        let error = error.as_db_error().unwrap();
+        assert!(error.message().contains("longer log") && begun.elapsed() < PATIENCE, "{error:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until a statement is refused with this SQLSTATE.
+fn until_refused(sql: &Sql, statement: &str, state: &str) {
+    let begun = Instant::now();
+    loop {
+        let refused = sql.run(statement).err().and_then(|error| Some(error.code()?.code().to_owned()));
+        if refused.as_deref() == Some(state) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{statement} is not refused with {state}, but {refused:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
+    let mut machines = Machines::start();
+    let north = machines.sql(0);
+    north.run("CREATE TABLE t (n int PRIMARY KEY); CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader").unwrap();
+    write(&north, 0..50);
+    it_is_not_promoted_without_those_that_are_needed(&mut machines);
+
+    promote(&machines.sql(1));
+    let south = until_writable(machines.ports[1]);
+    assert_eq!(count(&south), "50");
+    // The other one follows it by itself: commits have somebody to wait for.
+    write(&south, 50..60);
+
+    // The former primary comes back as if nothing had happened.
+    machines.serve(0, &[]);
+    machines.server(0).until_said("takes no commits any more");
+    let north = machines.sql(0);
+    assert_eq!(north.value("SHOW in_hot_standby").unwrap().unwrap(), "on");
+    until_refused(&north, "INSERT INTO t VALUES (-1)", "25006");
+    assert_eq!(count(&north), "50");
+    machines.servers[0].take().unwrap().stop();
+    machines.follow(0, 1);
+    until_it_reads(&machines.sql(0), "SELECT count(*) FROM t", "60");
+
+    // The primary runs on while another one is promoted, and is told.
+    promote(&machines.sql(2));
+    let west = until_writable(machines.ports[2]);
+    assert_eq!(count(&west), "60");
+    until_refused(&south, "INSERT INTO t VALUES (-2)", "25006");
+    write(&west, 60..70);
+    let text = west.value("SHOW synchronous_standby_names").unwrap().unwrap();
+    assert_eq!(text, "ANY 1 (north, south, west)", "the list goes with the database");
+    machines.servers[1].take().unwrap().stop();
+    machines.follow(1, 2);
+    until_it_reads(&machines.sql(1), "SELECT count(*) FROM t", "70");
+    readers_wait_until_it_is_known_what_may_be_shown(&mut machines);
+}
+
+fn it_is_not_promoted_without_those_that_are_needed(machines: &mut Machines) {
+    machines.kill(2);
+    machines.kill(0);
+    let south = machines.sql(1);
+    let refused = south.run("SELECT pg_promote()").unwrap_err();
+    let refused = refused.as_db_error().unwrap();
+    assert_eq!(refused.code().code(), "55000");
+    assert!(refused.message().contains("1 of 2 replicas") && refused.message().contains("west"), "{refused:?}");
+    machines.follow(2, 0);
+}
+
+/// The primary and a replica die: nobody is shown what the others may not have.
+fn readers_wait_until_it_is_known_what_may_be_shown(machines: &mut Machines) {
+    machines.kill(0);
+    machines.kill(1);
+    machines.kill(2);
+    machines.serve(2, &[]);
+    let refused = Sql::open_as(machines.ports[2], "reader", None).map(drop).unwrap_err();
+    assert_eq!(refused.code().unwrap().code(), "57P03");
+    assert_eq!(count(&machines.sql(2)), "70", "a superuser sees to it");
+    machines.follow(1, 2);
+    let begun = Instant::now();
+    while let Err(error) = Sql::open_as(machines.ports[2], "reader", None) {
+        assert_eq!(error.code().unwrap().code(), "57P03");
+        assert!(begun.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_may_be_lost_is_given_up_only_if_that_is_said() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &["--synchronous-standby-names", "ANY 1 (copy, other)"]);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_named(&primary, "copy")]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY)").unwrap();
+    write(&sql, 0..3);
+    primary.kill();
+    let copy = Sql::open(replica.port);
+    assert_eq!(copy.refused("SELECT pg_promote()"), "55000");
+    drop(copy);
+    replica.stop();
+    let promote = |options: &[&str]| {
+        let dir = copy_dir.to_str().unwrap();
+        Command::new(PROGRAM).args(["promote", dir, "--name", "copy"]).args(options).output().unwrap()
+    };
+    let refused = promote(&[]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("other") && said.contains("--accept-loss"), "{said}");
+    assert!(promote(&["--accept-loss"]).status.success());
+    let promoted = Server::start(&copy_dir, 0, &["--name", "copy"]);
+    let sql = Sql::open(promoted.port);
+    assert_eq!(count(&sql), "3");
+    // Nobody else is there: the list says whom commits wait for, until it says something else.
+    sql.run("SET synchronous_standby_names = ''; INSERT INTO t VALUES (3)").unwrap();
+    drop(sql);
+    promoted.stop();
+    let again = Server::start(&copy_dir, 0, &[]);
+    assert_eq!(Sql::open(again.port).value("SHOW synchronous_standby_names").unwrap().unwrap(), "");
+}
