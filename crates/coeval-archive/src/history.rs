@@ -43,9 +43,9 @@ pub(crate) struct Stretch {
 impl History {
     /// `None` if these terms do not follow one another.
     pub(crate) fn new(terms: Vec<Term>) -> Option<Self> {
-        let ordered = terms.windows(2).all(|pair| {
-            pair[1].number > pair[0].number && pair[0].start <= pair[1].start && pair[1].id != 0
-        });
+        let ordered = terms
+            .windows(2)
+            .all(|pair| pair[1].number > pair[0].number && pair[0].start <= pair[1].start && pair[1].id != 0);
         (ordered && !terms.is_empty()).then_some(Self(terms))
     }
 

@@ -188,7 +188,7 @@ pub(crate) struct ServeArguments {
     pub(crate) hba: Option<PathBuf>,
     /// Archive the database to a directory while it is served: its log, and backups. What the archive needs is kept until it is
     /// sent; a place that does not answer holds nobody up
-    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with_all = ["salvage", "replica_of"])]
+    #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage")]
     pub(crate) archive: Option<String>,
     /// Seconds after which log is archived that does not fill a stretch of 8 MB
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive, requires = "archive")]

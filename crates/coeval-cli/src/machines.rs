@@ -26,7 +26,8 @@ impl Machines {
         let own = arguments.name.clone().or_else(|| primary.map(|primary| primary.application_name.clone()));
         let own = own.unwrap_or_default();
         let peers = arguments.peers.iter().map(|text| {
-            let mut peer = Peer::parse(text, &own).map_err(|error| Failure::Usage(format!("--peer: {error}")))?;
+            let mut peer =
+                Peer::parse(text, &own).map_err(|error| Failure::Usage(format!("--peer: {error}")))?;
             if let Some(password) = password.filter(|_| peer.address.password.is_none()) {
                 peer.address.password = Some(password.to_owned());
             }

@@ -15,9 +15,8 @@ use coeval_replica::{Loss, promises_for};
 /// If it is no replica, or is served; if it may not have all that was acknowledged, and that was not accepted.
 pub(crate) fn run(arguments: &PromoteArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Work(format!("cannot promote {}: {error}", dir.display()))
-    };
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::Work(format!("cannot promote {}: {error}", dir.display()));
     let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
     let machines = Machines::of(&arguments.machines, None, password.as_deref())?;
     let loss = if arguments.accept_loss { Loss::Accepted } else { Loss::Refused };

@@ -11,7 +11,7 @@ use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
 use coeval::{Database, Promise};
-use coeval_replica::PrimaryAddress;
+use coeval_replica::{PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -68,41 +68,18 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 /// Serves the database until it is asked to stop, or to be promoted; `promoted`: the replica that it was before.
 fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
-    let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
-    if let Some(bytes) = arguments.query_memory {
-        opening = opening.query_memory(bytes);
-    }
-    if let Some(bytes) = arguments.data_memory {
-        opening = opening.data_memory(bytes as u64);
-    }
-    // These are dropped before the database: they have ended when that is closed.
-    let (mut following, mut watch) = (None, None);
-    let database = match &arguments.dir {
-        Some(dir) => match arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
-            Some(primary) => {
-                let opened = replica::open(dir, primary, arguments, opening)?;
-                let database = opened.database.clone();
-                following = Some(opened);
-                database
-            }
-            None => {
-                let database = directory::open_with(dir, opening)?;
-                watch = primary::begin(&database, arguments, promoted)?;
-                database
-            }
-        },
-        None => opening.in_memory().map_err(|error| Failure::work("cannot make a database", error))?,
-    };
+    let Opened { database, following, watch } = open(arguments, promoted)?;
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
     }
-    if let Some(names) = arguments.synchronous_standby_names.as_ref().filter(|_| following.is_none()) {
+    let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
+    if let Some(names) = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable) {
         let sql = format!("SET synchronous_standby_names = '{}'", names.replace('\'', "''"));
         let set = database.session().run(&sql);
         set.map_err(|error| Failure::Usage(format!("--synchronous-standby-names: {error}")))?;
     }
-    let archiver =
-        arguments.archive.as_deref().map(|place| archive::begin(place, arguments, &database)).transpose()?;
+    let archive = arguments.archive.as_deref().filter(|_| is_writable);
+    let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
@@ -149,6 +126,35 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     }
     drop((following, watch));
     Ok(ended)
+}
+
+/// What is served. Fields in the order in which they have to end: what works on the database, then that.
+struct Opened {
+    following: Option<replica::Following>,
+    watch: Option<PrimaryWatch>,
+    database: Database,
+}
+
+fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened, Failure> {
+    let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
+    if let Some(bytes) = arguments.query_memory {
+        opening = opening.query_memory(bytes);
+    }
+    if let Some(bytes) = arguments.data_memory {
+        opening = opening.data_memory(bytes as u64);
+    }
+    let Some(dir) = &arguments.dir else {
+        let opened = opening.in_memory();
+        let database = opened.map_err(|error| Failure::work("cannot make a database", error))?;
+        return Ok(Opened { following: None, watch: None, database });
+    };
+    if let Some(primary) = arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
+        let (database, following) = replica::open(dir, primary, arguments, opening)?;
+        return Ok(Opened { following: Some(following), watch: None, database });
+    }
+    let database = directory::open_with(dir, opening)?;
+    let watch = primary::begin(&database, arguments, promoted)?;
+    Ok(Opened { following: None, watch, database })
 }
 
 /// Ready when the program is asked to end; the second time it ends at once.

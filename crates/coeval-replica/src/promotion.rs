@@ -80,7 +80,9 @@ pub fn promises_for(
     for (peer, found) in peers.iter().zip(found) {
         match found {
             Ok(found) if replica(&found) => {
-                considered.note_promise(&peer.name, found.standing).map_err(|reason| refused(reason, Vec::new()))?;
+                considered
+                    .note_promise(&peer.name, found.standing)
+                    .map_err(|reason| refused(reason, Vec::new()))?;
                 asked.push(peer.clone());
             }
             Ok(found) if found.database == own => answers.push(format!("{} is no replica", peer.name)),
@@ -93,7 +95,9 @@ pub fn promises_for(
     for (peer, answer) in asked.iter().zip(ask_all(&asked, |peer| peer.ask_for(candidacy.promise()))) {
         match answer {
             Ok(standing) => {
-                candidacy.note_promise(&peer.name, standing).map_err(|reason| refused(reason, answers.clone()))?;
+                candidacy
+                    .note_promise(&peer.name, standing)
+                    .map_err(|reason| refused(reason, answers.clone()))?;
             }
             Err(error) => answers.push(format!("{}: {error}", peer.name)),
         }

@@ -204,7 +204,9 @@ impl Taking {
         let Err(error) = self.follow_primary(primary, link, Upstream::Configured) else { return Ok(()) };
         let is_lost = matches!(
             error,
-            ReplicaError::Connection { .. } | ReplicaError::Superseded { .. } | ReplicaError::Follow(FollowError::Superseded { .. })
+            ReplicaError::Connection { .. }
+                | ReplicaError::Superseded { .. }
+                | ReplicaError::Follow(FollowError::Superseded { .. })
         );
         for peer in self.sources.peers.clone() {
             if !is_lost || self.is_stopping() {

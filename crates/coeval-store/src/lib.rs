@@ -104,12 +104,12 @@ pub use access_rights::{
 };
 pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder};
+pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
     TableDef, TypeDef, Uniqueness, ViewDef,
 };
-pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use checkpoint::{CheckpointFailures, CheckpointReport};
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
@@ -130,8 +130,8 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    Acknowledgement, BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed,
-    MalformedFrame, PrimaryWriter, ReplicaSession, demote, is_replica, promote, take_back_demotion,
+    Acknowledgement, BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame,
+    LogFeed, MalformedFrame, PrimaryWriter, ReplicaSession, demote, is_replica, promote, take_back_demotion,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};

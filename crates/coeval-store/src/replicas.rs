@@ -326,7 +326,9 @@ impl Replicas {
     fn look(&self, state: &mut State) -> bool {
         let mut has_moved = false;
         loop {
-            let State { own, required: Some(required), before, there, .. } = &*state else { return has_moved };
+            let State { own, required: Some(required), before, there, .. } = &*state else {
+                return has_moved;
+            };
             for stage in STAGES {
                 let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
                 let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
@@ -349,7 +351,9 @@ impl Replicas {
         let state = self.state.lock();
         let replica = state.there.get(&number)?;
         let role = state.required.as_ref().map_or(ReplicaRole::Asynchronous, |required| {
-            let Some(rank) = required.rank(&state.own, &replica.name) else { return ReplicaRole::Asynchronous };
+            let Some(rank) = required.rank(&state.own, &replica.name) else {
+                return ReplicaRole::Asynchronous;
+            };
             if required.choice == ReplicaChoice::Any {
                 return ReplicaRole::Quorum;
             }

@@ -446,7 +446,11 @@ impl Store {
         self.shared.replicas.set_own_name(own);
         self.shared.pipeline.publishing.go_on(&self.shared);
         let recorded = self.recorded_replicas().filter(|recorded| recorded.primary != own);
-        if recorded.is_none() || self.is_following() || self.superseded_by().is_some() || self.options().is_read_only() {
+        if recorded.is_none()
+            || self.is_following()
+            || self.superseded_by().is_some()
+            || self.options().is_read_only()
+        {
             return Ok(());
         }
         self.require_replicas(recorded)

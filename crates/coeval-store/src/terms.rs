@@ -264,10 +264,16 @@ mod tests {
         let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
         assert_eq!(known.timeline(), Timeline::FIRST);
         let promoted = known.next(6, Lsn::new(300), Timeline::new(3));
-        assert_eq!((promoted.timeline(), TermNumber(promoted.number).to_string()), (Timeline::new(3), "3.1".to_owned()));
+        assert_eq!(
+            (promoted.timeline(), TermNumber(promoted.number).to_string()),
+            (Timeline::new(3), "3.1".to_owned())
+        );
         known.begin(promoted).unwrap();
         let opened = known.next(7, Lsn::new(300), Timeline::new(3));
-        assert_eq!((opened.timeline(), TermNumber(opened.number).to_string()), (Timeline::new(3), "3.2".to_owned()));
+        assert_eq!(
+            (opened.timeline(), TermNumber(opened.number).to_string()),
+            (Timeline::new(3), "3.2".to_owned())
+        );
         let many = history(&[(u64::from(u32::MAX), 11, 0)]);
         assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
     }

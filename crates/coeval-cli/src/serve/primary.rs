@@ -22,7 +22,8 @@ pub(super) fn begin(
         former.password = former.password.take().or_else(|| password.clone());
         former
     });
-    let Machines { own, mut peers } = Machines::of(&arguments.machines, former.as_ref(), password.as_deref())?;
+    let Machines { own, mut peers } =
+        Machines::of(&arguments.machines, former.as_ref(), password.as_deref())?;
     let store = database.engine().store();
     if let Some(former) = former
         && peers.iter().all(|peer| (&peer.address.host, peer.address.port) != (&former.host, former.port))
@@ -37,7 +38,9 @@ pub(super) fn begin(
              the machine that was promoted."
         );
     } else {
-        store.set_own_name(&own).map_err(|error| Failure::work("cannot write down the name of the machine", error))?;
+        store
+            .set_own_name(&own)
+            .map_err(|error| Failure::work("cannot write down the name of the machine", error))?;
     }
     Ok(watch)
 }

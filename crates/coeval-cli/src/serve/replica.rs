@@ -33,7 +33,7 @@ pub(super) fn open(
     of: &str,
     arguments: &ServeArguments,
     options: DatabaseOptions,
-) -> Result<Following, Failure> {
+) -> Result<(Database, Following), Failure> {
     let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
     let mut sources = sources(of, password.as_deref(), arguments)?;
     let machines = Machines::of(&arguments.machines, sources.primary.as_ref(), password.as_deref())?;
@@ -68,12 +68,11 @@ pub(super) fn open(
     let upstream =
         Shown { watch: replica.watch(), host, port, store, machines, promise: Arc::clone(&promise) };
     database.engine().set_upstream(Arc::new(upstream));
-    Ok(Following { database, _replica: replica, former, promise })
+    Ok((database, Following { _replica: replica, former, promise }))
 }
 
 /// A replica that follows.
 pub(super) struct Following {
-    pub(super) database: Database,
     /// Follows as long as it is there.
     _replica: Replica,
     /// Whom it was told to follow.

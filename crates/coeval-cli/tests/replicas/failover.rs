@@ -19,8 +19,7 @@ impl Machines {
     fn start() -> Self {
         let free = || TcpListener::bind("127.0.0.1:0").unwrap();
         let ports = [free(), free(), free()].map(|listener| listener.local_addr().unwrap().port());
-        let mut machines =
-            Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 3] };
+        let mut machines = Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 3] };
         machines.serve(0, &["--synchronous-standby-names", "ANY 1 (north, south, west)"]);
         machines.follow(1, 0);
         machines.follow(2, 0);
@@ -38,7 +37,8 @@ impl Machines {
 
     fn serve(&mut self, machine: usize, options: &[&str]) {
         let peers = (0..3).filter(|other| *other != machine);
-        let peers: Vec<_> = peers.map(|other| format!("name={},{}", NAMES[other], self.address(other))).collect();
+        let peers: Vec<_> =
+            peers.map(|other| format!("name={},{}", NAMES[other], self.address(other))).collect();
         let mut all = vec!["--name", NAMES[machine]];
         peers.iter().for_each(|peer| all.extend(["--peer", peer]));
         all.extend(options);
@@ -100,7 +100,9 @@ fn until_refused(sql: &Sql, statement: &str, state: &str) {
 fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
     let mut machines = Machines::start();
     let north = machines.sql(0);
-    north.run("CREATE TABLE t (n int PRIMARY KEY); CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader").unwrap();
+    north
+        .run("CREATE TABLE t (n int PRIMARY KEY); CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader")
+        .unwrap();
     write(&north, 0..50);
     it_is_not_promoted_without_those_that_are_needed(&mut machines);
 
@@ -142,7 +144,10 @@ fn it_is_not_promoted_without_those_that_are_needed(machines: &mut Machines) {
     let refused = south.run("SELECT pg_promote()").unwrap_err();
     let refused = refused.as_db_error().unwrap();
     assert_eq!(refused.code().code(), "55000");
-    assert!(refused.message().contains("1 of 2 replicas") && refused.message().contains("west"), "{refused:?}");
+    assert!(
+        refused.message().contains("1 of 2 replicas") && refused.message().contains("west"),
+        "{refused:?}"
+    );
     machines.follow(2, 0);
 }
 

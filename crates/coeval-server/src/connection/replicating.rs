@@ -134,16 +134,19 @@ impl Connection {
         let store = self.shared.engine.store();
         let standing = store.promise(promise)?;
         tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");
-        let row = [
-            ("term", Some(standing.term.to_string())),
-            ("xlogpos", Some(standing.durable.to_wal_text())),
-        ];
+        let row =
+            [("term", Some(standing.term.to_string())), ("xlogpos", Some(standing.durable.to_wal_text()))];
         self.answer_with_row("PROMISE_TIMELINE", row);
         Ok(())
     }
 
-    fn answer_with_row<const N: usize>(&mut self, tag: &'static str, row: [(&'static str, Option<String>); N]) {
-        let fields: Vec<Field> = row.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
+    fn answer_with_row<const N: usize>(
+        &mut self,
+        tag: &'static str,
+        row: [(&'static str, Option<String>); N],
+    ) {
+        let fields: Vec<Field> =
+            row.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, true)).collect();
         self.output.row_description(&columns_of(&Schema::new(fields)), Formats::TEXT);
         self.output.text_row(&row.map(|(_, value)| value));
         self.output.command_complete(CommandTag::Plain(tag));
@@ -361,10 +364,12 @@ fn parse(text: &str) -> Result<Command, SqlError> {
     match word.to_uppercase().as_str() {
         "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
         "PROMISE_TIMELINE" => {
-            let malformed = || wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned());
+            let malformed =
+                || wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned());
             let (timeline, candidate) = rest.trim().split_once(' ').ok_or_else(malformed)?;
             let timeline: u32 = timeline.parse().map_err(|_| malformed())?;
-            let candidate = u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
+            let candidate =
+                u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
             Ok(Command::PromiseTimeline(Promise { timeline: Timeline::new(timeline), candidate }))
         }
         "BASE_BACKUP" => Ok(Command::BaseBackup),

@@ -97,8 +97,7 @@ impl Shared {
         if !self.is_following() {
             return self.replicas.have_recovered();
         }
-        let asks_for_none =
-            || self.applied().catalog().synchronous_replicas().is_none();
+        let asks_for_none = || self.applied().catalog().synchronous_replicas().is_none();
         Version::new(self.told_published.load(Ordering::Acquire)) >= self.recovered || asks_for_none()
     }
 

@@ -76,7 +76,11 @@ mod tests {
         let path = dir.join(FOLLOWER_FILE);
         files.open(&path, OpenMode::Create).unwrap();
         assert_eq!(FollowerStanding::read(&files, dir).unwrap(), None);
-        let standing = FollowerStanding { boundary: Version::new(7), position: Lsn::new(900), published: Version::new(8) };
+        let standing = FollowerStanding {
+            boundary: Version::new(7),
+            position: Lsn::new(900),
+            published: Version::new(8),
+        };
         standing.write(&files, dir).unwrap();
         assert_eq!(FollowerStanding::read(&files, dir).unwrap(), Some(standing));
         files.damage(&path, 3, 1);

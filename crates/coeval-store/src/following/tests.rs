@@ -17,8 +17,8 @@ use crate::id_value::{key, row, table};
 use crate::log::{LogError, LogOptions};
 use crate::model_workload::{Model, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
-use crate::store::Store;
 use crate::promises::Promise;
+use crate::store::Store;
 use crate::terms::{ForeignHistory, Timeline};
 use crate::transaction::AccessMode;
 use crate::verify::verify;
@@ -331,7 +331,10 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     follower.sync().unwrap();
     let def = store.world().tables().next().unwrap().def().clone();
     drop((store, follower));
-    assert!(matches!(promote(&files, Path::new(PRIMARY), Promise::asked_for(Timeline::new(2))), Err(StoreError::FollowsNobody { .. })));
+    assert!(matches!(
+        promote(&files, Path::new(PRIMARY), Promise::asked_for(Timeline::new(2))),
+        Err(StoreError::FollowsNobody { .. })
+    ));
     promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
     let promoted =
         Store::open_tuned(Arc::new(files), Path::new(COPY), options(), log_options(), sizes()).unwrap();

@@ -2,7 +2,6 @@
 //! The manifest comes back as it was written, and anything else is told from it.
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
-use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
@@ -10,6 +9,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::{SequenceId, SpaceId};
 use crate::log::ChecksumPolicy;
+use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::types::ColumnType;
 use proptest::prelude::*;
 use std::path::Path;

@@ -57,7 +57,10 @@ fn a_timeline_is_promised_to_one_and_lower_ones_to_nobody() {
     assert_eq!(refused(asked_for(4)), 5);
     store.promise(asked_for(6)).unwrap();
     assert_eq!(store.timeline(), Timeline::new(6));
-    assert!(matches!(Store::in_memory(StoreOptions::default()).promise(asked_for(2)), Err(StoreError::NoDirectory)));
+    assert!(matches!(
+        Store::in_memory(StoreOptions::default()).promise(asked_for(2)),
+        Err(StoreError::NoDirectory)
+    ));
 }
 
 #[test]
@@ -72,7 +75,8 @@ fn a_primary_that_has_promised_takes_no_commits_and_can_be_read() {
     let mut open_one = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     open_one.insert(def.id, row(&def, 2, 2)).unwrap();
     store.promise(asked_for(2)).unwrap();
-    let is_superseded = |error: &StoreError| matches!(error, StoreError::Stopped(reason) if reason.is_superseded());
+    let is_superseded =
+        |error: &StoreError| matches!(error, StoreError::Stopped(reason) if reason.is_superseded());
     let refused = open_one.commit();
     assert!(refused.as_ref().is_err_and(is_superseded), "{refused:?}");
     let (end, _) = store.log_position().unwrap();

@@ -22,7 +22,12 @@ fn requiring(count: usize, choice: ReplicaChoice, names: &[&str]) -> Replicas {
 fn nobody_is_waited_for_unless_somebody_is_asked_for() {
     let replicas = Replicas::default();
     assert!(has(&replicas, 100) && !replicas.are_required());
-    let asked = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names: vec!["*".to_owned()], primary: String::new() };
+    let asked = SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec!["*".to_owned()],
+        primary: String::new(),
+    };
     replicas.require(Some(asked.clone()));
     assert!(!has(&replicas, 100) && replicas.are_required());
     assert_eq!(replicas.required(), Some(asked));

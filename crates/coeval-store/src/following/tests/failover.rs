@@ -138,7 +138,11 @@ impl Cluster {
             dice: SmallRng::seed_from_u64(seed),
             broken,
             nodes,
-            level: if seed.is_multiple_of(2) { SynchronousCommit::On } else { SynchronousCommit::RemoteApply },
+            level: if seed.is_multiple_of(2) {
+                SynchronousCommit::On
+            } else {
+                SynchronousCommit::RemoteApply
+            },
             current: 0,
             next: 0,
             acknowledged: BTreeSet::new(),
@@ -246,7 +250,8 @@ impl Cluster {
         for id in told {
             self.acknowledged.insert(id);
             if !self.has(self.current, id) {
-                self.lost = Some(format!("{id}, acknowledged by node {node} though there is another primary"));
+                self.lost =
+                    Some(format!("{id}, acknowledged by node {node} though there is another primary"));
             }
         }
     }

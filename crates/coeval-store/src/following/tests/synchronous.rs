@@ -43,12 +43,14 @@ impl Synchronous {
         let (store, mut follower) = open_follower(&files);
         let mut feed = feed_of(&primary, &follower).unwrap();
         take_all(&mut feed, &mut follower);
-        primary.require_replicas(Some(SynchronousReplicas {
-            count: 1,
-            choice: ReplicaChoice::Any,
-            names: vec!["*".to_owned()],
-            primary: String::new(),
-        })).unwrap();
+        primary
+            .require_replicas(Some(SynchronousReplicas {
+                count: 1,
+                choice: ReplicaChoice::Any,
+                names: vec!["*".to_owned()],
+                primary: String::new(),
+            }))
+            .unwrap();
         Self { files, primary, store, follower, feed, next: 0 }
     }
 
