@@ -200,7 +200,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "N", requires = "archive")]
     pub(crate) keep_days: Option<u32>,
     /// Follow another server, whose database is copied into the directory first if that is new: host=db1,user=copy with
-    /// port, sslrootcert (then over TLS) and application_name if need be. The role needs REPLICATION. Everything is read only.
+    /// port, sslrootcert (then over TLS), application_name and slot if need be. The role needs REPLICATION. Everything is read only.
     /// With archive=PLACE as well, what that server has not got any more comes from its archive, and all while it does not
     /// answer; with archive=PLACE alone, it is never asked
     #[arg(long, value_name = "PRIMARY", conflicts_with_all = ["in_memory", "salvage"])]
@@ -217,6 +217,10 @@ pub(crate) struct ServeArguments {
     pub(crate) synchronous_standby_names: Option<String>,
     #[command(flatten)]
     pub(crate) machines: MachinesArguments,
+    /// Log that a replication slot keeps at most for a replica that is away, as in 64GB; -1 for any. Beyond that the replica needs a
+    /// new copy, or the archive
+    #[arg(long, value_name = "SIZE", default_value = "16GB", allow_hyphen_values = true)]
+    pub(crate) max_slot_wal_keep_size: String,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,

@@ -31,6 +31,8 @@ impl Machines {
             if let Some(password) = password.filter(|_| peer.address.password.is_none()) {
                 peer.address.password = Some(password.to_owned());
             }
+            // Whoever is the primary keeps the log for this machine by a slot of one name.
+            peer.address.slot = peer.address.slot.or_else(|| primary.and_then(|primary| primary.slot.clone()));
             Ok(peer)
         });
         let peers = peers.collect::<Result<_, Failure>>()?;

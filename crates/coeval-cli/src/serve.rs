@@ -73,11 +73,7 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         warn_of_open_directory(dir);
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
-    if let Some(names) = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable) {
-        let sql = format!("SET synchronous_standby_names = '{}'", names.replace('\'', "''"));
-        let set = database.session().run(&sql);
-        set.map_err(|error| Failure::Usage(format!("--synchronous-standby-names: {error}")))?;
-    }
+    configure(&database, arguments, is_writable)?;
     let archive = arguments.archive.as_deref().filter(|_| is_writable);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
@@ -126,6 +122,18 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     }
     drop((following, watch));
     Ok(ended)
+}
+
+/// Settings of the whole database that the command line has.
+fn configure(database: &Database, arguments: &ServeArguments, is_writable: bool) -> Result<(), Failure> {
+    let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
+    let size = Some(&arguments.max_slot_wal_keep_size);
+    for (setting, value) in [("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)] {
+        let Some(value) = value else { continue };
+        let set = database.session().run(&format!("SET {setting} = '{}'", value.replace('\'', "''")));
+        set.map_err(|error| Failure::Usage(format!("--{}: {error}", setting.replace('_', "-"))))?;
+    }
+    Ok(())
 }
 
 /// What is served. Fields in the order in which they have to end: what works on the database, then that.

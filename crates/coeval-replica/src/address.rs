@@ -32,6 +32,8 @@ pub struct PrimaryAddress {
     pub tls: TlsMode,
     /// What the primary shows of this replica.
     pub application_name: String,
+    /// The slot by which it follows: the primary keeps the log for it while it is away.
+    pub slot: Option<String>,
 }
 
 impl fmt::Debug for PrimaryAddress {
@@ -48,7 +50,7 @@ impl fmt::Display for PrimaryAddress {
 
 impl PrimaryAddress {
     /// Reads `host=... port=... user=...`, with spaces or commas between. Known are `host`, `port`, `user`, `password`,
-    /// `sslmode` (`disable`, `verify-full`), `sslrootcert` and `application_name`.
+    /// `sslmode` (`disable`, `verify-full`), `sslrootcert`, `application_name` and `slot`.
     ///
     /// # Errors
     /// [`ReplicaError::Address`].
@@ -60,6 +62,7 @@ impl PrimaryAddress {
             password: None,
             tls: TlsMode::Disable,
             application_name: "coeval-replica".to_owned(),
+            slot: None,
         };
         let (mut mode, mut authorities) = (None, None);
         let shown = without_password(text);
@@ -75,6 +78,7 @@ impl PrimaryAddress {
                 "user" => value.clone_into(&mut address.user),
                 "password" => address.password = Some(value.to_owned()),
                 "application_name" => value.clone_into(&mut address.application_name),
+                "slot" => address.slot = Some(value.to_owned()),
                 "sslmode" => mode = Some(value),
                 "sslrootcert" => authorities = Some(PathBuf::from(value)),
                 _ => return Err(refuse(format!("\"{name}\" is not known"))),

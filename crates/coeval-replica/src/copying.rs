@@ -25,6 +25,10 @@ pub fn copy_database(
 ) -> Result<Link, ReplicaError> {
     let mut link = Link::open(from)?;
     let writer = CopyWriter::begin(Arc::new(DiskFiles), dir)?;
+    if let Some(slot) = &from.slot {
+        // Before the copy: the log behind that is kept from its first moment on.
+        link.make_slot(slot)?;
+    }
     link.command("BASE_BACKUP")?;
     link.set_patience(PATIENCE)?;
     let mut writer = Some(writer);

@@ -26,6 +26,9 @@ const MESSAGE_BYTES_MAX: usize = (1 << 30) + (1 << 20);
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
 
+/// What the primary says when a slot is there already.
+const DUPLICATE_OBJECT: &str = "42710";
+
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
 
@@ -274,13 +277,37 @@ impl Link {
         self.send(|out| frontend::query(text, out))
     }
 
+    /// Has a slot be there.
+    ///
+    /// # Errors
+    /// [`ReplicaError`].
+    pub(crate) fn make_slot(&mut self, name: &str) -> Result<(), ReplicaError> {
+        match self.row(&format!("CREATE_REPLICATION_SLOT {name} PHYSICAL")) {
+            Ok(_) => Ok(()),
+            Err(ReplicaError::Refused { state, .. }) if state == DUPLICATE_OBJECT => self.until_ready(),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Behind an error: waits until the other side takes commands again.
+    fn until_ready(&mut self) -> Result<(), ReplicaError> {
+        while self.expect()?.kind != b'Z' {}
+        Ok(())
+    }
+
     /// Asks for the log from a place on, and waits until it begins.
     ///
     /// # Errors
     /// [`ReplicaError`]; [`needs_copy`](ReplicaError::needs_copy) may also be found with the first record.
-    pub(crate) fn start_replication(&mut self, position: Lsn, term: Option<u64>) -> Result<(), ReplicaError> {
+    pub(crate) fn start_replication(
+        &mut self,
+        slot: Option<&str>,
+        position: Lsn,
+        term: Option<u64>,
+    ) -> Result<(), ReplicaError> {
         let (position, term) = (position.to_wal_text(), term.unwrap_or_default());
-        self.command(&format!("START_REPLICATION PHYSICAL {position} TERM {term:016x}"))?;
+        let slot = slot.map_or_else(String::new, |slot| format!("SLOT {slot} "));
+        self.command(&format!("START_REPLICATION {slot}PHYSICAL {position} TERM {term:016x}"))?;
         loop {
             match self.expect()?.kind {
                 b'W' => return Ok(()),

@@ -39,7 +39,7 @@ pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, Re
         return Ok(Kinship::Stranger(error));
     }
     let last = own.last();
-    let began = link.start_replication(follower.position(), last.map(|term| term.id));
+    let began = link.start_replication(None, follower.position(), last.map(|term| term.id));
     let error = match began.and_then(|()| link.set_patience(FIRST_RECORD)).and_then(|()| link.next()) {
         Ok(_) => return Ok(Kinship::Beginning),
         Err(error) if error.is_final() || error.needs_copy() => error,

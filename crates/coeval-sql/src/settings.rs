@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-pub(crate) use units::limit;
+pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, shown_slot_bytes, slot_bytes};
 use units::{DEFAULT_COPY_BYTES, bytes, milliseconds, shown_duration, shown_size};
 
 /// Whether the point path may take statements.
@@ -41,6 +41,9 @@ pub enum ReadOnlySnapshot {
     /// The current one.
     Current,
 }
+
+/// The name of the setting that bounds what slots keep.
+pub(crate) const MAX_SLOT_WAL_KEEP_SIZE: &str = "max_slot_wal_keep_size";
 
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
@@ -175,6 +178,12 @@ const KNOWN: &[Known] = &[
     known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
     known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
     known("lock_timeout", "0", Domain::Duration, "Longest wait for a lock; 0 for any."),
+    known(
+        MAX_SLOT_WAL_KEEP_SIZE,
+        SLOT_SIZE_DEFAULT,
+        Domain::Text,
+        "Log that a replication slot keeps at most; -1 for any. Of the whole database, until it is closed.",
+    ),
     known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
     known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),

@@ -7,6 +7,7 @@ use crate::files::FileError;
 use crate::ids::SpaceId;
 use crate::key::KeyDamage;
 use crate::log::LogError;
+use crate::retention::SlotError;
 use crate::row::ValueTypeMismatch;
 use crate::row_lock_error::RowLockError;
 use crate::terms::{ForeignHistory, Timeline};
@@ -169,6 +170,9 @@ pub enum StoreError {
         /// The highest that was promised, or that the log is in.
         promised: Timeline,
     },
+    /// A slot that was asked for. Nothing was changed.
+    #[error(transparent)]
+    Slot(#[from] SlotError),
     /// The store follows another one, which alone is written to (25006).
     #[error("cannot execute {0} on a replica")]
     OnReplica(&'static str),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of the log over a close, for an archive that has not got it yet: the file `kept-log`.
+//! What is kept of the log over a close, for an archive that has not got it yet and for slots: the file `kept-log`.
 //!
 //! While a database is open, what somebody still needs is held in memory (`retention.rs`). This file says it to the next open.
 //! It is written before a checkpoint's manifest, so what that manifest makes superfluous is known to be kept, and when
@@ -10,16 +10,17 @@
 //! |---|---|
 //! | 0..8 | position: the log is kept from here on |
 //! | 8..16 | version: files of bulk loads of later versions are kept |
-//! | 16..24 | bytes: no more log than this is kept |
+//! | 16..24 | bytes: no more log than this is kept; 0: none is kept for an archive |
 //! | 24..28 | count of files |
 //! | then each | number u64, version u64, of files of bulk loads that lie before the manifest's place in the log |
+//! | if there are any | slots: each position u64, version u64, 1 if it is lost u8, length of the name u8, the name |
 //! | at the end | CRC32C of all before |
 //!
 //! Numbers are little-endian. A file that is not whole says nothing.
 
 use crate::files::{FileError, FileSystem, replace_file};
 use crate::log::Lsn;
-use crate::retention::Kept;
+use crate::retention::{Kept, Slot};
 use coeval_txn::Version;
 use crc32c::crc32c;
 use std::path::Path;
@@ -32,14 +33,17 @@ const HEAD_BYTES: usize = 28;
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeptLog {
-    pub(crate) kept: Kept,
+    /// For an archive.
+    pub(crate) kept: Option<Kept>,
+    pub(crate) slots: Vec<Slot>,
     /// The segment files of bulk loads by number, each with the version of the load.
     pub(crate) loads: Vec<(u64, Version)>,
 }
 
 impl KeptLog {
     fn encode(&self) -> Vec<u8> {
-        let Kept { log, version, bytes_max } = self.kept;
+        let none = Kept { log: Lsn::START, version: Version::ZERO, bytes_max: 0 };
+        let Kept { log, version, bytes_max } = self.kept.unwrap_or(none);
         let mut bytes = Vec::new();
         for number in [log.get(), version.get(), bytes_max] {
             bytes.extend_from_slice(&number.to_le_bytes());
@@ -49,6 +53,13 @@ impl KeptLog {
         for (number, version) in &self.loads {
             bytes.extend_from_slice(&number.to_le_bytes());
             bytes.extend_from_slice(&version.get().to_le_bytes());
+        }
+        for slot in &self.slots {
+            bytes.extend_from_slice(&slot.log.get().to_le_bytes());
+            bytes.extend_from_slice(&slot.version.get().to_le_bytes());
+            bytes.push(u8::from(slot.is_lost));
+            bytes.push(u8::try_from(slot.name.len()).expect("names of slots are short"));
+            bytes.extend_from_slice(slot.name.as_bytes());
         }
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         bytes
@@ -63,14 +74,25 @@ impl KeptLog {
         let count = u32::from_le_bytes(*body.get(24..)?.first_chunk()?) as usize;
         let kept =
             Kept { log: Lsn::new(number(0)?), version: Version::new(number(8)?), bytes_max: number(16)? };
-        let entry = |entry: &[u8; 16]| {
-            let (number, version) = entry.split_at(8);
-            let read = |bytes: &[u8]| Some(u64::from_le_bytes(*bytes.first_chunk()?));
-            Some((read(number)?, Version::new(read(version)?)))
-        };
-        let (entries, rest) = body.get(HEAD_BYTES..)?.as_chunks::<16>();
-        let loads = entries.iter().map(entry).collect::<Option<Vec<_>>>()?;
-        (rest.is_empty() && loads.len() == count).then_some(Self { kept, loads })
+        let (entries, mut rest) = body.get(HEAD_BYTES..)?.split_at_checked(count.checked_mul(16)?)?;
+        let read = |bytes: &[u8]| Some(u64::from_le_bytes(*bytes.first_chunk()?));
+        let entry = |entry: &[u8; 16]| Some((read(&entry[..8])?, Version::new(read(&entry[8..])?)));
+        let loads = entries.as_chunks::<16>().0.iter().map(entry).collect::<Option<Vec<_>>>()?;
+        let mut slots = Vec::new();
+        while !rest.is_empty() {
+            let (head, behind) = rest.split_first_chunk::<18>()?;
+            let (name, behind) = behind.split_at_checked(usize::from(head[17]))?;
+            rest = behind;
+            slots.push(Slot {
+                name: String::from_utf8(name.to_vec()).ok()?,
+                log: Lsn::new(read(head)?),
+                version: Version::new(read(&head[8..])?),
+                is_active: false,
+                is_lost: head[16] == 1,
+            });
+        }
+        let kept = (kept.bytes_max > 0).then_some(kept);
+        Some(Self { kept, slots, loads })
     }
 
     /// Puts it in the place of what was noted before; durable on return.
@@ -122,8 +144,22 @@ mod tests {
         let dir = Path::new("/");
         assert_eq!(KeptLog::read(&files, dir).unwrap(), None);
         let kept = Kept { log: Lsn::new(700), version: Version::new(9), bytes_max: 1 << 33 };
-        for loads in [vec![], vec![(4, Version::new(10)), (1 << 40, Version::new(12))]] {
-            let written = KeptLog { kept, loads };
+        let slot = |name: &str, is_lost| Slot {
+            name: name.to_owned(),
+            log: Lsn::new(5),
+            version: Version::new(6),
+            is_active: false,
+            is_lost,
+        };
+        let loads = vec![(4, Version::new(10)), (1 << 40, Version::new(12))];
+        let slots = vec![slot("a", false), slot("west", true)];
+        for (kept, loads, slots) in [
+            (Some(kept), vec![], vec![]),
+            (Some(kept), loads.clone(), vec![]),
+            (None, loads, slots.clone()),
+            (Some(kept), vec![], slots),
+        ] {
+            let written = KeptLog { kept, slots, loads };
             written.write(&files, dir).unwrap();
             assert_eq!(KeptLog::read(&files, dir).unwrap(), Some(written.clone()));
             let bytes = written.encode();
@@ -144,7 +180,7 @@ mod tests {
     #[test]
     fn the_bytes_are_pinned() {
         let kept = Kept { log: Lsn::new(1), version: Version::new(2), bytes_max: 3 };
-        let bytes = KeptLog { kept, loads: vec![(4, Version::new(5))] }.encode();
+        let bytes = KeptLog { kept: Some(kept), slots: vec![], loads: vec![(4, Version::new(5))] }.encode();
         let numbers = [1_u64, 2, 3].iter().flat_map(|number| number.to_le_bytes());
         let entry = [4_u64, 5].into_iter().flat_map(u64::to_le_bytes);
         let body: Vec<u8> = numbers.chain(1_u32.to_le_bytes()).chain(entry).collect();

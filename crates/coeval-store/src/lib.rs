@@ -151,6 +151,7 @@ pub use replicas::{
     Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas,
 };
 pub use reservations::Priority;
+pub use retention::{Slot, SlotError};
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;

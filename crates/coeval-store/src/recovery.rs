@@ -31,7 +31,7 @@ use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::encode_term;
-use crate::retention::Kept;
+use crate::retention::{Kept, Slot};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -103,10 +103,9 @@ pub(crate) fn recover(
     files.sync_dir(dir)?;
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
-    let kept = match role {
-        Role::Follower => None,
-        Role::Primary | Role::PrimaryWithoutTerms => kept_log(&disk)?,
-    };
+    let (kept, slots) = kept_log(&disk)?;
+    // A follower sends nothing to an archive.
+    let kept = kept.filter(|_| role != Role::Follower);
     let world = restore(&disk, &manifest, Mending::None)?;
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
@@ -130,7 +129,9 @@ pub(crate) fn recover(
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
     let version = Version::new(manifest.version);
-    disk.remove_unneeded(kept.map_or(version, |kept| version.min(kept.version)), &named)?;
+    let held = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
+    let needed = held.chain(kept.map(|kept| kept.version)).fold(version, Version::min);
+    disk.remove_unneeded(needed, &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -141,17 +142,20 @@ pub(crate) fn recover(
         terms,
         time: replayed.time,
         kept,
+        slots,
         promise,
     };
     Ok(Recovered { contents, log: Some(log), disk })
 }
 
-/// What is kept of the log for an archive. The bulk loads in it are noted; before the log is read, which knows better of which
+/// What is kept of the log for an archive, and for slots. The bulk loads in it are noted; before the log is read, which knows better of which
 /// version one is that was on its way.
-fn kept_log(disk: &Disk) -> Result<Option<Kept>, StoreError> {
-    let Some(KeptLog { kept, loads }) = KeptLog::read(&**disk.files(), disk.dir())? else { return Ok(None) };
+fn kept_log(disk: &Disk) -> Result<(Option<Kept>, Vec<Slot>), StoreError> {
+    let Some(KeptLog { kept, slots, loads }) = KeptLog::read(&**disk.files(), disk.dir())? else {
+        return Ok((None, Vec::new()));
+    };
     loads.into_iter().for_each(|(number, version)| disk.note_committed(std::iter::once(number), version));
-    Ok(Some(kept))
+    Ok((kept, slots))
 }
 
 /// From here on the log is that of another term, in this timeline if that is higher than the one before.

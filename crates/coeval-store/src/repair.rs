@@ -152,6 +152,7 @@ fn write(
         terms,
         time: replayed.time,
         kept: None,
+        slots: Vec::new(),
         promise: None,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };

@@ -5,8 +5,9 @@
 //! the log names there. A copy that is being made holds the files of its manifest as well. What nobody holds goes with the
 //! next checkpoint, so a follower that comes back too late is told so (`LogError::Gone`) and begins with a new copy.
 //!
-//! What is *kept* stays when who needs it goes, and over a close (`kept_log.rs`): for an archive, which is to have everything.
-//! It is left then, until the next one comes who keeps it, or until it is more than it may be.
+//! What is *kept* stays when who needs it goes, and over a close (`kept_log.rs`): for an archive, which is to have everything,
+//! and for *slots*, each of which has a name and is for one replica. It is left then, until the next one comes who keeps it, or
+//! who has the slot; or until it is more than it may be. A slot of which that is so is lost: it holds nothing, and says so.
 //!
 //! # Locking
 //! A leaf lock, held for moments.
@@ -21,10 +22,83 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retention(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     held: BTreeMap<u64, Held>,
     next: u64,
+    /// At most so many bytes of log are kept for each slot.
+    slot_bytes_max: u64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { held: BTreeMap::new(), next: 0, slot_bytes_max: SLOT_BYTES_MAX }
+    }
+}
+
+impl State {
+    /// All that hold something.
+    fn holding(&self) -> impl Iterator<Item = &Held> {
+        self.held.values().filter(|held| !held.is_lost)
+    }
+}
+
+/// The slot of this name, which nobody follows by.
+fn left_slot<'s>(state: &'s mut State, name: &str) -> Result<(u64, &'s mut Held), SlotError> {
+    let mut all = state.held.iter_mut();
+    let found = all.find(|(_, held)| held.slot.as_deref() == Some(name));
+    let (number, held) = found.ok_or_else(|| SlotError::Missing(name.to_owned()))?;
+    if !held.is_left {
+        return Err(SlotError::Active(name.to_owned()));
+    }
+    Ok((*number, held))
+}
+
+/// The bound of what a slot keeps, if nobody says another: 16 GB.
+const SLOT_BYTES_MAX: u64 = 16 << 30;
+
+/// More slots than this are not made: each may keep a great deal.
+const SLOTS_MAX: usize = 64;
+
+/// A slot: what is kept for one replica.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its name.
+    pub name: String,
+    /// The log from here on.
+    pub log: Lsn,
+    /// Bulk loads of later versions.
+    pub(crate) version: Version,
+    /// Whether somebody follows by it.
+    pub is_active: bool,
+    /// Whether it was more than it may be, and is let go of.
+    pub is_lost: bool,
+}
+
+/// What is wrong with a slot that somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SlotError {
+    /// Its name has characters that it must not have (42602).
+    #[error(
+        "replication slot name \"{0}\" is invalid: it takes 1 to 63 lower case letters, digits and underscores"
+    )]
+    Name(String),
+    /// There is one (42710).
+    #[error("replication slot \"{0}\" already exists")]
+    Exists(String),
+    /// There is none (42704).
+    #[error("replication slot \"{0}\" does not exist")]
+    Missing(String),
+    /// Somebody follows by it (55006).
+    #[error("replication slot \"{0}\" is active")]
+    Active(String),
+    /// It was let go of (55000).
+    #[error("replication slot \"{0}\" has been invalidated, because it kept more than max_slot_wal_keep_size")]
+    Lost(String),
+    /// There are as many as there may be (53400).
+    #[error("there are {SLOTS_MAX} replication slots, and no more are made")]
+    TooMany,
 }
 
 /// What one of them needs.
@@ -40,6 +114,10 @@ struct Held {
     kept: Option<u64>,
     /// Whether he has gone.
     is_left: bool,
+    /// The name of the slot that it is.
+    slot: Option<Arc<str>>,
+    /// It was let go of: a slot that holds nothing.
+    is_lost: bool,
 }
 
 /// What is kept when who needs it has gone.
@@ -56,8 +134,83 @@ pub(crate) struct Kept {
 impl Retention {
     /// Holds the log from `log` on, bulk loads of versions behind `version`, and these files.
     pub(crate) fn hold(&self, log: Lsn, version: Version, files: BTreeSet<u64>) -> Hold {
-        let number = self.insert(Held { log, version, files, kept: None, is_left: false });
-        Hold { retention: self.clone(), number }
+        let held = Held { log, version, files, kept: None, is_left: false, slot: None, is_lost: false };
+        Hold { retention: self.clone(), number: self.insert(held) }
+    }
+
+    /// Makes a slot that keeps the log from here on, and bulk loads of later versions.
+    pub(crate) fn create_slot(&self, name: &str, log: Lsn, version: Version) -> Result<(), SlotError> {
+        let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        if name.is_empty() || name.len() > 63 || !name.bytes().all(is_fine) {
+            return Err(SlotError::Name(name.to_owned()));
+        }
+        let slots = self.slots();
+        if slots.iter().any(|slot| slot.name == name) {
+            return Err(SlotError::Exists(name.to_owned()));
+        }
+        if slots.len() >= SLOTS_MAX {
+            return Err(SlotError::TooMany);
+        }
+        self.insert_slot(&Slot { name: name.to_owned(), log, version, is_active: false, is_lost: false });
+        Ok(())
+    }
+
+    fn insert_slot(&self, slot: &Slot) {
+        let kept = Some(self.0.lock().slot_bytes_max);
+        self.insert(Held {
+            log: slot.log,
+            version: slot.version,
+            files: BTreeSet::new(),
+            kept,
+            is_left: true,
+            slot: Some(slot.name.as_str().into()),
+            is_lost: slot.is_lost,
+        });
+    }
+
+    /// Removes a slot that nobody follows by.
+    pub(crate) fn drop_slot(&self, name: &str) -> Result<(), SlotError> {
+        let mut state = self.0.lock();
+        let (number, _) = left_slot(&mut state, name)?;
+        state.held.remove(&number);
+        Ok(())
+    }
+
+    /// Who follows by the slot holds what it keeps, until that is dropped.
+    pub(crate) fn attach_slot(&self, name: &str) -> Result<Hold, SlotError> {
+        let mut state = self.0.lock();
+        let (number, held) = left_slot(&mut state, name)?;
+        if held.is_lost {
+            return Err(SlotError::Lost(name.to_owned()));
+        }
+        held.is_left = false;
+        Ok(Hold { retention: self.clone(), number })
+    }
+
+    /// All slots, by name.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        let state = self.0.lock();
+        let slot = |held: &Held| {
+            let name = held.slot.as_deref()?.to_owned();
+            let Held { log, version, is_lost, .. } = *held;
+            Some(Slot { name, log, version, is_active: !held.is_left, is_lost })
+        };
+        let mut slots: Vec<Slot> = state.held.values().filter_map(slot).collect();
+        slots.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        slots
+    }
+
+    /// At most so many bytes of log are kept for each slot from now on.
+    pub(crate) fn set_slot_bytes_max(&self, bytes_max: u64) {
+        let mut state = self.0.lock();
+        state.slot_bytes_max = bytes_max;
+        let slots = state.held.values_mut().filter(|held| held.slot.is_some());
+        slots.for_each(|held| held.kept = Some(bytes_max));
+    }
+
+    /// See [`set_slot_bytes_max`](Self::set_slot_bytes_max).
+    pub(crate) fn slot_bytes_max(&self) -> u64 {
+        self.0.lock().slot_bytes_max
     }
 
     fn insert(&self, held: Held) -> u64 {
@@ -69,19 +222,20 @@ impl Retention {
     }
 
     /// That of a store in whose directory this was left.
-    pub(crate) fn with_left(kept: Option<Kept>) -> Self {
+    pub(crate) fn with_left(kept: Option<Kept>, slots: &[Slot]) -> Self {
         let retention = Self::default();
         if let Some(Kept { log, version, bytes_max }) = kept {
-            let files = BTreeSet::new();
-            retention.insert(Held { log, version, files, kept: Some(bytes_max), is_left: true });
+            let (files, kept) = (BTreeSet::new(), Some(bytes_max));
+            retention.insert(Held { log, version, files, kept, is_left: true, slot: None, is_lost: false });
         }
+        slots.iter().for_each(|slot| retention.insert_slot(slot));
         retention
     }
 
-    /// What is kept, whether or not who needs it has gone.
+    /// What is kept for an archive, whether or not who needs it has gone.
     pub(crate) fn kept(&self) -> Option<Kept> {
         let state = self.0.lock();
-        let kept = state.held.values().filter_map(|held| {
+        let kept = state.held.values().filter(|held| held.slot.is_none()).filter_map(|held| {
             held.kept.map(|bytes_max| Kept { log: held.log, version: held.version, bytes_max })
         });
         kept.reduce(|a, b| Kept {
@@ -96,21 +250,24 @@ impl Retention {
         let mut let_go = None;
         self.0.lock().held.retain(|_, held| {
             let is_too_much = |bytes_max| end.get().saturating_sub(held.log.get()) > bytes_max;
-            let goes = held.is_left && held.kept.is_some_and(is_too_much);
-            let_go = if goes { Some(held.log) } else { let_go };
-            !goes
+            let goes = held.is_left && !held.is_lost && held.kept.is_some_and(is_too_much);
+            if goes {
+                let_go = Some(held.log);
+                held.is_lost = held.slot.is_some();
+            }
+            !goes || held.is_lost
         });
         let_go
     }
 
     /// How far the log may be removed, up to `lsn`.
     pub(crate) fn log_before(&self, lsn: Lsn) -> Lsn {
-        self.0.lock().held.values().map(|held| held.log).fold(lsn, Lsn::min)
+        self.0.lock().holding().map(|held| held.log).fold(lsn, Lsn::min)
     }
 
     /// Up to which version the files of bulk loads may be removed, up to `version`.
     pub(crate) fn loads_through(&self, version: Version) -> Version {
-        self.0.lock().held.values().map(|held| held.version).fold(version, Version::min)
+        self.0.lock().holding().map(|held| held.version).fold(version, Version::min)
     }
 
     /// Adds the files that are held.
@@ -140,7 +297,7 @@ impl Hold {
     pub(crate) fn keep(&self, bytes_max: u64) {
         let mut state = self.retention.0.lock();
         state.held.get_mut(&self.number).expect("it is held until this is dropped").kept = Some(bytes_max);
-        state.held.retain(|_, held| !held.is_left);
+        state.held.retain(|_, held| !held.is_left || held.slot.is_some());
     }
 
     /// Has it go when this is dropped.
@@ -161,5 +318,53 @@ impl Drop for Hold {
             Some(held) if held.kept.is_some() => held.is_left = true,
             _ => drop(state.held.remove(&self.number)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(place: u64) -> Lsn {
+        Lsn::new(place)
+    }
+
+    #[test]
+    fn a_slot_keeps_until_it_is_dropped_or_is_more_than_it_may_be() {
+        let retention = Retention::default();
+        retention.create_slot("west", at(100), Version::new(5)).unwrap();
+        assert_eq!(retention.create_slot("west", at(1), Version::ZERO), Err(SlotError::Exists("west".to_owned())));
+        for name in ["", "West", "a-b", &"x".repeat(64)] {
+            assert!(matches!(retention.create_slot(name, at(1), Version::ZERO), Err(SlotError::Name(_))), "{name}");
+        }
+        assert_eq!((retention.log_before(at(900)), retention.loads_through(Version::new(9))), (at(100), Version::new(5)));
+        let hold = retention.attach_slot("west").unwrap();
+        assert!(matches!(retention.attach_slot("west"), Err(SlotError::Active(_))));
+        assert!(matches!(retention.drop_slot("west"), Err(SlotError::Active(_))));
+        hold.advance(at(300), Version::new(7));
+        // Whoever keeps something for an archive lets nothing go of a slot.
+        retention.hold(at(400), Version::new(8), BTreeSet::new()).keep(1_000);
+        drop(hold);
+        assert_eq!(retention.log_before(at(900)), at(300));
+        retention.set_slot_bytes_max(500);
+        assert_eq!(retention.let_go_of_too_much(at(800)), None);
+        assert_eq!(retention.let_go_of_too_much(at(801)), Some(at(300)));
+        assert_eq!(retention.log_before(at(900)), at(400), "what is kept for the archive");
+        assert!(retention.slots()[0].is_lost);
+        assert!(matches!(retention.attach_slot("west"), Err(SlotError::Lost(_))));
+        retention.drop_slot("west").unwrap();
+        assert_eq!(retention.drop_slot("west"), Err(SlotError::Missing("west".to_owned())));
+    }
+
+    #[test]
+    fn what_was_left_is_there_again_behind_an_open() {
+        let retention = Retention::default();
+        retention.create_slot("a", at(100), Version::new(5)).unwrap();
+        let hold = retention.attach_slot("a").unwrap();
+        let again = Retention::with_left(retention.kept(), &retention.slots());
+        assert_eq!(again.log_before(at(900)), at(100));
+        assert!(!again.slots()[0].is_active);
+        drop(hold);
+        assert_eq!(again.slots(), retention.slots());
     }
 }

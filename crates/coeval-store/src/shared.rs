@@ -17,7 +17,7 @@ use crate::promises::{KeptPromise, Promises};
 use crate::publishing::Until;
 use crate::record::encode_body;
 use crate::replicas::Replicas;
-use crate::retention::{Kept, Retention};
+use crate::retention::{Kept, Retention, Slot};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
@@ -123,6 +123,7 @@ pub(crate) struct Contents {
     pub(crate) time: LogTime,
     /// What is kept of the log for an archive.
     pub(crate) kept: Option<Kept>,
+    pub(crate) slots: Vec<Slot>,
     /// What the directory has promised.
     pub(crate) promise: Option<KeptPromise>,
 }
@@ -140,6 +141,7 @@ impl Contents {
             terms: TermHistory::default(),
             time: LogTime::ZERO,
             kept: None,
+            slots: Vec::new(),
             promise: None,
         }
     }
@@ -223,7 +225,7 @@ impl Shared {
             keeper,
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
-            retention: Retention::with_left(contents.kept),
+            retention: Retention::with_left(contents.kept, &contents.slots),
             replicas,
             requiring: Mutex::default(),
             promises: Promises::new(contents.promise),

@@ -23,6 +23,7 @@ use crate::publishing::{Publication, Until};
 use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::replicas::{SynchronousCommit, SynchronousReplicas};
 use crate::reservations::Priority;
+use crate::retention::Slot;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
 use crate::serializable::{DeferralInterrupted, SnapshotLag};
@@ -219,6 +220,47 @@ impl Store {
             return Err(ForeignHistory::Parted { parting: end, position }.into());
         }
         LogFeed::from_position(Arc::clone(&self.shared), position)
+    }
+
+    /// Makes a slot of this name: from here on the log is kept for the replica that is going to [follow by
+    /// it](LogFeed::with_slot), also while it is not there, and over a close. Durable on return.
+    ///
+    /// # Errors
+    /// [`StoreError::Slot`], [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`]: there is none then. [`StoreError::File`]: it is
+    /// there until the store is closed.
+    pub fn create_slot(&self, name: &str) -> Result<Lsn, StoreError> {
+        self.shared.check_files_writable("a replication slot")?;
+        let (_, durable) = self.log_position().ok_or(StoreError::NoDirectory)?;
+        let version = self.world().version();
+        self.shared.retention.create_slot(name, durable, version)?;
+        self.shared.note_kept_log(version)?;
+        Ok(durable)
+    }
+
+    /// Removes a slot that nobody follows by. What it kept goes with the next checkpoint.
+    ///
+    /// # Errors
+    /// [`StoreError::Slot`]: it is as before. [`StoreError::File`]: it is gone, and perhaps there again behind the next open.
+    pub fn drop_slot(&self, name: &str) -> Result<(), StoreError> {
+        self.shared.retention.drop_slot(name)?;
+        self.shared.note_kept_log(self.world().version())
+    }
+
+    /// All slots, by name.
+    #[must_use]
+    pub fn slots(&self) -> Vec<Slot> {
+        self.shared.retention.slots()
+    }
+
+    /// A slot that keeps more log than this loses it, with the next checkpoint; `None`: none does.
+    pub fn set_slot_bytes_max(&self, bytes_max: Option<u64>) {
+        self.shared.retention.set_slot_bytes_max(bytes_max.unwrap_or(u64::MAX));
+    }
+
+    /// See [`set_slot_bytes_max`](Self::set_slot_bytes_max).
+    #[must_use]
+    pub fn slot_bytes_max(&self) -> Option<u64> {
+        Some(self.shared.retention.slot_bytes_max()).filter(|bytes_max| *bytes_max < u64::MAX)
     }
 
     /// The tables that cannot be read, and why, in a database that was opened [without them](DamagedTables).

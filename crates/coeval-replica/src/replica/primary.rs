@@ -60,7 +60,12 @@ impl Taking {
             return Err(ReplicaError::Superseded { found: found.timeline, promised });
         }
         self.follower.begin_following(found.timeline)?;
-        link.start_replication(self.follower.position(), own.last().map(|term| term.id))?;
+        if standing == Upstream::Peer
+            && let Some(slot) = &from.slot
+        {
+            link.make_slot(slot)?;
+        }
+        link.start_replication(from.slot.as_deref(), self.follower.position(), own.last().map(|term| term.id))?;
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;

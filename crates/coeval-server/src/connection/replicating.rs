@@ -7,7 +7,9 @@
 //! PROMISE_TIMELINE 3 '<candidate>'         a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
 //!                                          how long the log is
 //! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
-//! START_REPLICATION [PHYSICAL] 0/1A2B3C [TERM '<id>']
+//! CREATE_REPLICATION_SLOT name PHYSICAL    the log is kept from here on for who follows by the slot
+//! DROP_REPLICATION_SLOT name
+//! START_REPLICATION [SLOT name] [PHYSICAL] 0/1A2B3C [TERM '<id>']
 //!                                          the log from there on, as a COPY in both directions
 //! ```
 //! What is inside of the messages of a COPY is said in `coeval-store/src/following/frame.rs`; around it stands what PostgreSQL
@@ -76,8 +78,10 @@ impl Replicating {
 enum Command {
     IdentifySystem,
     PromiseTimeline(Promise),
+    CreateSlot(String),
+    DropSlot(String),
     BaseBackup,
-    StartReplication { position: Lsn, term: Option<u64> },
+    StartReplication { slot: Option<String>, position: Lsn, term: Option<u64> },
 }
 
 impl Connection {
@@ -102,7 +106,25 @@ impl Connection {
                 Ok(())
             }
             Command::BaseBackup => self.begin_copy_of_database(),
-            Command::StartReplication { position, term } => self.start_replication(position, term),
+            Command::CreateSlot(name) => {
+                let place = self.shared.engine.store().create_slot(&name).map_err(SqlError::from)?;
+                let place = Some(place.to_wal_text());
+                let row = [("slot_name", Some(name)), ("consistent_point", place), ("snapshot_name", None), ("output_plugin", None)];
+                self.answer_with_row("CREATE_REPLICATION_SLOT", row);
+                self.after_statement();
+                self.ready();
+                Ok(())
+            }
+            Command::DropSlot(name) => {
+                self.shared.engine.store().drop_slot(&name).map_err(SqlError::from)?;
+                self.output.command_complete(CommandTag::Plain("DROP_REPLICATION_SLOT"));
+                self.after_statement();
+                self.ready();
+                Ok(())
+            }
+            Command::StartReplication { slot, position, term } => {
+                self.start_replication(slot.as_deref(), position, term)
+            }
         }
     }
 
@@ -169,11 +191,20 @@ impl Connection {
         Ok(())
     }
 
-    fn start_replication(&mut self, position: Lsn, term: Option<u64>) -> Result<(), Failure> {
+    fn start_replication(
+        &mut self,
+        slot: Option<&str>,
+        position: Lsn,
+        term: Option<u64>,
+    ) -> Result<(), Failure> {
         let behind_copy = self.behind_copy.take().filter(|feed| feed.position() == position);
         let feed = match behind_copy {
             Some(feed) => *feed,
             None => self.shared.engine.store().log_feed(term, position).map_err(SqlError::from)?,
+        };
+        let feed = match slot {
+            Some(slot) => feed.with_slot(slot).map_err(SqlError::from)?,
+            None => feed,
         };
         let (sender, pieces) = mpsc::channel(PIECES_AHEAD);
         let confirmed = Arc::new(AtomicU64::new(position.get()));
@@ -351,6 +382,11 @@ fn send_log(
     Ok(())
 }
 
+/// The name of a slot, which may stand in double quotes.
+fn slot_name(word: &str) -> String {
+    word.trim_matches('"').to_owned()
+}
+
 /// Reads a command.
 fn parse(text: &str) -> Result<Command, SqlError> {
     let wrong = |what: String| {
@@ -363,6 +399,19 @@ fn parse(text: &str) -> Result<Command, SqlError> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match word.to_uppercase().as_str() {
         "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
+        "CREATE_REPLICATION_SLOT" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
+            [name, kind, options @ ..]
+                if kind.eq_ignore_ascii_case("PHYSICAL")
+                    && options.iter().all(|option| option.trim_matches(['(', ')']).eq_ignore_ascii_case("RESERVE_WAL")) =>
+            {
+                Ok(Command::CreateSlot(slot_name(name)))
+            }
+            _ => Err(wrong("CREATE_REPLICATION_SLOT takes a name and PHYSICAL".to_owned())),
+        },
+        "DROP_REPLICATION_SLOT" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
+            [name] => Ok(Command::DropSlot(slot_name(name))),
+            _ => Err(wrong("DROP_REPLICATION_SLOT takes a name".to_owned())),
+        },
         "PROMISE_TIMELINE" => {
             let malformed =
                 || wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned());
@@ -375,6 +424,8 @@ fn parse(text: &str) -> Result<Command, SqlError> {
         "BASE_BACKUP" => Ok(Command::BaseBackup),
         "START_REPLICATION" => {
             let mut words = rest.split_whitespace().peekable();
+            let has_slot = words.next_if(|word| word.eq_ignore_ascii_case("SLOT")).is_some();
+            let slot = if has_slot { words.next().map(slot_name) } else { None };
             words.next_if(|word| word.eq_ignore_ascii_case("PHYSICAL"));
             let place = words.next().unwrap_or_default();
             let position = Lsn::from_wal_text(place)
@@ -389,7 +440,7 @@ fn parse(text: &str) -> Result<Command, SqlError> {
                 }
                 Some(word) => return Err(wrong(format!("syntax error at or near \"{word}\""))),
             };
-            Ok(Command::StartReplication { position, term })
+            Ok(Command::StartReplication { slot, position, term })
         }
         _ => Err(wrong(format!("\"{word}\" is no command of replication"))),
     }
@@ -413,18 +464,36 @@ mod tests {
     fn commands_are_read_as_postgres_writes_them() {
         assert_eq!(parse("IDENTIFY_SYSTEM;").unwrap(), Command::IdentifySystem);
         assert_eq!(parse(" base_backup (LABEL 'x')").unwrap(), Command::BaseBackup);
-        let start = |position, term| Command::StartReplication { position: Lsn::new(position), term };
+        let start = |position, term| Command::StartReplication {
+            slot: None,
+            position: Lsn::new(position),
+            term,
+        };
         assert_eq!(
             parse("START_REPLICATION PHYSICAL 1/1A TERM '00ff'").unwrap(),
             start((1 << 32) + 26, Some(255))
         );
         assert_eq!(parse("START_REPLICATION 0/0").unwrap(), start(0, None));
         assert_eq!(parse("START_REPLICATION 0/10 TERM 0").unwrap(), start(16, None));
+        let (slot, position) = (Some("west".to_owned()), Lsn::new(16));
+        assert_eq!(
+            parse("START_REPLICATION SLOT \"west\" PHYSICAL 0/10").unwrap(),
+            Command::StartReplication { slot, position, term: None }
+        );
+        for text in ["CREATE_REPLICATION_SLOT west PHYSICAL", "create_replication_slot \"west\" physical (RESERVE_WAL)"] {
+            assert_eq!(parse(text).unwrap(), Command::CreateSlot("west".to_owned()));
+        }
+        let promise = Promise { timeline: Timeline::new(3), candidate: 255 };
+        assert_eq!(parse("PROMISE_TIMELINE 3 '00ff'").unwrap(), Command::PromiseTimeline(promise));
         for wrong in [
             "",
             "SELECT 1",
             "START_REPLICATION",
-            "START_REPLICATION SLOT s 0/0",
+            "START_REPLICATION SLOT s",
+            "CREATE_REPLICATION_SLOT s LOGICAL pgoutput",
+            "DROP_REPLICATION_SLOT",
+            "PROMISE_TIMELINE 3",
+            "PROMISE_TIMELINE x 'ff'",
             "START_REPLICATION 0/0 TERM x",
         ] {
             assert_eq!(parse(wrong).unwrap_err().state, SqlState::SyntaxError, "{wrong}");

@@ -98,9 +98,14 @@ impl CatalogAccess {
         self.0.upstream.as_ref()
     }
 
+    /// Who the session acts as.
+    pub(super) fn principal(&self) -> &Principal {
+        self.0.settings.principal()
+    }
+
     /// What the session may do.
     pub(super) fn rights(&self) -> Rights {
-        self.rights_of(self.0.settings.principal())
+        self.rights_of(self.principal())
     }
 
     /// What somebody may do.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `pg_stat_replication`: the sessions that follow the log, and how far each has come. `pg_stat_wal_receiver`: how this
-//! database follows another one.
+//! database follows another one. `pg_replication_slots`: what is kept of the log for who is away.
 
 use super::Source;
 use super::roles::role_oid;
@@ -14,9 +14,38 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     match name {
         "pg_stat_replication" => sessions(table, source),
         "pg_stat_wal_receiver" => receiver(table, source),
+        "pg_replication_slots" => slots(table, source),
         _ => return false,
     }
     true
+}
+
+/// The slots: what is kept of the log for replicas.
+fn slots(table: &mut Table, source: &Source<'_>) {
+    let store = source.engine.store();
+    let end = store.log_position().map_or(Lsn::START, |(end, _)| end);
+    for slot in store.slots() {
+        let kept = end.get().saturating_sub(slot.log.get());
+        let bytes_max = store.slot_bytes_max().filter(|_| !slot.is_lost);
+        let safe = bytes_max.map(|bytes_max| i64::try_from(bytes_max.saturating_sub(kept)).unwrap_or(i64::MAX));
+        let is_over = bytes_max.is_some_and(|bytes_max| kept > bytes_max);
+        let status = match (slot.is_lost, is_over) {
+            (true, _) => "lost",
+            (false, true) => "unreserved",
+            (false, false) => "reserved",
+        };
+        let place = (!slot.is_lost).then(|| slot.log.to_wal_text());
+        table.push_all(vec![
+            ("slot_name", slot.name.into()),
+            ("slot_type", "physical".into()),
+            ("temporary", false.into()),
+            ("active", slot.is_active.into()),
+            ("restart_lsn", place.into()),
+            ("wal_status", status.into()),
+            ("safe_wal_size", safe.into()),
+            ("two_phase", false.into()),
+        ]);
+    }
 }
 
 fn receiver(table: &mut Table, source: &Source<'_>) {

@@ -4,7 +4,9 @@
 use crate::error::{ErrorObject, Secrets, SqlError, SqlState, TableName};
 use coeval_store::files::FileError;
 use coeval_store::log::LogError;
-use coeval_store::{ConflictError, ConstraintError, LoadError, RejectReason, RowLockError, StoreError};
+use coeval_store::{
+    ConflictError, ConstraintError, LoadError, RejectReason, RowLockError, SlotError, StoreError,
+};
 
 impl From<ConstraintError> for SqlError {
     fn from(error: ConstraintError) -> Self {
@@ -151,6 +153,14 @@ impl SqlState {
             StoreError::Brick(_) => Self::InvalidTableDefinition,
             StoreError::BrickLoad(_) => Self::CheckViolation,
             StoreError::Closing => Self::AdminShutdown,
+            StoreError::Slot(error) => match error {
+                SlotError::Name(_) => Self::InvalidName,
+                SlotError::Exists(_) => Self::DuplicateObject,
+                SlotError::Missing(_) => Self::UndefinedObject,
+                SlotError::Active(_) => Self::ObjectInUse,
+                SlotError::TooMany => Self::ConfigurationLimitExceeded,
+                _ => Self::ObjectNotInPrerequisiteState,
+            },
             StoreError::ForeignHistory(_)
             | StoreError::NoDirectory
             | StoreError::FollowsAnother { .. }

@@ -8,7 +8,7 @@ use crate::engine::aside;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::settings::{Settings, limit};
+use crate::settings::{MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, limit, shown_slot_bytes, slot_bytes};
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -136,6 +136,16 @@ impl Session {
                 self.engine.store().require_replicas(required)?;
                 return Ok(());
             }
+            MAX_SLOT_WAL_KEEP_SIZE => {
+                self.require_superuser("permission denied to set parameter \"max_slot_wal_keep_size\"")?;
+                let value = if is_default { SLOT_SIZE_DEFAULT } else { text.as_str() };
+                let bytes_max = slot_bytes(value).ok_or_else(|| {
+                    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+                    SqlError::new(SqlState::InvalidParameterValue, message).with_hint("It is a size, or -1.")
+                })?;
+                self.engine.store().set_slot_bytes_max(bytes_max);
+                return Ok(());
+            }
             "coeval.wait_for_token" if !is_default && !text.is_empty() => {
                 self.wait_for_token(&SnapshotToken::parse(&text)?)?;
             }
@@ -261,6 +271,7 @@ impl Session {
             SYNCHRONOUS_STANDBY_NAMES => {
                 Some(standby_names::shown(self.engine.store().recorded_replicas().as_ref()))
             }
+            MAX_SLOT_WAL_KEEP_SIZE => Some(shown_slot_bytes(self.engine.store().slot_bytes_max())),
             "transaction_deferrable" => Some(match options {
                 Some(options) => options.deferrable.shown().to_owned(),
                 None => self.settings.default_deferrable().shown().to_owned(),

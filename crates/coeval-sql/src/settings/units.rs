@@ -61,9 +61,34 @@ pub(super) fn shown_size(bytes: usize) -> String {
     shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS)
 }
 
+/// `max_slot_wal_keep_size`, if nobody sets it.
+pub(crate) const SLOT_SIZE_DEFAULT: &str = "16GB";
+
+/// The bytes of log that a slot may keep, in MB if there is no unit; -1: any.
+pub(crate) fn slot_bytes(value: &str) -> Option<Option<u64>> {
+    if value.trim() == "-1" {
+        return Some(None);
+    }
+    u64::try_from(number(value, &SIZE_UNITS, 1 << 20)?).ok().map(Some)
+}
+
+/// The same as it is shown.
+pub(crate) fn shown_slot_bytes(bytes_max: Option<u64>) -> String {
+    bytes_max.map_or_else(|| "-1".to_owned(), |bytes| shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_slot_keeps_is_in_megabytes_without_a_unit() {
+        assert_eq!(slot_bytes("-1"), Some(None));
+        assert_eq!(slot_bytes("64"), Some(Some(64 << 20)));
+        assert_eq!(slot_bytes(SLOT_SIZE_DEFAULT), Some(Some(16 << 30)));
+        assert_eq!((slot_bytes("-2"), slot_bytes("1 XB"), slot_bytes("")), (None, None, None));
+        assert_eq!((shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))), ("-1".to_owned(), "64MB".to_owned()));
+    }
 
     #[test]
     fn times_and_sizes_are_shown_in_the_largest_unit_in_which_they_are_whole() {

@@ -86,6 +86,16 @@ impl LogFeed {
         })
     }
 
+    /// For who follows by a slot: that keeps what the follower does not have when this ends.
+    ///
+    /// # Errors
+    /// [`StoreError::Slot`] if there is none of this name, somebody follows by it, or it was let go of.
+    pub fn with_slot(mut self, name: &str) -> Result<Self, StoreError> {
+        let hold = self.shared.retention.attach_slot(name)?;
+        self.hold = hold;
+        Ok(self)
+    }
+
     /// Gives what is durable before it is published, for one who shows nothing before it is told so ([`Fed::Published`]):
     /// commits may wait for it.
     #[must_use]
@@ -282,15 +292,14 @@ impl Shared {
     pub(crate) fn note_kept_log(&self, through: Version) -> Result<(), StoreError> {
         let Some((disk, log)) = self.disk.as_ref().zip(self.pipeline.log()) else { return Ok(()) };
         if let Some(from) = self.retention.let_go_of_too_much(log.end_lsn()) {
-            tracing::warn!(%from, "more log is kept for an archive than may be: it is let go of");
+            tracing::warn!(%from, "more log is kept for an archive or a slot than may be: it is let go of");
         }
         let (files, dir) = (&**disk.files(), disk.dir());
-        match self.retention.kept() {
-            Some(kept) => {
-                KeptLog { kept, loads: disk.loads_behind(kept.version, through) }.write(files, dir)?;
-            }
-            None => KeptLog::remove(files, dir)?,
+        let (kept, slots) = (self.retention.kept(), self.retention.slots());
+        if kept.is_none() && slots.is_empty() {
+            return Ok(KeptLog::remove(files, dir)?);
         }
-        Ok(())
+        let loads = disk.loads_behind(self.retention.loads_through(through), through);
+        Ok(KeptLog { kept, slots, loads }.write(files, dir)?)
     }
 }

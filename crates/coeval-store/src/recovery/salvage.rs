@@ -74,6 +74,7 @@ pub(crate) fn salvage(
         terms: replayed.terms,
         time: replayed.time,
         kept: None,
+        slots: Vec::new(),
         promise: None,
     };
     Ok(Recovered { contents, log: None, disk })

@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
 use crate::upstream::PromotionLoss;
-use coeval_store::Store;
+use coeval_store::{RoleAttribute, Store};
 use coeval_store::log::Lsn;
 use coeval_txn::Version;
 
@@ -37,6 +37,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("coeval_promote_accepting_loss", 0..=0, Gives::Bool, |call| {
         promote(call, "coeval_promote_accepting_loss", PromotionLoss::Accepted)
     }),
+    strict("pg_create_physical_replication_slot", 1..=3, Gives::Text, create_slot),
+    strict("pg_drop_replication_slot", 1..=1, Gives::Text, drop_slot),
     called("coeval_snapshot_token", 0..=0, Gives::Text, token),
 ];
 
@@ -123,6 +125,31 @@ fn promote(call: &Call<'_>, function: &str, loss: PromotionLoss) -> Result<Cell,
     upstream.stand_for_promotion(loss)?;
     access.registry().ask_to_promote();
     Ok(true.into())
+}
+
+/// Makes a slot. The log is kept from here on, whether or not that was asked for: a slot that keeps nothing is of no use.
+fn create_slot(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    check_replication(access)?;
+    let name = call.text(0).unwrap_or_default();
+    let place = access.store().create_slot(name)?;
+    Ok(format!("({name},{})", place.to_wal_text()).into())
+}
+
+fn drop_slot(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    check_replication(access)?;
+    access.store().drop_slot(call.text(0).unwrap_or_default())?;
+    Ok("".into())
+}
+
+/// Who may have the log kept: superusers, and roles with REPLICATION.
+fn check_replication(access: &CatalogAccess) -> Result<(), SqlError> {
+    let role = access.principal().as_owner().and_then(|name| access.authority().role(name));
+    if access.rights().is_superuser() || role.is_some_and(|role| role.is(RoleAttribute::Replication)) {
+        return Ok(());
+    }
+    Err(insufficient("must be superuser or replication role to use replication slots".to_owned()))
 }
 
 /// What finds the statement's snapshot, or a newer one, on another machine.
