@@ -32,7 +32,8 @@ impl Machines {
                 peer.address.password = Some(password.to_owned());
             }
             // Whoever is the primary keeps the log for this machine by a slot of one name.
-            peer.address.slot = peer.address.slot.or_else(|| primary.and_then(|primary| primary.slot.clone()));
+            peer.address.slot =
+                peer.address.slot.or_else(|| primary.and_then(|primary| primary.slot.clone()));
             Ok(peer)
         });
         let peers = peers.collect::<Result<_, Failure>>()?;

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, shown_slot_bytes, slot_bytes};
 use units::{DEFAULT_COPY_BYTES, bytes, milliseconds, shown_duration, shown_size};
+pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, shown_slot_bytes, slot_bytes};
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -94,7 +94,9 @@ pub enum SlotError {
     #[error("replication slot \"{0}\" is active")]
     Active(String),
     /// It was let go of (55000).
-    #[error("replication slot \"{0}\" has been invalidated, because it kept more than max_slot_wal_keep_size")]
+    #[error(
+        "replication slot \"{0}\" has been invalidated, because it kept more than max_slot_wal_keep_size"
+    )]
     Lost(String),
     /// There are as many as there may be (53400).
     #[error("there are {SLOTS_MAX} replication slots, and no more are made")]
@@ -333,11 +335,20 @@ mod tests {
     fn a_slot_keeps_until_it_is_dropped_or_is_more_than_it_may_be() {
         let retention = Retention::default();
         retention.create_slot("west", at(100), Version::new(5)).unwrap();
-        assert_eq!(retention.create_slot("west", at(1), Version::ZERO), Err(SlotError::Exists("west".to_owned())));
+        assert_eq!(
+            retention.create_slot("west", at(1), Version::ZERO),
+            Err(SlotError::Exists("west".to_owned()))
+        );
         for name in ["", "West", "a-b", &"x".repeat(64)] {
-            assert!(matches!(retention.create_slot(name, at(1), Version::ZERO), Err(SlotError::Name(_))), "{name}");
+            assert!(
+                matches!(retention.create_slot(name, at(1), Version::ZERO), Err(SlotError::Name(_))),
+                "{name}"
+            );
         }
-        assert_eq!((retention.log_before(at(900)), retention.loads_through(Version::new(9))), (at(100), Version::new(5)));
+        assert_eq!(
+            (retention.log_before(at(900)), retention.loads_through(Version::new(9))),
+            (at(100), Version::new(5))
+        );
         let hold = retention.attach_slot("west").unwrap();
         assert!(matches!(retention.attach_slot("west"), Err(SlotError::Active(_))));
         assert!(matches!(retention.drop_slot("west"), Err(SlotError::Active(_))));

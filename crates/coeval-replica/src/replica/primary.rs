@@ -65,7 +65,11 @@ impl Taking {
         {
             link.make_slot(slot)?;
         }
-        link.start_replication(from.slot.as_deref(), self.follower.position(), own.last().map(|term| term.id))?;
+        link.start_replication(
+            from.slot.as_deref(),
+            self.follower.position(),
+            own.last().map(|term| term.id),
+        )?;
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;

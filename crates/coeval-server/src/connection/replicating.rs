@@ -109,7 +109,12 @@ impl Connection {
             Command::CreateSlot(name) => {
                 let place = self.shared.engine.store().create_slot(&name).map_err(SqlError::from)?;
                 let place = Some(place.to_wal_text());
-                let row = [("slot_name", Some(name)), ("consistent_point", place), ("snapshot_name", None), ("output_plugin", None)];
+                let row = [
+                    ("slot_name", Some(name)),
+                    ("consistent_point", place),
+                    ("snapshot_name", None),
+                    ("output_plugin", None),
+                ];
                 self.answer_with_row("CREATE_REPLICATION_SLOT", row);
                 self.after_statement();
                 self.ready();
@@ -402,7 +407,9 @@ fn parse(text: &str) -> Result<Command, SqlError> {
         "CREATE_REPLICATION_SLOT" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
             [name, kind, options @ ..]
                 if kind.eq_ignore_ascii_case("PHYSICAL")
-                    && options.iter().all(|option| option.trim_matches(['(', ')']).eq_ignore_ascii_case("RESERVE_WAL")) =>
+                    && options.iter().all(|option| {
+                        option.trim_matches(['(', ')']).eq_ignore_ascii_case("RESERVE_WAL")
+                    }) =>
             {
                 Ok(Command::CreateSlot(slot_name(name)))
             }
@@ -464,11 +471,8 @@ mod tests {
     fn commands_are_read_as_postgres_writes_them() {
         assert_eq!(parse("IDENTIFY_SYSTEM;").unwrap(), Command::IdentifySystem);
         assert_eq!(parse(" base_backup (LABEL 'x')").unwrap(), Command::BaseBackup);
-        let start = |position, term| Command::StartReplication {
-            slot: None,
-            position: Lsn::new(position),
-            term,
-        };
+        let start =
+            |position, term| Command::StartReplication { slot: None, position: Lsn::new(position), term };
         assert_eq!(
             parse("START_REPLICATION PHYSICAL 1/1A TERM '00ff'").unwrap(),
             start((1 << 32) + 26, Some(255))
@@ -480,7 +484,10 @@ mod tests {
             parse("START_REPLICATION SLOT \"west\" PHYSICAL 0/10").unwrap(),
             Command::StartReplication { slot, position, term: None }
         );
-        for text in ["CREATE_REPLICATION_SLOT west PHYSICAL", "create_replication_slot \"west\" physical (RESERVE_WAL)"] {
+        for text in [
+            "CREATE_REPLICATION_SLOT west PHYSICAL",
+            "create_replication_slot \"west\" physical (RESERVE_WAL)",
+        ] {
             assert_eq!(parse(text).unwrap(), Command::CreateSlot("west".to_owned()));
         }
         let promise = Promise { timeline: Timeline::new(3), candidate: 255 };

@@ -27,7 +27,8 @@ fn slots(table: &mut Table, source: &Source<'_>) {
     for slot in store.slots() {
         let kept = end.get().saturating_sub(slot.log.get());
         let bytes_max = store.slot_bytes_max().filter(|_| !slot.is_lost);
-        let safe = bytes_max.map(|bytes_max| i64::try_from(bytes_max.saturating_sub(kept)).unwrap_or(i64::MAX));
+        let safe =
+            bytes_max.map(|bytes_max| i64::try_from(bytes_max.saturating_sub(kept)).unwrap_or(i64::MAX));
         let is_over = bytes_max.is_some_and(|bytes_max| kept > bytes_max);
         let status = match (slot.is_lost, is_over) {
             (true, _) => "lost",

@@ -8,7 +8,9 @@ use crate::engine::aside;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::settings::{MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, limit, shown_slot_bytes, slot_bytes};
+use crate::settings::{
+    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, limit, shown_slot_bytes, slot_bytes,
+};
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};

@@ -74,7 +74,8 @@ pub(crate) fn slot_bytes(value: &str) -> Option<Option<u64>> {
 
 /// The same as it is shown.
 pub(crate) fn shown_slot_bytes(bytes_max: Option<u64>) -> String {
-    bytes_max.map_or_else(|| "-1".to_owned(), |bytes| shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS))
+    bytes_max
+        .map_or_else(|| "-1".to_owned(), |bytes| shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS))
 }
 
 #[cfg(test)]
@@ -87,7 +88,10 @@ mod tests {
         assert_eq!(slot_bytes("64"), Some(Some(64 << 20)));
         assert_eq!(slot_bytes(SLOT_SIZE_DEFAULT), Some(Some(16 << 30)));
         assert_eq!((slot_bytes("-2"), slot_bytes("1 XB"), slot_bytes("")), (None, None, None));
-        assert_eq!((shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))), ("-1".to_owned(), "64MB".to_owned()));
+        assert_eq!(
+            (shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))),
+            ("-1".to_owned(), "64MB".to_owned())
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
 use crate::upstream::PromotionLoss;
-use coeval_store::{RoleAttribute, Store};
 use coeval_store::log::Lsn;
+use coeval_store::{RoleAttribute, Store};
 use coeval_txn::Version;
 
 pub(super) const ENTRIES: &[Entry] = &[
