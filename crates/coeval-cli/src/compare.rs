@@ -5,8 +5,9 @@
 //! taken on the primary, and the replica asked to show exactly that version; once a transaction holds it there, it
 //! goes on. So both servers work on while they are compared.
 //!
-//! Definitions are compared as the catalog lists them, tables row by row in the order of their keys. Rows are compared as the text
-//! that COPY gives.
+//! Definitions are compared as the catalog lists them. A table with a key is compared by ranges of it: each server gives the count
+//! and a checksum of a range's rows, and only the rows of ranges that differ go over the wire. Other tables are compared row by
+//! row, as the text that COPY gives.
 
 use crate::failure::Failure;
 use crate::readable::grouped;
@@ -51,11 +52,15 @@ const DEFINITIONS: [(&str, &str); 5] = [
     ),
 ];
 
-/// The tables, each with the columns of its primary key, if it has one.
+/// The tables, each with the columns of its primary key and their types, if it has one, and all its columns; names and types stand
+/// on lines of their own.
 const TABLES: &str = "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), \
-    (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY array_position(i.indkey::int[], a.attnum::int)) \
+    (SELECT string_agg(quote_ident(a.attname) || chr(10) || format_type(a.atttypid, a.atttypmod), chr(10) \
+                       ORDER BY array_position(i.indkey::int[], a.attnum::int)) \
      FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey) \
-     WHERE i.indrelid = c.oid AND i.indisprimary) \
+     WHERE i.indrelid = c.oid AND i.indisprimary), \
+    (SELECT string_agg(quote_ident(a.attname), chr(10) ORDER BY a.attnum) \
+     FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) \
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
     WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' \
     ORDER BY 1";
@@ -79,8 +84,11 @@ pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
         }
         let tables = primary.rows(TABLES).await?;
         for row in &tables {
-            let [Some(table), key] = row.as_slice() else { continue };
-            found.compare_table(table, key.as_deref(), &primary, &replica).await?;
+            let [Some(table), key, columns] = row.as_slice() else { continue };
+            match Keyed::of(table, key.as_deref(), columns.as_deref()) {
+                Some(table) => found.compare_by_ranges(&table, &primary, &replica).await?,
+                None => found.compare_rows(table, "", &primary, &replica).await?,
+            }
         }
         println!("{} tables, {} rows compared", tables.len(), grouped(found.rows));
         if found.differences == 0 { Ok(()) } else { Err(Failure::Said) }
@@ -208,24 +216,46 @@ impl Found {
         }
     }
 
-    /// Compares a table in the order of its key; without one, of all its columns.
-    async fn compare_table(
+    /// Compares a table by ranges of its key, and those that differ row by row.
+    async fn compare_by_ranges(
         &mut self,
-        table: &str,
-        key: Option<&str>,
+        table: &Keyed<'_>,
         primary: &Server,
         replica: &Server,
     ) -> Result<(), Failure> {
-        let order = match key {
-            Some(key) => key.to_owned(),
-            None => {
-                let width = primary.rows(&format!("SELECT * FROM {table} LIMIT 1")).await?;
-                let width = width.first().map_or(0, Vec::len);
-                (1..=width).map(|column| column.to_string()).collect::<Vec<_>>().join(", ")
+        let mut after: Option<Vec<String>> = None;
+        loop {
+            let to = primary.rows(&table.end_of_range(after.as_deref())).await?;
+            let to: Option<Vec<String>> = to.into_iter().next().and_then(|row| row.into_iter().collect());
+            let range = table.range(after.as_deref(), to.as_deref());
+            let checksum = table.checksum(&range);
+            let (one, other) = tokio::try_join!(primary.rows(&checksum), replica.rows(&checksum))?;
+            if one == other {
+                let count = one.first().and_then(|row| row.first()?.as_deref()?.parse::<u64>().ok());
+                self.rows += count.unwrap_or_default();
+            } else {
+                self.compare_rows(table.name, &range, primary, replica).await?;
             }
-        };
+            if to.is_none() {
+                return Ok(());
+            }
+            after = to;
+        }
+    }
+
+    /// Compares rows, those of a range or all, in the order of all their columns.
+    async fn compare_rows(
+        &mut self,
+        table: &str,
+        range: &str,
+        primary: &Server,
+        replica: &Server,
+    ) -> Result<(), Failure> {
+        let width = primary.rows(&format!("SELECT * FROM {table} LIMIT 1")).await?;
+        let width = width.first().map_or(0, Vec::len);
+        let order = (1..=width).map(|column| column.to_string()).collect::<Vec<_>>().join(", ");
         let order = if order.is_empty() { String::new() } else { format!(" ORDER BY {order}") };
-        let copy = format!("COPY (SELECT * FROM {table}{order}) TO STDOUT");
+        let copy = format!("COPY (SELECT * FROM {table}{range}{order}) TO STDOUT");
         let (mut one, mut other) = (Lines::begin(primary, &copy).await?, Lines::begin(replica, &copy).await?);
         let (mut differing, mut first) = (0_u64, None);
         loop {
@@ -245,6 +275,67 @@ impl Found {
             self.differs(&format!("{table}: {differing} rows from the first one on; there the primary has {line}, the replica {copied}"));
         }
         Ok(())
+    }
+}
+
+/// Rows of a range that is compared by one checksum.
+const RANGE_ROWS: usize = 10_000;
+
+/// A table that has a primary key.
+struct Keyed<'a> {
+    name: &'a str,
+    /// The columns of the key, and their types.
+    key: Vec<(&'a str, &'a str)>,
+    columns: Vec<&'a str>,
+}
+
+impl<'a> Keyed<'a> {
+    /// Of the lines that [`TABLES`] gives. `None` if there is no key.
+    fn of(name: &'a str, key: Option<&'a str>, columns: Option<&'a str>) -> Option<Self> {
+        let lines: Vec<&str> = key?.lines().collect();
+        let key = lines.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        Some(Self { name, key, columns: columns?.lines().collect() })
+    }
+
+    fn key_columns(&self) -> String {
+        self.key.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A place in the order of the key.
+    fn place(&self, values: &[String]) -> Vec<String> {
+        let literal = |(value, (_, ty)): (&String, &(&str, &str))| format!("'{}'::{ty}", value.replace('\'', "''"));
+        values.iter().zip(&self.key).map(literal).collect()
+    }
+
+    /// The rows behind a place, up to another one. The first column of the key says so as well: by that rows are found.
+    fn range(&self, after: Option<&[String]>, to: Option<&[String]>) -> String {
+        let mut terms = Vec::new();
+        let first = self.key.first().map_or("", |(name, _)| name);
+        for (bound, whole, of_first) in [(after, ">", ">="), (to, "<=", "<=")] {
+            let Some(place) = bound.map(|bound| self.place(bound)) else { continue };
+            if let ([only], 1) = (place.as_slice(), self.key.len()) {
+                terms.push(format!("{first} {whole} {only}"));
+            } else {
+                terms.push(format!("{first} {of_first} {}", place[0]));
+                terms.push(format!("({}) {whole} ({})", self.key_columns(), place.join(", ")));
+            }
+        }
+        if terms.is_empty() { String::new() } else { format!(" WHERE {}", terms.join(" AND ")) }
+    }
+
+    /// Asks for the last place of the range that begins behind a place; there is none in the last range.
+    fn end_of_range(&self, after: Option<&[String]>) -> String {
+        let texts = self.key.iter().map(|(name, _)| format!("{name}::text")).collect::<Vec<_>>().join(", ");
+        let (range, key) = (self.range(after, None), self.key_columns());
+        format!("SELECT {texts} FROM {}{range} ORDER BY {key} OFFSET {} LIMIT 1", self.name, RANGE_ROWS - 1)
+    }
+
+    /// Asks for the count and a checksum of the rows of a range.
+    fn checksum(&self, range: &str) -> String {
+        let texts = self.columns.iter().map(|name| format!("coalesce(length({name}::text) || ':' || {name}::text, '')"));
+        let texts = texts.collect::<Vec<_>>().join(" || ',' || ");
+        let key = self.key_columns();
+        format!("SELECT count(*), md5(string_agg({texts}, chr(10) ORDER BY {key})) FROM {}{range}", self.name)
     }
 }
 
