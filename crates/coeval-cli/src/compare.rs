@@ -303,7 +303,8 @@ impl<'a> Keyed<'a> {
 
     /// A place in the order of the key.
     fn place(&self, values: &[String]) -> Vec<String> {
-        let literal = |(value, (_, ty)): (&String, &(&str, &str))| format!("'{}'::{ty}", value.replace('\'', "''"));
+        let literal =
+            |(value, (_, ty)): (&String, &(&str, &str))| format!("'{}'::{ty}", value.replace('\'', "''"));
         values.iter().zip(&self.key).map(literal).collect()
     }
 
@@ -332,7 +333,10 @@ impl<'a> Keyed<'a> {
 
     /// Asks for the count and a checksum of the rows of a range.
     fn checksum(&self, range: &str) -> String {
-        let texts = self.columns.iter().map(|name| format!("coalesce(length({name}::text) || ':' || {name}::text, '')"));
+        let texts = self
+            .columns
+            .iter()
+            .map(|name| format!("coalesce(length({name}::text) || ':' || {name}::text, '')"));
         let texts = texts.collect::<Vec<_>>().join(" || ',' || ");
         let key = self.key_columns();
         format!("SELECT count(*), md5(string_agg({texts}, chr(10) ORDER BY {key})) FROM {}{range}", self.name)

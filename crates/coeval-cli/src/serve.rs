@@ -18,6 +18,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How a run of the server has ended.
 #[derive(Debug)]
@@ -89,6 +90,8 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         let address = server.address();
+        // Before anybody hears that it listens, and may ask it to stop.
+        let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         eprintln!("Listening on {address}");
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
@@ -106,7 +109,7 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         };
         let stop = async {
             tokio::select! {
-                () = asked_to_stop() => {}
+                () = signals.asked_to_stop() => {}
                 promise = promised, if is_replica => {
                     tracing::info!("the replica is to be promoted: it does not follow any more, and begins anew");
                     let former = following.as_ref().and_then(|following| following.former.clone());
@@ -165,32 +168,37 @@ fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened
     Ok(Opened { following: None, watch, database })
 }
 
-/// Ready when the program is asked to end; the second time it ends at once.
-async fn asked_to_stop() {
-    asked().await;
-    eprintln!("{}", crate::interrupt::STOPPING);
-    tokio::spawn(async {
-        asked().await;
-        std::process::exit(crate::interrupt::INTERRUPTED);
-    });
+/// The signals that ask the program to end, from when this is made.
+struct StopSignals {
+    interrupted: Signal,
+    terminated: Signal,
 }
 
-#[cfg(unix)]
-async fn asked() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let Ok(mut terminated) = signal(SignalKind::terminate()) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminated.recv() => {}
+impl StopSignals {
+    /// From here on a signal does not end the program by itself. Within a runtime.
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupted: signal(SignalKind::interrupt())?,
+            terminated: signal(SignalKind::terminate())?,
+        })
     }
-}
 
-#[cfg(not(unix))]
-async fn asked() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+    /// Ready at the next one.
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.interrupted.recv() => {}
+            _ = self.terminated.recv() => {}
+        }
+    }
+
+    /// Ready when the program is asked to end; the second time it ends at once.
+    async fn asked_to_stop(mut self) {
+        self.asked().await;
+        eprintln!("{}", crate::interrupt::STOPPING);
+        tokio::spawn(async move {
+            self.asked().await;
+            std::process::exit(crate::interrupt::INTERRUPTED);
+        });
     }
 }
 
@@ -291,7 +299,6 @@ fn warn_of_open_directory(dir: &Path) {
 
 /// Has the rules read again whenever the process gets SIGHUP.
 async fn reload_when_asked(database: Database) {
-    use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut asked) = signal(SignalKind::hangup()) else { return };
     while asked.recv().await.is_some() {
         database.engine().registry().ask_to_reload();

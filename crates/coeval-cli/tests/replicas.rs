@@ -539,6 +539,7 @@ fn a_replica_is_compared_with_its_primary() {
     run(&["sql", copy_dir.to_str().unwrap(), "-c", "UPDATE t SET word = 'mine' WHERE n = 17"]);
     sql.run("UPDATE t SET word = 'yours' WHERE n = 18").unwrap();
     std::fs::write(copy_dir.join("follower"), "").unwrap();
+    std::fs::remove_file(copy_dir.join("promise")).unwrap();
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
     replica.until_said("does not follow any more");
     let (is_equal, said) = compared(&replica, &primary);

@@ -34,8 +34,17 @@ pub(super) fn open(
     arguments: &ServeArguments,
     options: DatabaseOptions,
 ) -> Result<(Database, Following), Failure> {
+    let mut address = SourceAddress::parse(of).map_err(|error| Failure::Usage(error.to_string()))?;
+    let is_for_nobody = address.primary.is_none() && arguments.machines.peers.is_empty();
+    if is_for_nobody && arguments.replica_password_file.is_some() {
+        let message = "--replica-password-file is for a primary, and --replica-of names none";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
-    let mut sources = sources(of, password.as_deref(), arguments)?;
+    if let (Some(primary), Some(password)) = (&mut address.primary, &password) {
+        primary.password = Some(password.clone());
+    }
+    let mut sources = sources(address, arguments)?;
     let machines = Machines::of(&arguments.machines, sources.primary.as_ref(), password.as_deref())?;
     if let Some(primary) = sources.primary.as_mut().filter(|_| arguments.machines.name.is_some()) {
         machines.own.clone_into(&mut primary.application_name);
@@ -192,15 +201,7 @@ fn aside_of(dir: &Path, term: TermNumber) -> PathBuf {
     names.find(|path| !path.exists()).expect("there are names enough")
 }
 
-fn sources(of: &str, password: Option<&str>, arguments: &ServeArguments) -> Result<Sources, Failure> {
-    let mut address = SourceAddress::parse(of).map_err(|error| Failure::Usage(error.to_string()))?;
-    if let Some(password) = password {
-        let Some(primary) = &mut address.primary else {
-            let message = "--replica-password-file is for a primary, and --replica-of names none";
-            return Err(Failure::Usage(message.to_owned()));
-        };
-        primary.password = Some(password.to_owned());
-    }
+fn sources(address: SourceAddress, arguments: &ServeArguments) -> Result<Sources, Failure> {
     let interval = Duration::from_secs_f64(arguments.replica_poll);
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot follow", error))?;
