@@ -215,6 +215,9 @@ pub(crate) struct ServeArguments {
     /// ANY n (a, b, c). SET synchronous_standby_names changes it while it is served
     #[arg(long, value_name = "NAMES", requires = "dir")]
     pub(crate) synchronous_standby_names: Option<String>,
+    /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
+    #[arg(long, hide = true, conflicts_with = "salvage")]
+    pub(crate) without_safe_logging: bool,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,

@@ -9,7 +9,7 @@ mod replica;
 use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
-use coeval::Database;
+use coeval::{Database, SafeLogging};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -63,6 +63,9 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     }
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
+    }
+    if arguments.without_safe_logging {
+        opening = opening.safe_logging(SafeLogging::Off);
     }
     // It is dropped before the database: it has ended when that is closed.
     let mut following = None;
