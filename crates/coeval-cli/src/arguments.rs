@@ -218,6 +218,10 @@ pub(crate) struct ServeArguments {
     /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
     #[arg(long, hide = true, conflicts_with = "salvage")]
     pub(crate) without_safe_logging: bool,
+    /// End at once when the standard input does: for a program that starts servers, which are gone with it then, however it
+    /// ends
+    #[arg(long, hide = true)]
+    pub(crate) while_input_lasts: bool,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,

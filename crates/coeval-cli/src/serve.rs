@@ -39,6 +39,9 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
+    if arguments.while_input_lasts {
+        std::thread::spawn(end_with_input);
+    }
     let Ended::Promoted(address) = serve(arguments)? else { return Ok(()) };
     let dir = arguments.dir.as_deref().expect("a replica has a directory");
     let begun = Instant::now();
@@ -126,6 +129,13 @@ fn serve(arguments: &ServeArguments) -> Result<Ended, Failure> {
     }
     drop(following);
     Ok(ended)
+}
+
+/// Ends the program when the standard input ends, as a crash does: nothing that was acknowledged is lost by it.
+fn end_with_input() {
+    // If it cannot be read, whoever holds the other end cannot be seen to go either.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(crate::interrupt::INTERRUPTED);
 }
 
 /// Ready when the program is asked to end; the second time it ends at once.
