@@ -11,8 +11,8 @@ use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
-    Ingested, Priority, QualifiedName, RepairReport, SafeLogging, ScanOrder, Store, StoreOptions, TableDamage,
-    VerifyReport, World, demote, is_replica, promote, repair, verify,
+    Ingested, Priority, QualifiedName, RepairReport, SafeLogging, ScanOrder, Store, StoreOptions,
+    TableDamage, VerifyReport, World, demote, is_replica, promote, repair, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};

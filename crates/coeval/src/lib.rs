@@ -64,7 +64,9 @@ pub use coeval_store::{
     TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 #[doc(hidden)]
-pub use coeval_store::{BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Publication, SafeLogging, log::Lsn};
+pub use coeval_store::{
+    BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Publication, SafeLogging, log::Lsn,
+};
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
