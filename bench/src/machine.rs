@@ -227,6 +227,13 @@ fn ticks_of(stat: &str) -> u64 {
     fields.split_whitespace().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
+/// Processor time that a process has had, without those it started; nothing where the system does not tell.
+#[must_use]
+pub(crate) fn process_cpu(process: ProcessId) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.0)).unwrap_or_default();
+    Duration::from_secs_f64(ticks_of(&stat) as f64 / TICKS_PER_S)
+}
+
 /// Processor time that this thread has had; nothing where the system does not tell.
 #[must_use]
 pub(crate) fn thread_cpu() -> Duration {
@@ -379,6 +386,7 @@ mod tests {
             std::thread::yield_now();
         }
         let (both, alone) = (tree_ticks(parent), tree_ticks(of_child));
+        assert!(process_cpu(of_child) >= Duration::from_millis(50));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(alone >= 5 && both >= alone, "{both} ticks with a child that had {alone}");

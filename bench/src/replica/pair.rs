@@ -6,6 +6,7 @@ use crate::error::BenchError;
 use crate::followed::{
     has_safe_snapshot, log_end, wait_until_safe, wait_until_safe_has_all, wait_until_shown,
 };
+use crate::machine::ProcessId;
 use crate::options::{Options, Readers};
 use crate::progress::Progress;
 use crate::report::Report;
@@ -110,7 +111,12 @@ impl Pair {
         &self.replica.server
     }
 
-    /// The replica's process.
+    /// The processes of the primary and of the replica.
+    pub(super) fn processes(&self) -> [ProcessId; 2] {
+        [self.primary.served.process(), self.replica.served.process()]
+    }
+
+    /// The replica's process, to be halted.
     pub(super) fn replica_process(&self) -> &Served {
         &self.replica.served
     }

@@ -12,6 +12,7 @@ use crate::chbench::{Mixed, Stations, Turns, mix_at};
 use crate::error::BenchError;
 use crate::histogram::Histogram;
 use crate::interval::Estimate;
+use crate::machine::process_cpu;
 use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Report, median};
@@ -19,7 +20,7 @@ use crate::safe_age::safe_age;
 use crate::system::System;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it is looked how old the replica's safe snapshot is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -34,6 +35,16 @@ struct Phase {
     answered: u64,
     refused: u64,
     ages: Histogram,
+    /// Processor time of the primary and of the replica, for each transaction.
+    us_per_transaction: [f64; 2],
+}
+
+/// What is seen beside a phase.
+#[derive(Default)]
+struct Seen {
+    ages: Histogram,
+    /// Processors that the primary and the replica used, while the clock ran.
+    cores: [f64; 2],
 }
 
 /// The phases of both kinds with as many streams, by rounds.
@@ -86,8 +97,11 @@ fn phase(
 ) -> Result<Phase, BenchError> {
     progress.begin(&format!("{}, {streams} streams on the replica", pair.kind().name()), None);
     let options = Options { streams, readers: pair.kind().readers(), ..options.clone() };
-    let ages = Mutex::new(Histogram::default());
-    let watch = |board: &Board| watch_ages(pair, board, &ages);
+    let seen = Mutex::new(Seen::default());
+    let watch = |board: &Board| {
+        *seen.lock() = look(pair, board)?;
+        Ok(())
+    };
     let at = Stations {
         terminals: System::Server(pair.primary()),
         streams: System::Server(pair.replica()),
@@ -96,37 +110,51 @@ fn phase(
     let mixed = mix_at(at, &options, progress)?;
     progress.end();
     pair.wait_until_caught_up()?;
-    Ok(Phase::of(&mixed, ages.into_inner()))
+    Ok(Phase::of(&mixed, seen.into_inner()))
 }
 
-/// On both kinds, so that looking costs both as much; what it finds counts where safe snapshots are made.
-fn watch_ages(pair: &Pair, board: &Board, ages: &Mutex<Histogram>) -> Result<(), BenchError> {
+/// Looks how old the replica's safe snapshot is, and what both servers use of the processors. On both kinds, so that looking costs
+/// both as much; ages count where safe snapshots are made.
+fn look(pair: &Pair, board: &Board) -> Result<Seen, BenchError> {
     let connection = pair.replica().connect()?;
+    let used = || (Instant::now(), pair.processes().map(process_cpu));
+    let (mut seen, mut begun) = (Seen::default(), None);
     while !board.is_stopped() {
         std::thread::sleep(LOOK);
         let age = safe_age(&connection)?;
-        if board.is_measuring() && pair.kind() == Kind::Rss {
-            ages.lock().record_duration(age);
+        if board.is_measuring() {
+            begun.get_or_insert_with(used);
+            if pair.kind() == Kind::Rss {
+                seen.ages.record_duration(age);
+            }
         }
     }
-    Ok(())
+    if let Some((since, before)) = begun {
+        let (now, after) = used();
+        let seconds = (now - since).as_secs_f64().max(1e-9);
+        let cores = |place: usize| after[place].saturating_sub(before[place]).as_secs_f64() / seconds;
+        seen.cores = [0, 1].map(cores);
+    }
+    Ok(seen)
 }
 
 impl Phase {
-    fn of(mixed: &Mixed, ages: Histogram) -> Self {
+    fn of(mixed: &Mixed, seen: Seen) -> Self {
         let total = mixed.terminals.total();
         let attempts = total.committed + total.rolled_back + total.conflicts;
         let mean = |turns: &Turns| {
             (turns.count > 0).then(|| turns.took.as_secs_f64() * 1e3 / f64::from(turns.count))
         };
+        let transactions_per_s = total.committed as f64 / mixed.measured.as_secs_f64().max(1e-9);
         Self {
-            transactions_per_s: total.committed as f64 / mixed.measured.as_secs_f64().max(1e-9),
+            transactions_per_s,
             abort_rate: total.conflicts as f64 / attempts.max(1) as f64,
             queries_per_h: mixed.streams.answered_per_h(mixed.measured),
             query_ms: mixed.streams.turns.iter().map(mean).collect(),
             answered: mixed.streams.answered,
             refused: mixed.streams.aborts,
-            ages,
+            ages: seen.ages,
+            us_per_transaction: seen.cores.map(|cores| cores * 1e6 / transactions_per_s.max(1e-9)),
         }
     }
 }
@@ -167,7 +195,27 @@ fn tell(all: &[Series], report: &mut Report) {
         report.count(format!("{name}_replica_queries"), phases().map(|phase| phase.answered).sum());
         report.check(format!("{name}_replica_aborts"), phases().map(|phase| phase.refused).sum());
     }
+    tell_processors(all, report);
     tell_ages(all, report);
+}
+
+/// What both servers use of the processors for a transaction: hardly touched by who else has them. A replica that answers queries uses
+/// them for those, so its figures are those beside the terminals alone.
+fn tell_processors(all: &[Series], report: &mut Report) {
+    let rounds = || all.iter().flat_map(|series| &series.rounds);
+    let alone = || all.iter().filter(|series| series.streams == 0).flat_map(|series| &series.rounds);
+    let ratio = |server: usize| {
+        move |[rss, si]: &[Phase; 2]| (rss.us_per_transaction[server], si.us_per_transaction[server])
+    };
+    tell_ratio("primary_cpu_rss_over_si", Estimate::of(rounds().map(ratio(0))), report);
+    tell_ratio("replica_cpu_rss_over_si", Estimate::of(alone().map(ratio(1))), report);
+    for (place, kind) in Kind::ALL.into_iter().enumerate() {
+        for (server, name) in ["primary", "replica"].into_iter().enumerate() {
+            let mut times: Vec<f64> =
+                alone().map(|phases| phases[place].us_per_transaction[server]).collect();
+            report.figure(format!("{}_{name}_us_per_transaction", kind.name()), median(&mut times));
+        }
+    }
 }
 
 /// Of safe snapshots beside the terminals alone, and beside queries.
@@ -221,6 +269,7 @@ mod tests {
             answered: 1,
             refused: 0,
             ages: Histogram::default(),
+            us_per_transaction: [1.0; 2],
         };
         let phases = [phase([Some(2.0), None, Some(5.0)]), phase([Some(3.0), Some(9.0), Some(4.0)])];
         assert_eq!(query_times(&phases), (7.0, 7.0));

@@ -25,6 +25,8 @@ fn both_pairs_are_measured_and_nothing_is_wrong_with_what_they_did() {
         "primary_rss_over_si_ratio",
         "primary_rss_over_si_low_ratio",
         "replica_rss_over_si_ratio",
+        "primary_cpu_rss_over_si_ratio",
+        "replica_cpu_rss_over_si_ratio",
         "safe_age_p50_ms",
         "safe_age_p99_ms",
         "apply_over_commit_ratio",
