@@ -5,7 +5,8 @@
 //! TPC-C, TPC-H, CH-benCHmark, YCSB, TiQuE on its engines, and three experiments on gets, loads and opening: their rows,
 //! transactions and queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at
 //! the end. Histories of clients that append to lists, their recorder and the checker that looks for anomalies in them. A client
-//! of PostgreSQL's protocol, so that four of them measure a server, Coeval's or PostgreSQL, in the same way.
+//! of PostgreSQL's protocol, so that four of them measure a server, Coeval's or PostgreSQL, in the same way. Primaries and replicas
+//! that are started for a run, and the loss of one under load.
 //!
 //! # Never does
 //! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval` and `coeval-tique`: a
@@ -23,13 +24,17 @@ mod aosi;
 mod board;
 pub mod chbench;
 mod connections;
+mod directories;
 mod drawing;
 mod engine;
 mod error;
+pub mod failover;
+mod followed;
 mod foreign;
 mod get;
 mod histogram;
 pub mod histories;
+mod interval;
 mod list_append;
 mod load;
 mod machine;
@@ -37,8 +42,11 @@ mod options;
 mod priority;
 mod progress;
 mod recovery;
+mod replica;
 mod report;
 mod rss;
+mod safe_age;
+mod served;
 mod system;
 mod table;
 mod tique;

@@ -74,6 +74,8 @@ const TICKS_PER_S: f64 = 100.0;
 enum Belonging {
     /// This one.
     Own,
+    /// This one, and all that it has started.
+    OwnWithChildren,
     /// This one, and a server with the processes that it started.
     OwnAndServer(ProcessId),
     /// This one, and a server that runs who knows where.
@@ -100,6 +102,12 @@ impl CpuWatch {
         Self::of(Belonging::Own)
     }
 
+    /// Begins to watch a run in this process and in servers that it has started.
+    #[must_use]
+    pub(crate) fn with_children() -> Self {
+        Self::of(Belonging::OwnWithChildren)
+    }
+
     /// Begins to watch a run that a server takes part in; without its number nobody can say what others did.
     #[must_use]
     pub(crate) fn beside(server: Option<ProcessId>) -> Self {
@@ -111,7 +119,7 @@ impl CpuWatch {
             started: Instant::now(),
             belonging,
             machine_busy_ticks: machine_busy_ticks(),
-            own_ticks: own_ticks(),
+            own_ticks: own_ticks(belonging),
             server_ticks: server_ticks(belonging),
         }
     }
@@ -120,13 +128,13 @@ impl CpuWatch {
     #[must_use]
     pub(crate) fn usage(&self) -> CpuUsage {
         let busy = machine_busy_ticks().saturating_sub(self.machine_busy_ticks);
-        let own = own_ticks().saturating_sub(self.own_ticks);
+        let own = own_ticks(self.belonging).saturating_sub(self.own_ticks);
         let server = server_ticks(self.belonging).saturating_sub(self.server_ticks);
         let seconds = self.started.elapsed().as_secs_f64().max(1.0 / TICKS_PER_S);
         let cores = |ticks: f64| (ticks / TICKS_PER_S / seconds * 100.0).round() / 100.0;
         let others = busy.saturating_sub(own + server);
         let (server, foreign) = match self.belonging {
-            Belonging::Own => (None, Some(others)),
+            Belonging::Own | Belonging::OwnWithChildren => (None, Some(others)),
             Belonging::OwnAndServer(_) => (Some(server), Some(others)),
             Belonging::Unknown => (None, None),
         };
@@ -158,7 +166,7 @@ pub(crate) struct CpuUsage {
 fn server_ticks(belonging: Belonging) -> u64 {
     match belonging {
         Belonging::OwnAndServer(process) => tree_ticks(process),
-        Belonging::Own | Belonging::Unknown => 0,
+        Belonging::Own | Belonging::OwnWithChildren | Belonging::Unknown => 0,
     }
 }
 
@@ -203,8 +211,11 @@ fn busy_of(line: &str) -> u64 {
     [0, 1, 2, 5, 6, 7].iter().filter_map(|&place| ticks.get(place)).sum()
 }
 
-/// Ticks of this process and its children that have ended.
-fn own_ticks() -> u64 {
+/// Ticks of this process and its children that have ended; of those that run as well, if they belong to it.
+fn own_ticks(belonging: Belonging) -> u64 {
+    if matches!(belonging, Belonging::OwnWithChildren) {
+        return tree_ticks(ProcessId(std::process::id()));
+    }
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     ticks_of(&stat)
 }
@@ -214,6 +225,13 @@ fn own_ticks() -> u64 {
 fn ticks_of(stat: &str) -> u64 {
     let Some((_, fields)) = stat.rsplit_once(')') else { return 0 };
     fields.split_whitespace().skip(11).take(4).filter_map(|word| word.parse::<u64>().ok()).sum()
+}
+
+/// Processor time that a process has had, without those it started; nothing where the system does not tell.
+#[must_use]
+pub(crate) fn process_cpu(process: ProcessId) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.0)).unwrap_or_default();
+    Duration::from_secs_f64(ticks_of(&stat) as f64 / TICKS_PER_S)
 }
 
 /// Processor time that this thread has had; nothing where the system does not tell.
@@ -368,6 +386,7 @@ mod tests {
             std::thread::yield_now();
         }
         let (both, alone) = (tree_ticks(parent), tree_ticks(of_child));
+        assert!(process_cpu(of_child) >= Duration::from_millis(50));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(alone >= 5 && both >= alone, "{both} ticks with a child that had {alone}");

@@ -34,6 +34,8 @@ pub enum Workload {
     Rss,
     /// Connections to a server, few of which are busy.
     Connections,
+    /// RSS on two nodes: terminals on a primary, analytical queries on a replica, and what replicas cost and give.
+    Replica,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
     /// AOSI: what epochs take of a query's time while others load.
@@ -46,7 +48,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -59,6 +61,7 @@ impl Workload {
         Self::Priority,
         Self::Rss,
         Self::Connections,
+        Self::Replica,
         Self::AosiMemory,
         Self::AosiLatency,
         Self::AosiIngest,
@@ -81,6 +84,7 @@ impl Workload {
             Self::Priority => "priority",
             Self::Rss => "rss",
             Self::Connections => "connections",
+            Self::Replica => "replica",
             Self::AosiMemory => "aosi-memory",
             Self::AosiLatency => "aosi-latency",
             Self::AosiIngest => "aosi-ingest",
@@ -293,7 +297,7 @@ pub struct Options {
     pub url: Option<String>,
     /// The first process of that server, if it runs on this machine: what it uses is not foreign.
     pub server_process: Option<ProcessId>,
-    /// Connections: the program `coeval`, to start a server of it if there is no URL.
+    /// Connections, replica: the program `coeval`, to start servers of it; connections only if there is no URL.
     pub server_program: Option<PathBuf>,
     /// Connections: how many there are.
     pub connections: usize,
@@ -323,13 +327,13 @@ pub struct Options {
     pub seed: u64,
     /// Full size or a size for tests.
     pub population: Population,
-    /// CH-benCHmark, RSS: query streams beside the terminals.
+    /// CH-benCHmark, RSS, replica: query streams beside the terminals; replica: at most.
     pub streams: usize,
     /// CH-benCHmark: how the transactions of the streams are declared.
     pub readers: Readers,
     /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
     pub update_fraction: f64,
-    /// TPC-H: how often each query is measured; RSS and connections: how often each way is. The median counts.
+    /// TPC-H: how often each query is measured; RSS, connections and replica: how often each way is. The median counts.
     pub runs: usize,
     /// TPC-H: where to write the tables as Parquet files; nothing else is done then.
     pub write_parquet: Option<PathBuf>,

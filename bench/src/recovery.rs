@@ -4,6 +4,7 @@
 //! A crash is imitated by copying the directory while the database is open and idle: what the copy holds is what a
 //! crashed process would have left behind.
 
+use crate::directories::{copy_directory, directory_bytes};
 use crate::engine::{Place, create_tables, open, query_number};
 use crate::error::BenchError;
 use crate::machine::{CpuWatch, measure_sync};
@@ -15,9 +16,8 @@ use crate::tpch::{LINEITEM, populate};
 use crate::ycsb::Records;
 use coeval::ColumnType::{BigInt, Varchar};
 use coeval::{CheckpointPolicy, Database, Direction, Error, Value};
-use std::fs;
 use std::hint::black_box;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The table that fills the log.
@@ -169,63 +169,4 @@ fn first_indexed_get(db: &Database) -> Result<usize, BenchError> {
 
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
-}
-
-/// The size of all files in a directory and those below.
-fn directory_bytes(directory: &Path) -> Result<u64, BenchError> {
-    let mut bytes = 0;
-    for (path, kind) in entries(directory)? {
-        bytes += match kind {
-            Kind::Directory => directory_bytes(&path)?,
-            Kind::File(length) => length,
-        };
-    }
-    Ok(bytes)
-}
-
-fn copy_directory(from: &Path, to: &Path) -> Result<(), BenchError> {
-    fs::create_dir_all(to).map_err(|source| BenchError::file(to, source))?;
-    for (path, kind) in entries(from)? {
-        let target = to.join(path.file_name().expect("an entry of a directory has a name"));
-        match kind {
-            Kind::Directory => copy_directory(&path, &target)?,
-            Kind::File(_) => {
-                fs::copy(&path, &target).map_err(|source| BenchError::file(&path, source))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-enum Kind {
-    Directory,
-    File(u64),
-}
-
-fn entries(directory: &Path) -> Result<Vec<(PathBuf, Kind)>, BenchError> {
-    let failed = |source| BenchError::file(directory, source);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let metadata = entry.metadata().map_err(failed)?;
-        let kind = if metadata.is_dir() { Kind::Directory } else { Kind::File(metadata.len()) };
-        found.push((entry.path(), kind));
-    }
-    Ok(found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copied_directory_has_the_same_size() {
-        let directory = tempfile::tempdir().unwrap();
-        let (from, to) = (directory.path().join("from"), directory.path().join("to"));
-        fs::create_dir_all(from.join("inner")).unwrap();
-        fs::write(from.join("one"), [1; 10]).unwrap();
-        fs::write(from.join("inner/two"), [2; 20]).unwrap();
-        copy_directory(&from, &to).unwrap();
-        assert_eq!((directory_bytes(&from).unwrap(), directory_bytes(&to).unwrap()), (30, 30));
-    }
 }

@@ -6,7 +6,8 @@ use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::{
-    aosi, chbench, connections, get, list_append, load, priority, recovery, rss, tique, tpcc, tpch, ycsb,
+    aosi, chbench, connections, get, list_append, load, priority, recovery, replica, rss, tique, tpcc, tpch,
+    ycsb,
 };
 
 /// Runs a workload and returns what it found. `progress` is told what happens meanwhile.
@@ -43,6 +44,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::Recovery => recovery::run(options, progress),
         Workload::Tique => tique::run(options, progress),
         Workload::Connections => connections::run(options, progress),
+        Workload::Replica => replica::run(options, progress),
         Workload::AosiMemory => aosi::memory(options, progress),
         Workload::AosiLatency => aosi::latency(options, progress),
         Workload::AosiIngest => aosi::ingest(options, progress),

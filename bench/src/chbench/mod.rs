@@ -9,4 +9,4 @@ pub use population::{TABLES, generate};
 pub use queries::QUERIES;
 pub use run::{populate_all, run_mixed};
 
-pub(crate) use run::{mix, populate, run};
+pub(crate) use run::{Mixed, Stations, Turns, mix, mix_at, populate, run};

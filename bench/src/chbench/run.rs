@@ -7,7 +7,7 @@
 
 use super::population::{SUPPLIER, TABLES, generate};
 use super::queries::QUERIES;
-use crate::board::{Board, join};
+use crate::board::{Board, Figures, join};
 use crate::engine::query;
 use crate::error::BenchError;
 use crate::foreign::ForeignSession;
@@ -65,13 +65,16 @@ struct StreamBoard {
     figures: Mutex<StreamFigures>,
 }
 
+/// What they have done, in figures.
 #[derive(Clone, Default)]
-struct StreamFigures {
+pub(crate) struct StreamFigures {
     queries: Vec<Histogram>,
     ages: Histogram,
-    answered: u64,
+    /// Of each query, from BEGIN to COMMIT.
+    pub(crate) turns: Vec<Turns>,
+    pub(crate) answered: u64,
     /// Transactions that were refused.
-    aborts: u64,
+    pub(crate) aborts: u64,
     checks: u64,
     violations: u64,
     last: Option<(usize, Duration)>,
@@ -79,10 +82,18 @@ struct StreamFigures {
     taken: Vec<Option<Instant>>,
 }
 
+/// How often a query was answered, and how long all of that took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turns {
+    pub(crate) count: u32,
+    pub(crate) took: Duration,
+}
+
 impl StreamFigures {
     fn new(streams: usize) -> Self {
         Self {
             queries: vec![Histogram::default(); QUERIES.len()],
+            turns: vec![Turns::default(); QUERIES.len()],
             taken: vec![None; streams],
             ..Self::default()
         }
@@ -128,31 +139,66 @@ pub(crate) fn mix(
     let mut report = Report::new(Workload::Chbench, options, options.warehouses);
     report.name_system(system);
     report.name_statements(system, options);
+    progress.begin("CH-benCHmark", None);
+    let at = Stations { terminals: system, streams: system, watch: &|_| Ok(()) };
+    let mixed = mix_at(at, options, progress)?;
+    progress.end();
+    report_terminals(&mut report, &mixed.terminals, mixed.measured);
+    mixed.streams.report(&mut report, options, mixed.measured);
+    Ok((report, mixed.usage))
+}
+
+/// Who runs where.
+#[derive(Clone, Copy)]
+pub(crate) struct Stations<'a> {
+    pub(crate) terminals: System<'a>,
+    pub(crate) streams: System<'a>,
+    /// Runs on a thread of its own until the board says stop.
+    pub(crate) watch: &'a (dyn Fn(&Board) -> Result<(), BenchError> + Sync),
+}
+
+/// What terminals and streams did beside each other.
+pub(crate) struct Mixed {
+    pub(crate) terminals: Figures,
+    pub(crate) streams: StreamFigures,
+    /// While the clock ran.
+    pub(crate) measured: Duration,
+    /// From the first transaction to the last one, with those before the clock.
+    pub(crate) lasted: Duration,
+    /// As the terminals' system has it.
+    pub(crate) usage: CpuUsage,
+}
+
+/// Runs terminals and streams, each on a populated database of its own: the same one, or one that follows the other.
+pub(crate) fn mix_at(
+    at: Stations<'_>,
+    options: &Options,
+    progress: &dyn Progress,
+) -> Result<Mixed, BenchError> {
     let board = Board::new(options.threads, Kind::ALL.len());
     let streams = StreamBoard { figures: Mutex::new(StreamFigures::new(options.streams)) };
     let workers = match (options.threads, options.streams) {
         // Streams alone are a run too.
         (0, 1..) => Vec::new(),
-        _ => terminal_workers(system, options)?,
+        _ => terminal_workers(at.terminals, options)?,
     };
-    let sessions = (0..options.streams).map(|_| Analyst::new(system, options.readers));
+    let sessions = (0..options.streams).map(|_| Analyst::new(at.streams, options.readers));
     let sessions = sessions.collect::<Result<Vec<_>, BenchError>>()?;
-    progress.begin("CH-benCHmark", None);
-    let cpu = system.watch_cpu(options);
+    let (cpu, started) = (at.terminals.watch_cpu(options), Instant::now());
     let measured = std::thread::scope(|scope| {
         let mut threads = board.start(scope, workers);
         for (stream, session) in sessions.into_iter().enumerate() {
             let (board, streams) = (&board, &streams);
             threads.push(scope.spawn(move || answer_queries(session, stream, board, streams)));
         }
+        let board = &board;
+        threads.push(scope.spawn(move || (at.watch)(board).inspect_err(|_| board.stop())));
         let measured = board.conduct(options, progress, &|sample| streams.enrich(sample));
         join(threads).map(|()| measured)
     })?;
-    let usage = cpu.usage();
-    progress.end();
-    report_terminals(&mut report, &board.figures(), measured);
-    streams.report(&mut report, options, measured);
-    Ok((report, usage))
+    let (usage, lasted) = (cpu.usage(), started.elapsed());
+    let streams = streams.figures.into_inner();
+    Ok(Mixed { terminals: board.figures(), streams, measured, lasted, usage })
 }
 
 /// One stream: all queries again and again until the board says stop, each stream beginning elsewhere.
@@ -279,6 +325,9 @@ impl StreamBoard {
             figures.answered += 1;
             figures.queries[place].record_duration(answered.latency);
             figures.ages.record_duration(answered.age);
+            let turns = &mut figures.turns[place];
+            turns.count += 1;
+            turns.took += answered.age;
         }
     }
 
@@ -290,23 +339,29 @@ impl StreamBoard {
         sample.checks = figures.checks;
         sample.violations = figures.violations;
     }
+}
+
+impl StreamFigures {
+    /// Queries in an hour.
+    pub(crate) fn answered_per_h(&self, measured: Duration) -> f64 {
+        self.answered as f64 / measured.as_secs_f64().max(1e-9) * 3_600.0
+    }
 
     fn report(&self, report: &mut Report, options: &Options, measured: Duration) {
-        let figures = self.figures.lock();
         report.count("streams", options.streams as u64);
-        report.figure("queries_per_h", figures.answered as f64 / measured.as_secs_f64().max(1e-9) * 3_600.0);
-        report.count("queries", figures.answered);
+        report.figure("queries_per_h", self.answered_per_h(measured));
+        report.count("queries", self.answered);
         report.note("readers", options.readers.name());
-        report.count("stream_aborts", figures.aborts);
-        report.figure("snapshot_age_p50_ms", figures.ages.percentile_ms(50.0));
-        report.figure("snapshot_age_max_ms", figures.ages.max() as f64 / 1e6);
-        for (number, latency) in (1..).zip(&figures.queries) {
+        report.count("stream_aborts", self.aborts);
+        report.figure("snapshot_age_p50_ms", self.ages.percentile_ms(50.0));
+        report.figure("snapshot_age_max_ms", self.ages.max() as f64 / 1e6);
+        for (number, latency) in (1..).zip(&self.queries) {
             if latency.count() > 0 {
                 report.figure(format!("q{number:02}_ms"), latency.percentile_ms(50.0));
                 report.count(format!("q{number:02}_runs"), latency.count());
             }
         }
-        report.count("snapshot_checks", figures.checks);
-        report.check("tpcc_conditions_in_snapshots", figures.violations);
+        report.count("snapshot_checks", self.checks);
+        report.check("tpcc_conditions_in_snapshots", self.violations);
     }
 }

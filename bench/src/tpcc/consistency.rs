@@ -135,6 +135,20 @@ pub(crate) fn check_all(console: &mut dyn Console, report: &mut Report) -> Resul
     console.execute("COMMIT")
 }
 
+/// Counts the violations of all conditions in one snapshot of a transaction that begins so.
+///
+/// # Errors
+/// If a query fails.
+pub(crate) fn violations_at(console: &mut dyn Console, begin: &str) -> Result<u64, BenchError> {
+    console.execute(begin)?;
+    let mut found = 0;
+    for condition in CONDITIONS {
+        found += console.query_number(condition.violations)?.unsigned_abs();
+    }
+    console.execute("COMMIT")?;
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

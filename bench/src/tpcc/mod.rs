@@ -27,7 +27,7 @@ pub use load::{Populated, populate};
 pub use population::{Generator, POPULATION_TIME, Sizes, TableBatch};
 
 pub(crate) use choice::Choice;
-pub(crate) use consistency::check_all;
+pub(crate) use consistency::{check_all, violations_at};
 pub(crate) use input::Kind;
 pub(crate) use load::{load, populate_system, send};
-pub(crate) use run::{report_terminals, run, terminal_workers};
+pub(crate) use run::{largest_history_id, report_terminals, run, terminal_worker, terminal_workers};

@@ -17,7 +17,7 @@ use crate::machine::measure_sync;
 use crate::options::{Api, Options, UpdateReads, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::system::{System, with_system};
+use crate::system::{Console, System, with_system};
 use coeval::{CheckpointPolicy, Isolation};
 use std::path::Path;
 use std::time::Duration;
@@ -85,19 +85,30 @@ pub(crate) fn terminal_workers<'d>(
         let reason = "at READ COMMITTED, TPC-C must read FOR NO KEY UPDATE what it is about to write";
         return Err(BenchError::Options(reason.to_owned()));
     }
-    let largest = system.console()?.query_number("SELECT max(h_id) FROM history")?;
-    let sizes = Sizes::new(options.population);
+    let largest = largest_history_id(&mut *system.console()?)?;
+    (0..options.threads).map(|thread| terminal_worker(system, options, thread, largest)).collect()
+}
+
+/// The largest `h_id` that is taken.
+pub(crate) fn largest_history_id(console: &mut dyn Console) -> Result<i64, BenchError> {
+    console.query_number("SELECT max(h_id) FROM history")
+}
+
+/// Prepares the terminals and statements of one of the threads; all of them begin behind the same `h_id`.
+pub(crate) fn terminal_worker<'d>(
+    system: System<'d>,
+    options: &Options,
+    thread: usize,
+    largest_history_id: i64,
+) -> Result<Box<dyn Worker + 'd>, BenchError> {
     let warehouses = i32::try_from(options.warehouses)
         .map_err(|_| BenchError::Options("there are at most 2,147,483,647 warehouses".to_owned()))?;
-    let mut workers: Vec<Box<dyn Worker + 'd>> = Vec::with_capacity(options.threads);
-    for thread in 0..options.threads {
-        let ids = HistoryIds::new(largest, thread, options.threads);
-        let executor = executor(system, options, ids)?;
-        let terminals = Terminals::new(sizes, warehouses, options.seed, thread, options.threads);
-        let terminals = terminals.kept_to(options.hot_warehouses);
-        workers.push(Box::new(TerminalWorker { terminals, executor }));
-    }
-    Ok(workers)
+    let ids = HistoryIds::new(largest_history_id, thread, options.threads);
+    let executor = executor(system, options, ids)?;
+    let sizes = Sizes::new(options.population);
+    let terminals = Terminals::new(sizes, warehouses, options.seed, thread, options.threads);
+    let terminals = terminals.kept_to(options.hot_warehouses);
+    Ok(Box::new(TerminalWorker { terminals, executor }))
 }
 
 /// How one thread runs what its terminals ask for.

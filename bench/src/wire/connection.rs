@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// The text that a query of one row and one column answers with.
-    pub(super) fn query_text(&self, sql: &str) -> Result<String, BenchError> {
+    pub(crate) fn query_text(&self, sql: &str) -> Result<String, BenchError> {
         let row = self.runtime.block_on(self.client.query_one(sql, &[]))?;
         Ok(row.try_get(0)?)
     }

@@ -58,12 +58,17 @@ pub(crate) enum Command {
 /// With --ingest: sources load events into a brick table at an even rate while dashboards read them in safe snapshots and
 /// check that no load is there by half and no count goes backwards.
 ///
+/// With --replicas: a primary under TPC-C whose commits wait for any one of the replicas, which answer the queries at
+/// SERIALIZABLE; kill -9 of the primary in the middle, and promotion of a replica. At the end everything that was acknowledged is
+/// looked for, all nodes are checked, and the age of the safe snapshots is drawn.
+///
 /// Stop it with Ctrl-C, or kill it in the middle: opened again, every acknowledged commit is there.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval demo
   coeval demo --ingest
+  coeval demo --replicas 2
   coeval demo --dir my-demo --warehouses 4 --threads 8 --seconds 120
   coeval demo --dir my-demo         once more: goes on with the data that is there")]
 pub(crate) struct DemoArguments {
@@ -77,13 +82,17 @@ pub(crate) struct DemoArguments {
     /// A firehose into a brick table beside dashboards, instead of transactions beside queries
     #[arg(long, conflicts_with = "warehouses")]
     pub(crate) ingest: bool,
+    /// A primary and so many replicas, each a server of its own: transactions on the primary, serializable queries on the replicas; in
+    /// the middle the primary is killed, and a replica promoted
+    #[arg(long, value_name = "N", value_parser = replicas(), conflicts_with = "ingest")]
+    pub(crate) replicas: Option<usize>,
     /// With --ingest: how many rows a second all sources have together
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rate: u64,
     /// Threads that run transactions; with --ingest, sources
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = at_least_one)]
     pub(crate) threads: usize,
-    /// Threads that run analytical queries; with --ingest, dashboards
+    /// Threads that run analytical queries; with --ingest, dashboards; with --replicas, for each replica
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) streams: usize,
     /// How long to run once the data is loaded
@@ -221,6 +230,13 @@ pub(crate) struct ServeArguments {
     /// new copy, or the archive
     #[arg(long, value_name = "SIZE", default_value = "16GB", allow_hyphen_values = true)]
     pub(crate) max_slot_wal_keep_size: String,
+    /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
+    #[arg(long, hide = true, conflicts_with = "salvage")]
+    pub(crate) without_safe_logging: bool,
+    /// End at once when the standard input does: for a program that starts servers, which are gone with it then, however it
+    /// ends
+    #[arg(long, hide = true)]
+    pub(crate) while_input_lasts: bool,
     /// Sessions at a time
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
     pub(crate) max_connections: usize,
@@ -443,7 +459,7 @@ pub(crate) struct BenchArguments {
     /// tpcc, chbench: what a transaction reads to write it is not read FOR NO KEY UPDATE (not at read-committed)
     #[arg(long)]
     plain_reads: bool,
-    /// tpcc, chbench, rss: size
+    /// tpcc, chbench, rss, replica: size
     #[arg(long, value_name = "N", default_value_t = defaults().warehouses, value_parser = clap::value_parser!(u32).range(1..))]
     warehouses: u32,
     /// tpch, load, recovery: size; 1 is about 1 GB as text
@@ -473,7 +489,7 @@ pub(crate) struct BenchArguments {
     /// A small fraction of the data, for tests; the figures mean nothing
     #[arg(long)]
     tiny: bool,
-    /// chbench, rss: threads that run analytical queries
+    /// chbench, rss: threads that run analytical queries; replica: at most so many, from none on
     #[arg(long, value_name = "N", default_value_t = defaults().streams)]
     streams: usize,
     /// chbench: how the streams' transactions are declared: READ ONLY at REPEATABLE READ, or at SERIALIZABLE on the current
@@ -483,7 +499,7 @@ pub(crate) struct BenchArguments {
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; rss, connections: how often each way is measured. The median counts
+    /// tpch: how often each query runs; rss, connections, replica: how often each way is measured. The median counts
     #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else
@@ -637,6 +653,11 @@ fn engine_option(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err("a name and a value with = between them are wanted".to_owned()),
     }
+}
+
+/// More would only share the same processors.
+fn replicas() -> impl TypedValueParser<Value = usize> {
+    clap::value_parser!(u64).range(1..=8).map(|count| count as usize)
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

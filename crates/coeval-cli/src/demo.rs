@@ -10,10 +10,11 @@
 //! | a demo's data that was not loaded to the end | loads anew |
 //! | anything else | leaves it alone and says so |
 //!
-//! With `--ingest` it is another one: see `ingest.rs`.
+//! With `--ingest` it is another one: see `ingest.rs`; with `--replicas` a third one: see `replicas.rs`.
 
 mod ingest;
 mod live;
+mod replicas;
 mod state;
 mod summary;
 
@@ -42,6 +43,9 @@ const WAREHOUSES: u32 = 1;
 pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     if arguments.ingest {
         return ingest::run(arguments);
+    }
+    if let Some(count) = arguments.replicas {
+        return replicas::run(arguments, count);
     }
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo"));
     let existed = directory::look(&dir)? == directory::Contents::Database;

@@ -10,7 +10,7 @@ mod replica;
 use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
-use coeval::{Database, Promise};
+use coeval::{Database, Promise, SafeLogging};
 use coeval_replica::{PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use std::net::SocketAddr;
@@ -51,6 +51,9 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 /// used.
 pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
+    if arguments.while_input_lasts {
+        std::thread::spawn(end_with_input);
+    }
     let Ended::Promoted(promoted) = serve(arguments, None)? else { return Ok(()) };
     let dir = arguments.dir.as_deref().expect("a replica has a directory");
     let begun = Instant::now();
@@ -127,6 +130,13 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     Ok(ended)
 }
 
+/// Ends the program when the standard input ends, as a crash does: nothing that was acknowledged is lost by it.
+fn end_with_input() {
+    // If it cannot be read, whoever holds the other end cannot be seen to go either.
+    let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+    std::process::exit(crate::interrupt::INTERRUPTED);
+}
+
 /// Settings of the whole database that the command line has.
 fn configure(database: &Database, arguments: &ServeArguments, is_writable: bool) -> Result<(), Failure> {
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
@@ -153,6 +163,9 @@ fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened
     }
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
+    }
+    if arguments.without_safe_logging {
+        opening = opening.safe_logging(SafeLogging::Off);
     }
     let Some(dir) = &arguments.dir else {
         let opened = opening.in_memory();

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 fn command(arguments: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_coeval"));
@@ -99,4 +100,69 @@ fn somebody_elses_database_is_left_alone() {
     let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stderr).unwrap().contains("not a demo's"));
+}
+
+fn with_replicas(dir: &Path, more: &[&str]) -> Command {
+    let mut demo = demo(dir, &["--replicas", "2"]);
+    demo.args(more);
+    demo
+}
+
+#[test]
+fn a_replica_takes_the_place_of_the_primary_that_is_killed_and_the_next_demo_goes_on_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let shown = finish(with_replicas(&dir, &["--seconds", "4"]));
+    for part in [
+        "New databases",
+        "Loaded 1 warehouse",
+        "node-3 follows node-1",
+        "kill -9 of node-1, the primary",
+        "all of them are there",
+        "node-1 follows node-",
+        "New-Order",
+        "Age of the replicas' safe snapshots",
+        "^ kill -9 of node-1",
+        "of what was acknowledged: all passed",
+        "Look further",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    let primary = std::fs::read_to_string(dir.join("demo.primary")).unwrap();
+    let primary = primary.trim();
+    assert_ne!(primary, "node-1");
+    finish(command(&["check"], &dir.join(primary)));
+    let shown = finish(with_replicas(&dir, &["--seconds", "2"]));
+    for part in ["going on without loading", &format!("kill -9 of {primary}"), "all passed"] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    let output = demo(&dir, &["--seconds", "1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "the other demo leaves this one's data alone");
+}
+
+#[test]
+fn a_demo_with_replicas_that_was_killed_leaves_no_server_and_whole_databases() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let mut child = with_replicas(&dir, &["--seconds", "120"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let running = lines.by_ref().map(Result::unwrap).filter(|line| line.contains("transactions/s")).nth(1);
+    assert!(running.is_some(), "the demo ended by itself");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The servers notice that it is gone.
+    let begun = Instant::now();
+    while !command(&["check"], &dir.join("node-1")).output().unwrap().status.success() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "a server is there still");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let shown = finish(with_replicas(&dir, &["--seconds", "2"]));
+    assert!(shown.contains("going on without loading") && shown.contains("all passed"), "{shown}");
+}
+
+#[test]
+fn replicas_are_about_commits_that_are_durable() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = with_replicas(&directory.path().join("demo"), &["--durability", "none"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }

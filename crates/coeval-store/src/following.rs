@@ -63,6 +63,7 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode};
 use crate::log::{ChecksumPolicy, LogRecord, Lsn};
 use crate::manifest::{Manifest, manifest_path};
+use crate::options::SafeLogging;
 use crate::promises::{KeptPromise, Promise, PromisedTo};
 use crate::publishing::Wanted;
 use crate::recovery::{FollowedLog, ReplayError, Replayer};
@@ -311,12 +312,14 @@ impl Follower {
             }
         }
         let mut snapshots = shared.serializable.lock_followed();
-        for batch in batches {
-            batch.members.into_iter().for_each(|member| snapshots.note_commit(member));
-            snapshots.note_boundary(batch.boundary);
-        }
-        if is_new {
-            snapshots.note_world(version, world);
+        if shared.tells_of_safe() {
+            for batch in batches {
+                batch.members.into_iter().for_each(|member| snapshots.note_commit(member));
+                snapshots.note_boundary(batch.boundary);
+            }
+            if is_new {
+                snapshots.note_world(version, world);
+            }
         }
         drop(leader);
         drop(snapshots);
@@ -348,6 +351,9 @@ impl Follower {
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
     pub fn note_boundary(&self, boundary: Version) {
+        if !self.shared.tells_of_safe() {
+            return;
+        }
         self.shared.serializable.lock_followed().note_boundary(boundary);
         self.shared.follow_safe();
     }
@@ -485,9 +491,17 @@ impl Shared {
         self.serializable.is_following()
     }
 
+    /// Whether those that follow it, or it itself if it follows, are told what safe snapshots are made of.
+    #[inline]
+    pub(crate) fn tells_of_safe(&self) -> bool {
+        self.options.safe_logging == SafeLogging::On
+    }
+
     /// How far safe snapshots may go of those that follow this store, once they have all that it has.
     fn followers_boundary(&self) -> Version {
-        if self.is_following() {
+        if !self.tells_of_safe() {
+            Version::ZERO
+        } else if self.is_following() {
             // All that belongs to it came before it.
             self.serializable.lock_followed().boundary()
         } else {

@@ -53,6 +53,20 @@ pub enum DamagedTables {
     ServeOthersReadOnly,
 }
 
+/// Whether the log, and what is sent beside it, says what replicas make safe snapshots of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[doc(hidden)]
+pub enum SafeLogging {
+    /// It does.
+    #[default]
+    On,
+    /// Neither out-edges of commits nor boundaries are logged or sent, and a replica that is opened so notes none: for
+    /// the benchmark that asks what they cost. Such a replica has no safe snapshot, so SERIALIZABLE is refused there.
+    /// Nothing wrong is shown if one side is opened so and the other is not, or the same one later on: a boundary that
+    /// is logged then lies behind all commits of before.
+    Off,
+}
+
 /// How a store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct StoreOptions {
@@ -66,6 +80,9 @@ pub struct StoreOptions {
     /// the machine's memory if not given. Scans read what has no room without keeping it. Transactions that read row by row
     /// keep what they have read until they end, also beyond it.
     pub data_memory: Option<u64>,
+    /// Whether replicas are told of safe snapshots. Only a benchmark says no.
+    #[doc(hidden)]
+    pub safe_logging: SafeLogging,
 }
 
 impl StoreOptions {

@@ -318,6 +318,7 @@ impl Pipeline {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
+                    let first_out = first_out.filter(|_| shared.tells_of_safe());
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
                     shared.trap.pass(Step::Admit);
                     let certification = submission.certification.take();
@@ -439,7 +440,7 @@ impl Pipeline {
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
     pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
-        if shared.is_following() {
+        if shared.is_following() || !shared.tells_of_safe() {
             return true;
         }
         // A log that failed says so at the next commit.
@@ -759,7 +760,7 @@ impl Leader {
         admitted: &[Admitted<'_>],
     ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
         let Some(log) = &mut self.log else { return Ok((None, None)) };
-        let boundary = shared.final_version();
+        let boundary = if shared.tells_of_safe() { shared.final_version() } else { Version::ZERO };
         let (lsn, place) = match admitted {
             [
                 Admitted {

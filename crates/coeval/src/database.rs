@@ -11,8 +11,8 @@ use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
-    Ingested, Priority, Promise, QualifiedName, RepairReport, ScanOrder, Store, StoreOptions, TableDamage,
-    VerifyReport, World, demote, is_replica, promote, repair, take_back_demotion, verify,
+    Ingested, Priority, Promise, QualifiedName, RepairReport, SafeLogging, ScanOrder, Store, StoreOptions,
+    TableDamage, VerifyReport, World, demote, is_replica, promote, repair, take_back_demotion, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -82,6 +82,15 @@ impl DatabaseOptions {
     #[must_use]
     pub fn data_memory(mut self, bytes: u64) -> Self {
         self.store.data_memory = Some(bytes);
+        self
+    }
+
+    /// Whether replicas are told what they make safe snapshots of. They are unless said otherwise, which only a benchmark
+    /// does that asks what it costs.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn safe_logging(mut self, logging: SafeLogging) -> Self {
+        self.store.safe_logging = logging;
         self
     }
 

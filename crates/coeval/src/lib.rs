@@ -65,8 +65,8 @@ pub use coeval_store::{
 };
 #[doc(hidden)]
 pub use coeval_store::{
-    BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Promise, Publication, Store, TermNumber, Timeline,
-    log::Lsn,
+    BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Promise, Publication, SafeLogging, Store, TermNumber,
+    Timeline, log::Lsn,
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -130,3 +130,12 @@ fn a_directory_is_needed_to_check_one() {
         matches!(parse("check d").unwrap(), Command::Check(arguments) if arguments.dir.as_deref() == Some(std::path::Path::new("d")))
     );
 }
+
+#[test]
+fn a_demo_has_a_few_replicas_and_they_take_no_firehose() {
+    assert_eq!(demo("").replicas, None);
+    assert_eq!(demo("--replicas 2").replicas, Some(2));
+    assert_eq!(parse("demo --replicas 0").unwrap_err(), ErrorKind::ValueValidation);
+    assert_eq!(parse("demo --replicas 9").unwrap_err(), ErrorKind::ValueValidation);
+    assert_eq!(parse("demo --replicas 2 --ingest").unwrap_err(), ErrorKind::ArgumentConflict);
+}

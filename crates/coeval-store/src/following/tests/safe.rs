@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who follows the log makes the same safe worlds as the store that wrote it, and nothing else is needed.
 
-use super::{copy, feed_of, open_follower, take};
+use super::{COPY, copy, feed_of, open_follower, take, take_all};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::delta::{Change, DeltaEntry};
 use crate::files::SimulatedFiles;
@@ -9,7 +9,7 @@ use crate::following::{Follower, LogFeed};
 use crate::id_value::{key, row, table};
 use crate::key::Key;
 use crate::log::{Log, LogOptions, Lsn};
-use crate::options::{Sizes, StoreOptions};
+use crate::options::{SafeLogging, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::record::{MalformedRecord, Record, decode};
 use crate::store::Store;
@@ -262,4 +262,65 @@ fn what_a_follower_shows_as_safe_is_safe() {
         shown > 1_000 && members > 10 && behind > 100,
         "{shown} shown, {members} members, {behind} behind"
     );
+}
+
+/// The benchmark's switch: who is told nothing of safe snapshots has all contents and no safe snapshot, and has the right ones as
+/// soon as both sides are opened without it.
+#[test]
+fn who_is_told_nothing_of_safe_snapshots_has_none_and_misses_nothing_later() {
+    let (files, copied) = (SimulatedFiles::new(1), SimulatedFiles::new(2));
+    let options = |safe_logging| StoreOptions { safe_logging, ..StoreOptions::default() };
+    let primary = |logging| {
+        let dir = Path::new(DIR);
+        let sizes = Sizes { begins_terms: true, ..Sizes::default() };
+        Store::open_tuned(Arc::new(files.clone()), dir, options(logging), LogOptions::default(), sizes)
+            .unwrap()
+    };
+    let follower = |logging| {
+        let (files, dir) = (Arc::new(copied.clone()), Path::new(COPY));
+        let (log, sizes) = (LogOptions::default(), Sizes::default());
+        Store::open_follower_tuned(files, dir, options(logging), log, sizes).unwrap()
+    };
+    let change = |store: &Store, def: &TableDef, value: i32| {
+        let mut first = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+        let mut second = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+        // Commits first, and the other one has not seen it: that has an out-edge.
+        first.put(def.id, row(def, 1, value)).unwrap();
+        assert!(second.get(def.id, &key(1)).is_ok());
+        second.put(def.id, row(def, 2, value)).unwrap();
+        first.commit().unwrap();
+        second.commit().unwrap();
+    };
+    let contents =
+        |store: &Store, def: &TableDef| rows_of(&store.begin(Isolation::Snapshot, AccessMode::ReadOnly), def);
+
+    let store = primary(SafeLogging::Off);
+    let def = table(&store, "items");
+    let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    transaction.commit().unwrap();
+    copy(&store, &copied);
+    let (replica, mut following) = follower(SafeLogging::Off);
+    let mut feed = feed_of(&store, &following).unwrap();
+    change(&store, &def, 10);
+    take_all(&mut feed, &mut following);
+    assert_eq!(contents(&replica, &def), contents(&store, &def));
+    assert!(!replica.has_safe_snapshot());
+    drop((feed, following, replica, store));
+    let silent = follow(&files).into_iter().all(|record| match record {
+        Followed::Batch { boundary, transactions, .. } => {
+            boundary == Version::ZERO && transactions.iter().all(|changes| changes.first_out.is_none())
+        }
+        // That of the opening and of the end, which nobody waits for.
+        Followed::Boundary(_) => true,
+    });
+    assert!(silent, "the log says something of safe snapshots");
+
+    let store = primary(SafeLogging::On);
+    let (replica, mut following) = follower(SafeLogging::On);
+    let mut feed = feed_of(&store, &following).unwrap();
+    change(&store, &def, 20);
+    take_all(&mut feed, &mut following);
+    let reader = replica.begin_safe(&SessionFloor::default()).expect("it is told of them now");
+    assert_eq!(rows_of(&reader, &def), contents(&store, &def));
 }
