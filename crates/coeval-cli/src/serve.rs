@@ -3,7 +3,7 @@
 
 mod archive;
 mod engine;
-mod log;
+pub(crate) mod log;
 mod replica;
 
 use crate::arguments::ServeArguments;
@@ -161,7 +161,7 @@ const RULES_FILE: &str = "pg_hba.conf";
 const MOCK_SECRET_FILE: &str = "mock-secret";
 
 /// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
-fn secret_in(file: &Path) -> Result<String, Failure> {
+pub(crate) fn secret_in(file: &Path) -> Result<String, Failure> {
     let held = read_secret_file(file).map_err(|error| Failure::Work(error.to_string()))?;
     let text = String::from_utf8(held)
         .map_err(|_| Failure::Work(format!("{} does not hold text", file.display())))?;

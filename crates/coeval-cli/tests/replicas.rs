@@ -2,6 +2,8 @@
 //! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
+#[path = "replicas/feed.rs"]
+mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
 

@@ -69,6 +69,7 @@ pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{ErrorObject, SqlError, SqlState};
 pub use followers::{Followers, Following};
+pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;

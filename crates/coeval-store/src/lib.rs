@@ -127,8 +127,10 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame, LogFeed, MalformedFrame,
-    PrimaryWriter, ReplicaSession, demote, is_replica, promote,
+    BaseCopy, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken,
+    ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError, Follower,
+    Frame, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession, demote, is_replica,
+    promote,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
@@ -144,7 +146,8 @@ pub use range::{Direction, KeyRange};
 pub use record::LogMark;
 pub use repair::{RepairReport, repair};
 pub use replicas::{
-    Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas,
+    CHANGE_FEED_NAME, Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit,
+    SynchronousReplicas,
 };
 pub use reservations::Priority;
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};

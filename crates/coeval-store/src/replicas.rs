@@ -23,6 +23,10 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// The `application_name` of a feed of changes. No commit waits for one, also where any replica will do: nobody could fail over
+/// to it.
+pub const CHANGE_FEED_NAME: &str = "coeval-feed";
+
 /// What a commit waits for before it is acknowledged: PostgreSQL's `synchronous_commit`. Without synchronous replicas,
 /// everything from `Local` on is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,6 +124,9 @@ impl Stage {
 impl SynchronousReplicas {
     /// Where a name stands in the list, from 0.
     fn rank(&self, name: &str) -> Option<usize> {
+        if name == CHANGE_FEED_NAME {
+            return None;
+        }
         self.names.iter().position(|listed| listed == "*" || listed.eq_ignore_ascii_case(name))
     }
 

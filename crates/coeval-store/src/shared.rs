@@ -8,6 +8,7 @@ use crate::companion::Companion;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
+use crate::following::AppliedEnd;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
 use crate::log::{Log, Lsn, PayloadTail};
@@ -86,6 +87,8 @@ pub(crate) struct Shared {
     /// # Locking
     /// A leaf lock, held for moments.
     current_at: Mutex<Option<Instant>>,
+    /// Of a follower that goes through its own log: up to where it has.
+    pub(crate) applied_end: AppliedEnd,
     pub(crate) trap: Trap,
 }
 
@@ -210,6 +213,7 @@ impl Shared {
             replicas: Replicas::default(),
             clock: LogClock::new(contents.time),
             current_at: Mutex::default(),
+            applied_end: AppliedEnd::default(),
             trap: Trap::default(),
         }
     }

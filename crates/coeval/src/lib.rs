@@ -48,9 +48,9 @@ mod transaction;
 
 pub use append::AppendOptions;
 pub use coeval_sql::{
-    CancelHandle, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows, STATEMENT_STACK_BYTES, Settings,
-    SqlError, SqlState, StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field,
-    format_value,
+    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
+    STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    column_type_of_arrow, column_type_of_field, format_value,
 };
 #[doc(hidden)]
 pub use coeval_sql::{SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
@@ -64,7 +64,11 @@ pub use coeval_store::{
     TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
 };
 #[doc(hidden)]
-pub use coeval_store::{BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Publication, log::Lsn};
+pub use coeval_store::{
+    BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
+    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogTime, MalformedToken,
+    Publication, files::DiskFiles, log::Lsn,
+};
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;

@@ -75,7 +75,7 @@ pub(crate) fn salvage(
         time: replayed.time,
         kept: None,
     };
-    Ok(Recovered { contents, log: None, disk })
+    Ok(Recovered { contents, log: None, disk, applied: from })
 }
 
 #[cfg(test)]
