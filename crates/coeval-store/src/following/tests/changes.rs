@@ -562,6 +562,7 @@ fn a_token_of_a_history_that_was_left_is_refused_before_anything_is_given() {
     let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.change_catalog(crate::catalog::CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     transaction.commit().unwrap();
+    primary.checkpoint().unwrap();
     copy_to(&primary, &copy, Path::new(COPY));
     drop(primary);
     // Two go on from one place, and number their versions alike.
