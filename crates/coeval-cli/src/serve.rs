@@ -2,6 +2,7 @@
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
 mod archive;
+mod changes;
 mod engine;
 pub(crate) mod log;
 mod replica;

@@ -22,6 +22,7 @@ mod allowance;
 mod cancel;
 mod carried;
 mod catalog;
+mod changes;
 mod context;
 mod copy;
 mod ddl;
@@ -63,6 +64,7 @@ mod vector;
 
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
 pub use catalog::{CatalogType, format_list, origin_of, type_number};
+pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use definitions::Definitions;

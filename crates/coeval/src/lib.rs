@@ -53,7 +53,7 @@ pub use coeval_sql::{
     column_type_of_arrow, column_type_of_field, format_value,
 };
 #[doc(hidden)]
-pub use coeval_sql::{SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
+pub use coeval_sql::{ChangeSource, SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
     ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType,
@@ -66,8 +66,10 @@ pub use coeval_store::{
 #[doc(hidden)]
 pub use coeval_store::{
     BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
-    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogTime, MalformedToken,
-    Publication, files::DiskFiles, log::Lsn,
+    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime, MalformedToken,
+    Publication, Store,
+    files::DiskFiles,
+    log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -272,6 +272,8 @@ fn what_is_wrong_is_said(source: &str, sql: &Sql, state: &str, old: &str) {
     }
     assert!(refusal("archive=/nowhere/at/all", &["--to", "now"]).contains("there is no archive"));
     assert!(refusal("host=127.0.0.1,port=1,user=coeval", &["--to", "now"]).contains("the connection to"));
+    sql.run("CHECKPOINT").unwrap();
+    assert_eq!(sql.refused(&format!("SELECT * FROM coeval_changes('{old}')")), "55000");
     sql.run("CREATE ROLE plain LOGIN").unwrap();
     let plain = source.replace("user=coeval", "user=plain");
     let message = refusal(&plain, &["--to", "now"]);
@@ -311,7 +313,7 @@ fn an_archive_is_fed_from_its_start_from_a_token_and_to_a_token() {
         "ALTER TABLE accounts ADD COLUMN note text DEFAULT 'none';
          UPDATE accounts SET amount = 7 WHERE id = 7;
          CREATE TABLE log (text text, at timestamptz, mood numeric(6, 2), tags int[], more jsonb);
-         INSERT INTO log VALUES ('a \"b\"', '2026-11-26 10:00:00.5+01', 1.50, '{1,NULL,3}', '{\"k\": [1, 2]}');
+         INSERT INTO log VALUES ('a \"b\"', '2026-11-26 10:00:00.5+01', 1.25, '{1,NULL,3}', '\"deep\"');
          DELETE FROM log; TRUNCATE events; DROP TABLE log;
          CREATE TEMPORARY TABLE hidden (id int); INSERT INTO hidden VALUES (1)",
     )
@@ -322,6 +324,7 @@ fn an_archive_is_fed_from_its_start_from_a_token_and_to_a_token() {
     let mut model = Model::default();
     model.apply(&by_server);
     model.check(&sql);
+    the_function_gives_the_same(&sql, primary.port, &by_server);
     drop(sql);
     primary.stop();
     let lines = lines_of(&feed(&from, &["--from", "start", "--to", "now"]));
@@ -364,7 +367,7 @@ fn the_lines_are_what_was_done(lines: &[Value]) {
         )
     );
     let (inserted, deleted) = (of("public.log", "insert"), of("public.log", "delete"));
-    let row = r#"{"text":"a \"b\"","at":"2026-11-26T09:00:00.5+00:00","mood":1.5,"tags":[1,null,3],"more":{"k":[1,2]}}"#;
+    let row = r#"{"text":"a \"b\"","at":"2026-11-26T09:00:00.5+00:00","mood":1.25,"tags":[1,null,3],"more":"deep"}"#;
     let row: Value = serde_json::from_str(row).unwrap();
     assert_eq!((&inserted[0]["after"], &deleted[0]["before"]), (&row, &row));
     assert!(inserted[0]["key"].is_null(), "no primary key is declared");
@@ -375,6 +378,52 @@ fn the_lines_are_what_was_done(lines: &[Value]) {
     assert_eq!(defined.len(), 2, "an index is no other definition");
     assert_eq!(defined[1]["after"]["columns"][3]["name"], "note");
     assert!(lines.iter().all(|line| !line.to_string().contains("hidden")), "temporary tables are not fed");
+}
+
+/// `coeval_changes()`, of the log and, once a checkpoint has taken that, of the archive.
+fn the_function_gives_the_same(sql: &Sql, port: u16, lines: &[Value]) {
+    let place =
+        |token: &str| lines.iter().position(|line| line.get("token").and_then(Value::as_str) == Some(token));
+    let tokens: Vec<&str> = lines.iter().filter_map(|line| line.get("token")?.as_str()).collect();
+    let text = "SELECT string_agg(concat_ws(' ', version, position, table_schema || '.' || table_name, operation, \
+                key::text, before::text, after::text, token, committed_at IS NOT NULL), '|') FROM ";
+    let wanted = |first: usize, last: usize| {
+        let lines = &lines[place(tokens[first]).unwrap() + 1..=place(tokens[last]).unwrap()];
+        let line = |line: &Value| {
+            let fields = ["version", "position", "table", "operation", "key", "before", "after", "token"];
+            let field = |name: &&str| match line.get(*name) {
+                None | Some(Value::Null) => None,
+                Some(Value::String(text)) => Some(text.clone()),
+                Some(other) => Some(other.to_string()),
+            };
+            let fields: Vec<String> = fields.iter().filter_map(field).collect();
+            fields.join(" ") + " t"
+        };
+        let lines = lines.iter().filter(|line| line.get("table").is_some()).map(line);
+        lines.collect::<Vec<_>>().join("|")
+    };
+    for round in ["the log", "the archive"] {
+        for (first, last) in [(0, tokens.len() - 2), (2, 4)] {
+            let (from, to) = (tokens[first], tokens[last]);
+            let found = sql.value(&format!("{text} coeval_changes('{from}', '{to}')")).unwrap();
+            assert_eq!(found, Some(wanted(first, last)), "{round}");
+        }
+        let all = sql.value(&format!(
+            "SELECT count(*) FROM coeval_changes('{}') c WHERE c.key IS NOT NULL",
+            tokens[0]
+        ));
+        let rest = &lines[place(tokens[0]).unwrap() + 1..];
+        let keyed = rest.iter().filter(|line| line.get("key").is_some_and(|key| !key.is_null())).count();
+        assert_eq!(all.unwrap(), Some(keyed.to_string()), "{round}");
+        sql.run("CHECKPOINT").unwrap();
+    }
+    sql.run("CREATE ROLE nosy LOGIN; CREATE ROLE copier LOGIN REPLICATION").unwrap();
+    let query = format!("SELECT count(*) FROM coeval_changes('{}')", tokens[2]);
+    assert_eq!(Sql::open_as(port, "nosy", None).unwrap().refused(&query), "42501");
+    Sql::open_as(port, "copier", None).unwrap().run(&query).unwrap();
+    assert_eq!(sql.refused("SELECT * FROM coeval_changes('yesterday')"), "22023");
+    let foreign = tokens[2].replacen(tokens[2].split('-').nth(1).unwrap(), "0123456789abcdef", 1);
+    assert_eq!(sql.refused(&format!("SELECT * FROM coeval_changes('{foreign}')")), "55000");
 }
 
 fn as_arrow_it_is_the_same(from: &str, lines: &[Value]) {

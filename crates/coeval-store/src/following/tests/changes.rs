@@ -396,6 +396,7 @@ impl<'s> Feeding<'s> {
             let (token, database) = self.consumer.given[index].clone();
             match open(&self.files, ChangeStart::Behind(token), self.kept) {
                 Ok(mut feed) => {
+                    assert!(feed.position() >= token.end, "what was given with {token} is durable here");
                     self.resumed[usize::from(token.transactions.is_some())] += 1;
                     self.consumer.given.truncate(index + 1);
                     self.consumer.database = database;
