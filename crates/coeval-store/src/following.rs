@@ -61,7 +61,6 @@ pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
-pub(crate) use own_log::AppliedEnd;
 pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
 pub(crate) use standing::FollowerStanding;

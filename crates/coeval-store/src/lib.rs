@@ -22,6 +22,7 @@
 //! files.
 
 mod access_rights;
+mod applied_end;
 mod brick_def;
 mod bricks;
 mod build_index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all handles of one store share: the worlds, the registry of snapshots, the pipeline, sequences.
 
+use crate::applied_end::AppliedEnd;
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
@@ -8,7 +9,6 @@ use crate::companion::Companion;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
-use crate::following::AppliedEnd;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
 use crate::log::{Log, Lsn, PayloadTail};
