@@ -74,6 +74,9 @@ fn failure(error: &ReplicaError) -> Failure {
         error if error.needs_copy() => {
             "; the server does not keep the log for feeds: name its archive too (archive=PLACE), or begin anew without --from and with an empty --state"
         }
+        ReplicaError::Refused { state, .. } if state == "55000" => {
+            ": a failover has left what the feed's copy has; begin anew, with an empty --state and behind a token that counts"
+        }
         ReplicaError::Feed(ChangeFeedError::Foreign { .. }) => {
             ": a failover or a restore has left what it stands for; compare, and begin anew"
         }

@@ -345,3 +345,38 @@ impl Arriving {
         Ok(records)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_store::log::Lsn;
+
+    /// Records of batches with these versions; of time, if there is none.
+    fn records(versions: &[Option<u64>]) -> Vec<LogRecord> {
+        let mut place = Lsn::START;
+        let record = |version: &Option<u64>| {
+            let (kind, number) = version.map_or((5, 1), |version| (1, version));
+            let payload = [&[kind][..], &u64::to_le_bytes(number)].concat();
+            let record = LogRecord::from_payload(place, payload);
+            place = record.end;
+            record
+        };
+        versions.iter().map(record).collect()
+    }
+
+    #[test]
+    fn nothing_is_taken_before_it_is_published() {
+        let all = records(&[None, Some(7), None, Some(8), Some(9), None]);
+        let mut arriving = Arriving::default();
+        arriving.add(all.clone());
+        let mut published = |version| {
+            arriving.published = version;
+            arriving.published().unwrap()
+        };
+        assert_eq!(published(6), []);
+        assert_eq!(published(7), all[..2], "what stands behind it may go with the batch that follows");
+        assert_eq!(published(7), []);
+        assert_eq!(published(9), all[2..5]);
+        assert_eq!((arriving.records.len(), arriving.bytes), (1, 9));
+    }
+}
