@@ -102,7 +102,7 @@ impl Feeding {
             let begun = Instant::now();
             let failed = match self.sources.primary.clone() {
                 None => None,
-                Some(primary) => match self.from_server(&primary, link.take(), sink) {
+                Some(primary) => match self.follow_server(&primary, link.take(), sink) {
                     Ok(()) => return Ok(()),
                     Err(error) if error.is_final() => return Err(error),
                     Err(error) => Some(error),
@@ -135,9 +135,10 @@ impl Feeding {
         let taken = match self.log.take() {
             None => None,
             Some(mut log) => {
-                let taken = self.from_archive(&mut log, failed.is_none(), sink);
+                let taken = self.take_archived(&mut log, sink);
                 self.log = Some(log);
-                Some(taken)
+                // Nobody else is asked.
+                Some(if failed.is_none() { self.all_taken(taken, sink) } else { taken })
             }
         };
         let needs_copy = failed.as_ref().is_some_and(ReplicaError::needs_copy);
@@ -162,21 +163,16 @@ impl Feeding {
         }
     }
 
-    /// Takes what the archive has. That is everything if nobody else is asked.
-    fn from_archive(
+    /// Takes what the archive has.
+    fn take_archived(
         &mut self,
         log: &mut ArchivedLog,
-        is_alone: bool,
         sink: &mut dyn ChangeSink,
     ) -> Result<Outcome, ReplicaError> {
         let mut took = false;
         while !self.is_ended() {
             let Some(stretch) = log.next(&self.feed.terms(), self.feed.position())? else {
-                if is_alone {
-                    self.has_all(self.feed.version().get());
-                    self.feed.idle(sink)?;
-                }
-                return Ok(if self.is_ended() { Outcome::Ended } else { Outcome::Exhausted(took) });
+                return Ok(Outcome::Exhausted(took));
             };
             took = true;
             for part in stretch.parts() {
@@ -195,6 +191,20 @@ impl Feeding {
         Ok(Outcome::Ended)
     }
 
+    /// What is taken of the archive is everything, once that has no more.
+    fn all_taken(
+        &mut self,
+        taken: Result<Outcome, ReplicaError>,
+        sink: &mut dyn ChangeSink,
+    ) -> Result<Outcome, ReplicaError> {
+        let taken = taken?;
+        if taken != Outcome::Ended {
+            self.has_all(self.feed.version().get());
+        }
+        self.feed.idle(sink)?;
+        Ok(if self.is_ended() { Outcome::Ended } else { taken })
+    }
+
     /// The source has had this version published, and nothing later, since the feed began.
     fn has_all(&mut self, version: u64) {
         let now = *self.now.get_or_insert(version);
@@ -204,7 +214,7 @@ impl Feeding {
     }
 
     /// Feeds over one connection until the end.
-    fn from_server(
+    fn follow_server(
         &mut self,
         from: &PrimaryAddress,
         link: Option<Link>,

@@ -45,13 +45,13 @@ impl ChangeSource for ArchivedChanges {
         if let Some(until) = until {
             feed = feed.until(until);
         }
-        self.from_archive(&mut feed, newest, sink)?;
+        self.take_archived(&mut feed, newest, sink)?;
         from_log(store, &mut feed, newest, sink)
     }
 }
 
 impl ArchivedChanges {
-    fn from_archive(
+    fn take_archived(
         &self,
         feed: &mut ChangeFeed,
         newest: Version,

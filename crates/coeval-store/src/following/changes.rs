@@ -117,49 +117,51 @@ impl<'s> ChangeReader<'s> {
         Ok(())
     }
 
-    fn brick_rows(
+    /// Rows of a brick table that were there with the first epochs, and are not with the second.
+    fn brick_rows_gone(
         &mut self,
         def: &TableDef,
         rows: &BrickRows,
-        deletes: bool,
-        own: &[Epoch],
         [before, after]: [&EpochSet; 2],
     ) -> Result<(), ReplayError> {
-        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
-        let projection: Vec<usize> = (0..live.len()).collect();
         let view = rows.table().view(&rows.table().selection());
-        if deletes {
-            let (before, after) = (Reader::of(before.clone()), Reader::of(after.clone()));
-            for brick in view.bricks() {
-                for batch in view.batches_gone(brick, &before, &after, &projection) {
-                    self.batch(def, &live, &batch, Moves::Out)?;
-                }
+        let (before, after) = (Reader::of(before.clone()), Reader::of(after.clone()));
+        let projection: Vec<usize> = (0..def.live_columns().count()).collect();
+        for brick in view.bricks() {
+            for batch in view.batches_gone(brick, &before, &after, &projection) {
+                self.batch(def, &batch, Moves::Out)?;
             }
         }
+        Ok(())
+    }
+
+    /// Rows of a brick table with these epochs.
+    fn brick_rows_come(
+        &mut self,
+        def: &TableDef,
+        rows: &BrickRows,
+        own: &[Epoch],
+    ) -> Result<(), ReplayError> {
+        let view = rows.table().view(&rows.table().selection());
         let reader = Reader::writing(EpochSet::none(), own.to_vec());
+        let projection: Vec<usize> = (0..def.live_columns().count()).collect();
         for brick in view.bricks() {
             for batch in view.batches(brick, &reader, &projection) {
-                self.batch(def, &live, &batch, Moves::In)?;
+                self.batch(def, &batch, Moves::In)?;
             }
         }
         Ok(())
     }
 
     /// Gives a change for each row of a batch of the live columns.
-    fn batch(
-        &mut self,
-        def: &TableDef,
-        live: &[usize],
-        batch: &RecordBatch,
-        moves: Moves,
-    ) -> Result<(), ReplayError> {
+    fn batch(&mut self, def: &TableDef, batch: &RecordBatch, moves: Moves) -> Result<(), ReplayError> {
         let mut columns: Vec<Option<ArrayRef>> = vec![None; def.columns.len()];
-        for (column, array) in live.iter().zip(batch.columns()) {
+        for ((index, column), array) in def.live_columns().zip(batch.columns()) {
             // Bricks keep strings by dictionary.
-            let array = cast(array, &def.columns[*column].ty.arrow()).map_err(|error| {
+            let array = cast(array, &column.ty.arrow()).map_err(|error| {
                 ReplayError::Malformed(format!("a column of brick table {}: {error}", def.name))
             })?;
-            columns[*column] = Some(array);
+            columns[index] = Some(array);
         }
         for row in 0..batch.num_rows() {
             let row = ChangedRow::of_columns(&columns, row);
@@ -245,8 +247,10 @@ impl ObserveReplay for ChangeReader<'_> {
             let Some(table) = world.table(id).filter(|table| self.wants(table.def())) else { continue };
             let rows =
                 table.bricks().ok_or_else(|| StoreError::NoBrickTable(Box::new(table.def().name.clone())))?;
-            let deletes = changes.iter().any(|change| change.table == id && change.is_delete());
-            self.brick_rows(table.def(), rows, deletes, &own, epochs)?;
+            if changes.iter().any(|change| change.table == id && change.is_delete()) {
+                self.brick_rows_gone(table.def(), rows, epochs)?;
+            }
+            self.brick_rows_come(table.def(), rows, &own)?;
         }
         Ok(())
     }
