@@ -215,7 +215,6 @@ fn work(port: u16, ends: &AtomicBool) {
     }
 }
 
-/// Seen to fail if the state's base moves to the end of its log, and if what is not published is taken.
 #[test]
 fn a_feed_that_is_killed_goes_on_from_its_token_with_nothing_lost_or_twice() {
     let (parent, primary_dir, _) = directories();

@@ -511,6 +511,73 @@ fn a_feed_that_begins_later_gives_nothing_of_before() {
     assert_eq!(consumer.given.len(), source.models.len() - before);
 }
 
+/// A primary with a checkpoint in the middle of its log, and everything that a feed of it gives.
+#[test]
+fn a_store_gives_what_its_own_files_have() {
+    let (primary_files, copy) = (SimulatedFiles::new(3), SimulatedFiles::new(4));
+    let primary = open_primary(&primary_files);
+    let mut workload = Workload::new(5).keeping_all();
+    let mut log = primary.base_copy().unwrap().into_feed().unwrap();
+    copy_to(&primary, &copy, Path::new(COPY));
+    let mut steps = |count| {
+        for step in 0..count {
+            if step % 4 == 0 {
+                workload.step_bricks(&primary)
+            } else {
+                workload.step(&primary)
+            };
+        }
+    };
+    steps(60);
+    primary.checkpoint().unwrap();
+    let checkpoint = primary.world().version();
+    steps(60);
+    let models: Vec<Model> = workload.all.as_ref().unwrap().values().skip(1).cloned().collect();
+    let newest = primary.world().version();
+    let mut all = Consumer::new(&models);
+    let mut feed = open(&copy, ChangeStart::Oldest, 0).unwrap();
+    while feed.version() < newest {
+        match log.next_piece().unwrap() {
+            Some(Fed::File(name, mut file)) => {
+                let mut received = feed.receive_file(&name).unwrap();
+                received.write(&file.read(usize::MAX).unwrap()).unwrap();
+                received.finish().unwrap();
+            }
+            Some(Fed::Records(records)) => feed.take(&records, &mut all).unwrap(),
+            Some(Fed::Published(_) | Fed::Boundary(_)) => {}
+            None => std::thread::sleep(std::time::Duration::from_millis(1)),
+        }
+    }
+    let (mut whole, mut old) = (0, 0);
+    for (index, (token, database)) in all.given.iter().enumerate().step_by(7) {
+        let until = all.given.get(index + 9).map(|(token, _)| *token);
+        for until in [None, until] {
+            let mut consumer = Consumer::new(&models);
+            consumer.database = database.clone();
+            match primary.changes(*token, until, newest, &mut consumer) {
+                Ok(()) => {
+                    let last = until.map_or(all.given.len(), |_| index + 10);
+                    let wanted = all.given[index + 1..last].iter().map(|(token, _)| *token);
+                    assert!(
+                        consumer.given.iter().map(|(token, _)| *token).eq(wanted),
+                        "{token} to {until:?}"
+                    );
+                    whole += 1;
+                }
+                Err(ChangeFeedError::TooOld { oldest, .. }) => {
+                    assert!(token.version < checkpoint && oldest == checkpoint, "{token}");
+                    old += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!(whole > 6 && old > 6, "{whole} {old}");
+    // It is as it was, and goes on.
+    primary.checkpoint().unwrap();
+    workload.model.check(&primary.world()).unwrap();
+}
+
 /// Commits a row, and takes everything that is there.
 fn commit_and_give(
     primary: &Store,
