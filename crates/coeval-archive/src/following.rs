@@ -22,9 +22,11 @@ use crate::error::ArchiveError;
 use crate::history::Stretch;
 use crate::log_chunk::LogChunk;
 use crate::pieces::ArchivedFile;
+use crate::restore::Target;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{CopyWriter, FileWriter, TermHistory};
+use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,23 +51,54 @@ pub fn copy_newest(
     dir: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Lsn, ArchiveError> {
-    copy_newest_to(archive, Arc::new(DiskFiles), dir, progress)
+    copy_backup(archive, dir, BackupChoice::Newest, progress)
+}
+
+/// Which backup of the newest history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupChoice {
+    /// The newest one.
+    Newest,
+    /// The oldest one.
+    Oldest,
+    /// The newest one that has nothing of later versions than this.
+    UpTo(Version),
+}
+
+/// As [`copy_newest`], of the backup that is chosen.
+///
+/// # Errors
+/// As there; [`ArchiveError::OutOfRange`] also if all backups are of later versions.
+pub fn copy_backup(
+    archive: &Archive,
+    dir: &Path,
+    choice: BackupChoice,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Lsn, ArchiveError> {
+    copy_backup_to(archive, Arc::new(DiskFiles), dir, choice, progress)
 }
 
 /// As [`copy_newest`], into a directory of any file system.
+#[cfg(test)]
 pub(crate) fn copy_newest_to(
     archive: &Archive,
     files: Arc<dyn FileSystem>,
     dir: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Lsn, ArchiveError> {
+    copy_backup_to(archive, files, dir, BackupChoice::Newest, progress)
+}
+
+/// As [`copy_backup`], into a directory of any file system.
+fn copy_backup_to(
+    archive: &Archive,
+    files: Arc<dyn FileSystem>,
+    dir: &Path,
+    choice: BackupChoice,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Lsn, ArchiveError> {
     let contents = Contents::read(archive)?;
-    let history = contents.history(None)?;
-    let Some(newest) = contents.backups_of(history).next_back() else {
-        let range = format!("there is none of the history that ends with {}", history.last());
-        return Err(ArchiveError::OutOfRange { target: "a backup".to_owned(), range });
-    };
-    let entry = BackupEntry::fetch(archive, newest)?;
+    let entry = chosen(archive, &contents, choice)?;
     let copy = CopyWriter::begin(files, dir)?;
     let mut bytes = 0;
     let manifest = entry.fetch_into(archive, &copy, &mut |written| {
@@ -74,6 +107,35 @@ pub(crate) fn copy_newest_to(
     })?;
     copy.finish(&manifest)?;
     Ok(entry.position())
+}
+
+fn chosen(archive: &Archive, contents: &Contents, choice: BackupChoice) -> Result<BackupEntry, ArchiveError> {
+    let history = contents.history(None)?;
+    let mut backups = contents.backups_of(history);
+    let name = match choice {
+        BackupChoice::Newest => backups.next_back(),
+        BackupChoice::Oldest => backups.next(),
+        BackupChoice::UpTo(version) => {
+            let mut oldest = None;
+            for name in backups.rev() {
+                let entry = BackupEntry::fetch(archive, name)?;
+                if entry.version() <= version {
+                    return Ok(entry);
+                }
+                oldest = Some(entry.version());
+            }
+            if let Some(oldest) = oldest {
+                let range = format!("the oldest backup has {}", Target::Version(oldest));
+                return Err(ArchiveError::OutOfRange { target: Target::Version(version).to_string(), range });
+            }
+            None
+        }
+    };
+    let Some(name) = name else {
+        let range = format!("there is none of the history that ends with {}", history.last());
+        return Err(ArchiveError::OutOfRange { target: "a backup".to_owned(), range });
+    };
+    BackupEntry::fetch(archive, name)
 }
 
 /// The log that an archive has, for one who follows it.

@@ -45,7 +45,9 @@ pub use backup::{BackupProgress, BackupReport, backup};
 pub use check::{CheckReport, Problem, check};
 pub use collect::{CollectReport, Keep, collect};
 pub use error::ArchiveError;
-pub use following::{ArchivedFilePart, ArchivedLog, ArchivedPart, ArchivedStretch, copy_newest};
+pub use following::{
+    ArchivedFilePart, ArchivedLog, ArchivedPart, ArchivedStretch, BackupChoice, copy_backup, copy_newest,
+};
 pub use history::Gap;
 pub use patience::Patience;
 pub use restore::{RestoreReport, Target, restore};

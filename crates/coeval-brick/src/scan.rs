@@ -146,8 +146,34 @@ impl TableView {
         projection: &[usize],
         grouping: Option<&Grouping>,
     ) -> impl Iterator<Item = RecordBatch> + use<> {
+        self.batches_of(brick, brick.visible(reader), rows, projection, grouping)
+    }
+
+    /// The rows of `brick` that `before` sees and `after` does not, as [`batches`](Self::batches) gives them: what the deletes
+    /// have taken that are seen by `after` alone.
+    ///
+    /// # Panics
+    ///
+    /// If a projected column does not exist.
+    pub fn batches_gone(
+        &self,
+        brick: &BrickView,
+        before: &Reader,
+        after: &Reader,
+        projection: &[usize],
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
+        self.batches_of(brick, brick.gone(before, after), 0..brick.rows(), projection, None)
+    }
+
+    fn batches_of(
+        &self,
+        brick: &BrickView,
+        visible: Visible,
+        rows: Range<usize>,
+        projection: &[usize],
+        grouping: Option<&Grouping>,
+    ) -> impl Iterator<Item = RecordBatch> + use<> {
         let schema = Arc::new(self.schema.arrow().project(projection).expect("the projected columns exist"));
-        let visible = brick.visible(reader);
         let is_seen = visible != Visible::None;
         let blocks = brick.blocks().filter(|(placed, _)| is_seen && rows.contains(&placed.first_row));
         let blocks: Vec<_> =

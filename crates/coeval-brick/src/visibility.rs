@@ -137,6 +137,24 @@ impl BrickView {
 }
 
 impl BrickView {
+    /// The rows that `before` sees and `after` does not. Cost: a look at each entry of the epochs vector, and a bit for each
+    /// row.
+    pub(crate) fn gone(&self, before: &Reader, after: &Reader) -> Visible {
+        if self.rows() == 0 {
+            return Visible::None;
+        }
+        let (deleted_before, deleted_after) = (self.cleared_for(before), self.cleared_for(after));
+        let mut bits = RunBits::new(self.rows());
+        for step in self.steps() {
+            if let Step::Run(epoch, run) = step {
+                let was_seen = before.sees(epoch) && !deleted_before.clears(epoch, run.start);
+                let is_seen = after.sees(epoch) && !deleted_after.clears(epoch, run.start);
+                bits.append(Run { rows: run.len(), is_visible: was_seen && !is_seen });
+            }
+        }
+        bits.finish()
+    }
+
     /// The rows that `reader` sees, by epoch.
     pub(crate) fn visible_runs(&self, reader: &Reader) -> Vec<(Epoch, Range<usize>)> {
         let deleted = self.cleared_for(reader);

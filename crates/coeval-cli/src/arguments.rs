@@ -11,6 +11,10 @@ use coeval_bench::{
 };
 use std::path::PathBuf;
 
+mod feed;
+
+pub(crate) use feed::{FeedArguments, FeedFormat};
+
 /// Coeval: transactions and analytics on the same live data.
 #[derive(Debug, Parser)]
 #[command(
@@ -24,6 +28,7 @@ Examples:
   coeval bench tpcc --threads 8     a measured workload
   coeval check my-data              is everything in the directory as it should be?
   coeval backup my-data DIR         to an archive; serve --archive does it all the while, restore brings it back
+  coeval feed host=db1,user=copy    committed transactions as they come, rows before and after, as JSON
   coeval check-history run.edn      is there a serial order of what clients were told?
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line makes no sense.",
@@ -44,6 +49,7 @@ pub(crate) enum Command {
     Promote(PromoteArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
+    Feed(Box<FeedArguments>),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),

@@ -37,6 +37,11 @@ impl Interrupt {
         interrupt
     }
 
+    /// Set when it was.
+    pub(crate) fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
     /// The next Ctrl-C is a first one again.
     pub(crate) fn forget(&self) {
         self.asked.store(false, Ordering::Relaxed);

@@ -26,6 +26,7 @@ mod compare;
 mod demo;
 mod directory;
 mod failure;
+mod feed;
 mod grid;
 mod interrupt;
 mod machines;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Promote(arguments) => promote::run(&arguments),
         Command::Backup(arguments) => archive::backup(&arguments),
         Command::Restore(arguments) => archive::restore(&arguments),
+        Command::Feed(arguments) => feed::run(&arguments),
         Command::CheckHistory(arguments) => check_history::run(&arguments),
     };
     match outcome {

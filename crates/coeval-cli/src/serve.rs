@@ -2,8 +2,9 @@
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
 mod archive;
+mod changes;
 mod engine;
-mod log;
+pub(crate) mod log;
 mod primary;
 mod replica;
 

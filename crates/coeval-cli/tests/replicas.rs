@@ -4,6 +4,8 @@
 
 #[path = "replicas/failover.rs"]
 mod failover;
+#[path = "replicas/feed.rs"]
+mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
 

@@ -2,7 +2,7 @@
 //! [`ReplicaError`]: why a primary cannot be followed.
 
 use coeval_archive::ArchiveError;
-use coeval_store::{FollowError, MalformedFrame, StoreError, TermNumber, Timeline};
+use coeval_store::{ChangeFeedError, FollowError, MalformedFrame, StoreError, TermNumber, Timeline};
 use std::io;
 
 /// Why a primary cannot be followed, now or at all.
@@ -82,6 +82,9 @@ pub enum ReplicaError {
     /// The copy cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The feed of changes does not go on.
+    #[error(transparent)]
+    Feed(#[from] ChangeFeedError),
 }
 
 impl ReplicaError {
@@ -101,7 +104,9 @@ impl ReplicaError {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } => true,
+            Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } | Self::Feed(_) => {
+                true
+            }
             Self::Follow(error) => {
                 !matches!(error, FollowError::OutOfPlace { .. } | FollowError::Superseded { .. })
             }

@@ -4,7 +4,8 @@
 //! # Owns
 //! The client's side of a replication connection: where the primary is ([`PrimaryAddress`]), saying who one is, the base copy
 //! ([`copy_database`]), and the thread that takes the log into a store and connects again when it has to ([`Replica`]). When
-//! it takes the log from the archive instead ([`Sources`]); what lies there is read by `coeval-archive`.
+//! it takes the log from the archive instead ([`Sources`]); what lies there is read by `coeval-archive`. The same for a feed of
+//! changes, which takes nothing that is not published ([`Feeding`]).
 //!
 //! # Never does
 //! Anything to data: `coeval-store` makes the copy of files and applies records ([`coeval_store::Follower`]). No SQL.
@@ -21,6 +22,7 @@
 mod address;
 mod copying;
 mod error;
+mod feeding;
 mod link;
 mod peer;
 mod primary_watch;
@@ -32,6 +34,7 @@ mod source;
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;
 pub use error::ReplicaError;
+pub use feeding::{FeedEnd, Feeding};
 pub use link::Link;
 pub use peer::Peer;
 pub use primary_watch::PrimaryWatch;

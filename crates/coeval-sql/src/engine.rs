@@ -7,6 +7,7 @@ pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
 use crate::cancel;
+use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
 use crate::memory::{QueryEnvironment, QueryMemory};
@@ -46,6 +47,7 @@ pub struct Engine {
     servers: Servers,
     followers: Followers,
     upstream: OnceLock<Arc<dyn Upstream>>,
+    change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
     left_behind: LeftBehind,
 }
@@ -90,6 +92,7 @@ impl Engine {
             servers: Servers::default(),
             followers: Followers::default(),
             upstream: OnceLock::new(),
+            change_source: OnceLock::new(),
             places: Places::default(),
             left_behind: LeftBehind::default(),
         });
@@ -136,6 +139,16 @@ impl Engine {
     pub fn set_upstream(&self, upstream: Arc<dyn Upstream>) {
         // A replica follows one primary.
         let _ = self.upstream.set(upstream);
+    }
+
+    /// Says where changes are found that the log does not have any more. Once.
+    pub fn set_change_source(&self, source: Arc<dyn ChangeSource>) {
+        // A database has one archive.
+        let _ = self.change_source.set(source);
+    }
+
+    pub(crate) fn change_source(&self) -> Option<&Arc<dyn ChangeSource>> {
+        self.change_source.get()
     }
 
     /// Where this one stands as a replica, if somebody follows for it.

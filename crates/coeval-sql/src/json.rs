@@ -6,6 +6,7 @@
 //! ([`document`]), without building anything.
 
 mod canonical;
+mod changed_rows;
 mod changes;
 mod document;
 mod functions;
@@ -14,6 +15,7 @@ mod sets;
 mod written;
 
 pub(crate) use canonical::canonical;
+pub use changed_rows::ChangeAsJson;
 pub(crate) use functions::{function, functions};
 pub(crate) use operators::{MEMBER, aggregated, operator};
 pub(crate) use sets::{Document, SetColumn, set_columns};

@@ -262,6 +262,13 @@ pub(crate) struct BrickChange {
     pub(crate) bytes: Vec<u8>,
 }
 
+impl BrickChange {
+    /// Whether it deletes bricks.
+    pub(crate) fn is_delete(&self) -> bool {
+        self.bytes.first() == Some(&KIND_DELETE)
+    }
+}
+
 /// What a transaction that wants to commit has done to brick tables.
 #[derive(Debug, Default)]
 pub(crate) struct BrickChanges {

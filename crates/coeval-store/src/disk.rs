@@ -129,8 +129,13 @@ impl Disk {
         self.next_segment.fetch_max(next, Ordering::Relaxed);
     }
 
-    /// Opens a segment file.
+    /// Opens a segment file; gives the one that is open, if it is.
     pub(crate) fn open_segment(&self, reference: SegmentRef) -> Result<Arc<Segment>, StoreError> {
+        let opened = self.opened.lock().get(&reference.number).and_then(Weak::upgrade);
+        if let Some(segment) = opened.filter(|segment| segment.reference() == reference) {
+            // Who removes the file has it stay open for this one, and knows no second one.
+            return Ok(segment);
+        }
         let segment = Segment::open(&self.files, &self.dir, reference, self.checksums, &self.memory)?;
         let segment = Arc::new(segment);
         self.opened.lock().insert(reference.number, Arc::downgrade(&segment));

@@ -42,14 +42,23 @@
 //! end of the log that belong together. Behind it comes the lock of the followed snapshots, then those of publishing.
 
 mod base_copy;
+mod change;
+mod change_feed;
+mod change_token;
+mod changes;
 mod copy_writer;
 mod feed;
 mod frame;
+mod own_changes;
+mod own_log;
 mod primary_writer;
 mod replica_session;
 mod standing;
 
 pub use base_copy::{BaseCopy, CopiedFile};
+pub use change::{ChangeSink, ChangedRow, FedChange, FedTransaction};
+pub use change_feed::{ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeStart};
+pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
 pub use frame::{Frame, MalformedFrame};
@@ -66,7 +75,7 @@ use crate::manifest::{Manifest, manifest_path};
 use crate::options::SafeLogging;
 use crate::promises::{KeptPromise, Promise, PromisedTo};
 use crate::publishing::Wanted;
-use crate::recovery::{FollowedLog, ReplayError, Replayer};
+use crate::recovery::{FollowedLog, ObserveReplay, ReplayError, Replayer};
 use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
@@ -138,14 +147,17 @@ pub enum FollowError {
         /// What was promised.
         promised: Timeline,
     },
+    /// Who hears of each transaction does not go on. It has stopped.
+    #[error("{0}")]
+    Observer(std::io::Error),
     /// It has stopped before.
     #[error("the replica has stopped taking the log: it has to be opened again")]
     Stopped,
 }
 
 impl Follower {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let position = shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
+    /// One whose store has what its log has up to `position`.
+    pub(crate) fn new(shared: Arc<Shared>, position: Lsn) -> Self {
         Self { shared, position, source: Timeline::new(0), has_failed: false }
     }
 
@@ -229,6 +241,15 @@ impl Follower {
     ///
     /// Cost: for each change that of a commit without certification, less for many together.
     pub fn take(&mut self, records: &[LogRecord]) -> Result<(), FollowError> {
+        self.take_observed(records, None)
+    }
+
+    /// The same, and the observer hears of each transaction.
+    fn take_observed(
+        &mut self,
+        records: &[LogRecord],
+        observer: Option<&mut dyn ObserveReplay>,
+    ) -> Result<(), FollowError> {
         let mut position = self.position;
         for record in records {
             if record.start() != position {
@@ -243,27 +264,37 @@ impl Follower {
         if std::mem::replace(&mut self.has_failed, true) {
             return Err(FollowError::Stopped);
         }
-        if self.shared.pipeline.publishing.is_paused() {
+        if observer.is_some() {
+            self.apply(records, observer)?;
+        } else if self.shared.pipeline.publishing.is_paused() {
             // Whoever has paused it may ask for the world of any version.
-            records.iter().try_for_each(|record| self.apply(std::slice::from_ref(record)))?;
+            records.iter().try_for_each(|record| self.apply(std::slice::from_ref(record), None))?;
         } else {
-            self.apply(records)?;
+            self.apply(records, None)?;
         }
         self.position = position;
         self.has_failed = false;
         Ok(())
     }
 
-    fn apply(&self, records: &[LogRecord]) -> Result<(), FollowError> {
+    fn apply(
+        &self,
+        records: &[LogRecord],
+        observer: Option<&mut dyn ObserveReplay>,
+    ) -> Result<(), FollowError> {
         let shared = &*self.shared;
         shared.pipeline.publishing.check_running()?;
         let disk = shared.disk.as_ref().expect("a follower has a directory");
         let world = (*shared.applied()).clone();
         let mut replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        if let Some(observer) = observer {
+            replayer = replayer.observed(observer);
+        }
         for record in records {
             replayer.record(&record.payload).map_err(|error| match error {
                 ReplayError::Malformed(what) => FollowError::Malformed { end: record.end, what },
                 ReplayError::Store(error) => FollowError::Store(error),
+                ReplayError::Observer(error) => FollowError::Observer(error),
             })?;
         }
         let followed = replayer.finish_following();
@@ -284,7 +315,9 @@ impl Follower {
         } = followed;
         let mut leader = shared.pipeline.lock_leader(shared);
         let log = leader.log.as_mut().expect("a follower has a log");
-        for record in records {
+        // One that goes through its own log again has them.
+        let own_end = log.end_lsn();
+        for record in records.iter().filter(|record| record.end > own_end) {
             let end = log.append(&record.payload)?;
             assert_eq!(end, record.end, "records have their places in both logs");
         }
@@ -295,6 +328,7 @@ impl Follower {
         let (version, world) = (world.version(), Arc::new(world));
         let is_new = version > shared.applied().version();
         let end = records.last().map_or(self.position, |record| record.end);
+        shared.applied_end.note(end);
         shared.checkpoints.note_rolled_back(&rolled_back);
         if is_new {
             let wanted = Wanted::Followed(end);

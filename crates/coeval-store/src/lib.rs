@@ -22,6 +22,7 @@
 //! files.
 
 mod access_rights;
+mod applied_end;
 mod brick_def;
 mod bricks;
 mod build_index;
@@ -130,8 +131,10 @@ pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
-    Acknowledgement, BaseCopy, CopiedFile, CopyWriter, Fed, FileWriter, FollowError, Follower, Frame,
-    LogFeed, MalformedFrame, PrimaryWriter, ReplicaSession, demote, is_replica, promote, take_back_demotion,
+    Acknowledgement, BaseCopy, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
+    ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
+    Follower, Frame, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession, demote,
+    is_replica, promote, take_back_demotion,
 };
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
@@ -150,7 +153,8 @@ pub use range::{Direction, KeyRange};
 pub use record::LogMark;
 pub use repair::{RepairReport, repair};
 pub use replicas::{
-    Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit, SynchronousReplicas,
+    CHANGE_FEED_NAME, Progress, ReplicaChoice, ReplicaRole, ReplicaStanding, SynchronousCommit,
+    SynchronousReplicas,
 };
 pub use reservations::Priority;
 pub use retention::{Slot, SlotError};

@@ -613,7 +613,8 @@ impl Pipeline {
     ) -> (Arc<World>, Option<Lsn>, LogTime) {
         let leader = self.lock_leader(shared);
         let world = self.publishing.replace_newest(shared, change);
-        (world, leader.log.as_ref().map(Log::end_lsn), shared.clock.last())
+        let end = leader.log.as_ref().map(|log| shared.applied_end.get().unwrap_or(log.end_lsn()));
+        (world, end, shared.clock.last())
     }
 
     /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled

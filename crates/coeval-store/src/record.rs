@@ -110,7 +110,7 @@ impl Replayed {
 }
 
 /// A transaction's changes of one table, read back; each list ascends by key.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ReplayedWrites {
     pub(crate) table: SpaceId,
     pub(crate) rows: Vec<(Key, DeltaEntry)>,

@@ -30,7 +30,7 @@ use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::promises::{KeptPromise, PromisedTo};
-use crate::record::encode_term;
+use crate::record::{decode_places, encode_term};
 use crate::retention::{Kept, Slot};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
@@ -42,7 +42,7 @@ use crate::world::World;
 use coeval_txn::Version;
 pub(crate) use directory::may_lie_in_new_directory;
 use directory::{Decision, Directory};
-pub(crate) use replay::{FollowedLog, ReplayError, ReplayedLog, Replayer};
+pub(crate) use replay::{BatchPlace, FollowedLog, ObserveReplay, ReplayError, ReplayedLog, Replayer};
 pub(crate) use salvage::{open_locked, salvage};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -55,6 +55,8 @@ pub(crate) struct Recovered {
     /// None if nothing may be written.
     pub(crate) log: Option<Log>,
     pub(crate) disk: Disk,
+    /// The world has what the log has up to here: to its end, but for [`Role::FollowerUpTo`].
+    pub(crate) applied: Lsn,
 }
 
 /// Why a directory is opened.
@@ -66,6 +68,20 @@ pub(crate) enum Role {
     PrimaryWithoutTerms,
     /// To take another store's log.
     Follower,
+    /// The same, and what it has of that beyond this version is to be gone through once more: it stays in the log, and is
+    /// not in the world.
+    FollowerUpTo(Version),
+}
+
+impl Role {
+    fn is_follower(self) -> bool {
+        matches!(self, Self::Follower | Self::FollowerUpTo(_))
+    }
+
+    /// The newest version that is applied of the log.
+    fn version_max(self) -> Option<Version> {
+        if let Self::FollowerUpTo(version) = self { Some(version) } else { None }
+    }
 }
 
 /// Opens a directory, or makes a database there.
@@ -105,21 +121,26 @@ pub(crate) fn recover(
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
     let (kept, slots) = kept_log(&disk)?;
     // A follower sends nothing to an archive.
-    let kept = kept.filter(|_| role != Role::Follower);
+    let kept = kept.filter(|_| !role.is_follower());
     let world = restore(&disk, &manifest, Mending::None)?;
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);
     let from = Lsn::new(manifest.log);
-    let mut log =
-        Log::open_with(files, &log_dir, from, log_options, &mut |_, payload| replayer.record(payload))
-            .map_err(open_error)?;
-    if replayer.ends_inert() {
+    let mut applied = from;
+    let mut is_beyond = false;
+    let mut log = Log::open_with(files, &log_dir, from, log_options, &mut |end, payload| {
+        is_beyond = is_beyond || lies_beyond(payload, role)?;
+        if is_beyond {
+            return keep_loads(&disk, payload);
+        }
+        applied = end;
+        replayer.record(payload)
+    })
+    .map_err(open_error)?;
+    if replayer.ends_inert() && !is_beyond {
         log.note_inert_end();
     }
-    let replayed = match role {
-        Role::Follower => replayer.finish_to_follow(),
-        Role::Primary | Role::PrimaryWithoutTerms => replayer.finish(),
-    };
+    let replayed = if role.is_follower() { replayer.finish_to_follow() } else { replayer.finish() };
     let mut terms = replayed.terms;
     let promise = KeptPromise::read(disk.files().as_ref(), disk.dir())?;
     if role == Role::Primary {
@@ -145,7 +166,21 @@ pub(crate) fn recover(
         slots,
         promise,
     };
-    Ok(Recovered { contents, log: Some(log), disk })
+    Ok(Recovered { contents, log: Some(log), disk, applied })
+}
+
+/// Whether a record is of a later version than is applied.
+fn lies_beyond(payload: &[u8], role: Role) -> Result<bool, ReplayError> {
+    let Some(newest) = role.version_max() else { return Ok(false) };
+    Ok(decode_places(payload)?.is_some_and(|(version, _)| version > newest))
+}
+
+/// The files of bulk loads that a record names stay until it is applied.
+fn keep_loads(disk: &Disk, payload: &[u8]) -> Result<(), ReplayError> {
+    if let Some((version, segments)) = decode_places(payload)? {
+        disk.note_committed(segments.iter().map(|segment| segment.number), version);
+    }
+    Ok(())
 }
 
 /// What is kept of the log for an archive, and for slots. The bulk loads in it are noted; before the log is read, which knows better of which
@@ -175,8 +210,8 @@ fn check_role(files: &dyn FileSystem, dir: &Path, role: Role) -> Result<(), Stor
     }
     match (files.exists(&dir.join(FOLLOWER_FILE))?, role) {
         (true, Role::Primary | Role::PrimaryWithoutTerms) => Err(StoreError::FollowsAnother { directory }),
-        (false, Role::Follower) => Err(StoreError::FollowsNobody { directory }),
-        (true, Role::Follower) | (false, _) => Ok(()),
+        (false, Role::Follower | Role::FollowerUpTo(_)) => Err(StoreError::FollowsNobody { directory }),
+        (true, Role::Follower | Role::FollowerUpTo(_)) | (false, _) => Ok(()),
     }
 }
 

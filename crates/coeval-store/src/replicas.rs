@@ -29,6 +29,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// The `application_name` of a feed of changes. No commit waits for one, also where any replica will do: nobody could fail over
+/// to it.
+pub const CHANGE_FEED_NAME: &str = "coeval-feed";
+
 /// What a commit waits for before it is acknowledged: PostgreSQL's `synchronous_commit`. Without synchronous replicas,
 /// everything from `Local` on is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,7 +138,7 @@ const ANY_NAME: &str = "*";
 impl SynchronousReplicas {
     /// Where the name of another machine than `own` stands in the list, from 0.
     fn rank(&self, own: &str, name: &str) -> Option<usize> {
-        if !own.is_empty() && name.eq_ignore_ascii_case(own) {
+        if name == CHANGE_FEED_NAME || (!own.is_empty() && name.eq_ignore_ascii_case(own)) {
             return None;
         }
         self.names.iter().position(|listed| listed == ANY_NAME || listed.eq_ignore_ascii_case(name))

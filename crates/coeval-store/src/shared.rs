@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all handles of one store share: the worlds, the registry of snapshots, the pipeline, sequences.
 
+use crate::applied_end::AppliedEnd;
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
@@ -94,6 +95,8 @@ pub(crate) struct Shared {
     /// # Locking
     /// A leaf lock, held for moments.
     current_at: Mutex<Option<Instant>>,
+    /// Of a follower that goes through its own log: up to where it has.
+    pub(crate) applied_end: AppliedEnd,
     pub(crate) trap: Trap,
 }
 
@@ -233,6 +236,7 @@ impl Shared {
             told_published: AtomicU64::new(0),
             clock: LogClock::new(contents.time),
             current_at: Mutex::default(),
+            applied_end: AppliedEnd::default(),
             trap: Trap::default(),
         }
     }

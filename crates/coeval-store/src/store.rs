@@ -125,7 +125,7 @@ impl Store {
         log: LogOptions,
         sizes: Sizes,
     ) -> Result<Self, StoreError> {
-        let Recovered { contents, log, disk } = match options.damaged {
+        let Recovered { contents, log, disk, applied: _ } = match options.damaged {
             DamagedTables::Refuse => {
                 let role = if sizes.begins_terms { Role::Primary } else { Role::PrimaryWithoutTerms };
                 recover(files, dir, log, role)?
@@ -158,10 +158,21 @@ impl Store {
         log: LogOptions,
         sizes: Sizes,
     ) -> Result<(Self, Follower), StoreError> {
-        let Recovered { contents, log, disk } = recover(files, dir, log, Role::Follower)?;
+        Self::open_follower_as(files, dir, options, (log, sizes), Role::Follower)
+    }
+
+    /// As [`Store::open_follower_tuned`], in this role of one who follows.
+    pub(crate) fn open_follower_as(
+        files: Arc<dyn FileSystem>,
+        dir: &Path,
+        options: StoreOptions,
+        (log, sizes): (LogOptions, Sizes),
+        role: Role,
+    ) -> Result<(Self, Follower), StoreError> {
+        let Recovered { contents, log, disk, applied } = recover(files, dir, log, role)?;
         let sizes = Sizes { heartbeat: None, ..sizes };
         let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Follows));
-        let follower = Follower::new(Arc::clone(&store.shared));
+        let follower = Follower::new(Arc::clone(&store.shared), applied);
         follower.go_on_from_standing()?;
         Ok((store, follower))
     }

@@ -48,12 +48,12 @@ mod transaction;
 
 pub use append::AppendOptions;
 pub use coeval_sql::{
-    CancelHandle, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows, STATEMENT_STACK_BYTES, Settings,
-    SqlError, SqlState, StatementResult, TransactionStatus, column_type_of_arrow, column_type_of_field,
-    format_value,
+    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
+    STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
+    column_type_of_arrow, column_type_of_field, format_value,
 };
 #[doc(hidden)]
-pub use coeval_sql::{PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
+pub use coeval_sql::{ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
     ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType,
@@ -65,8 +65,11 @@ pub use coeval_store::{
 };
 #[doc(hidden)]
 pub use coeval_store::{
-    BaseCopy, Fed, Follower, Frame, LogFeed, LogTime, Promise, Publication, SafeLogging, Store, TermNumber,
-    Timeline, log::Lsn,
+    BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
+    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime, MalformedToken,
+    Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
+    files::DiskFiles,
+    log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that archives its database.
 
+use super::changes::ArchivedChanges;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use coeval::Database;
 use coeval_archive::{Archive, Archiver, ArchiverOptions, Keep};
+use std::sync::Arc;
 use std::time::Duration;
 
 const SECONDS_OF_HOUR: f64 = 3_600.0;
@@ -28,6 +30,7 @@ pub(super) fn begin(
         keep: days.map(|days| Keep { count: 1, age: Duration::from_secs(days * SECONDS_OF_DAY) }),
         ..ArchiverOptions::default()
     };
+    database.engine().set_change_source(Arc::new(ArchivedChanges { archive: archive.clone() }));
     Archiver::start(database.engine().store().clone(), archive, options).map_err(failed)
 }
 

@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     Text,
     /// An object a line, in which nothing can be forged.
     Json,
@@ -21,7 +21,7 @@ enum Colours {
 }
 
 /// Events go to stderr from now on.
-pub(super) fn begin(format: Format) {
+pub(crate) fn begin(format: Format) {
     let filter = EnvFilter::try_from_env("COEVAL_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter);
     match format {

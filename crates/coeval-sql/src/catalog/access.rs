@@ -5,6 +5,7 @@
 use super::objects::{Objects, ViewColumns};
 use crate::advisory::SessionLocks;
 use crate::carried::Carry;
+use crate::changes::ChangeSource;
 use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::registry::Registry;
@@ -52,6 +53,7 @@ struct Shared {
     clock: Clock,
     advisory_locks: Arc<SessionLocks>,
     requests: Mutex<Requests>,
+    change_source: Option<Arc<dyn ChangeSource>>,
 }
 
 impl CatalogAccess {
@@ -70,6 +72,7 @@ impl CatalogAccess {
             clock: context.clock,
             advisory_locks: Arc::clone(context.advisory_locks),
             requests: Mutex::default(),
+            change_source: context.engine.change_source().cloned(),
         }))
     }
 
@@ -86,6 +89,11 @@ impl CatalogAccess {
     /// The store, as it is now.
     pub(super) fn store(&self) -> &Store {
         &self.0.store
+    }
+
+    /// Who has changes that the store has not any more.
+    pub(super) fn change_source(&self) -> Option<&Arc<dyn ChangeSource>> {
+        self.0.change_source.as_ref()
     }
 
     /// The sessions of the server's clients.

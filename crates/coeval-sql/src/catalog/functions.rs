@@ -7,6 +7,7 @@
 
 mod advisory;
 mod arrays;
+mod changes;
 mod definitions;
 mod names;
 mod numbers;
@@ -139,9 +140,10 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 10] = [
+    let lists: [&[Entry]; 11] = [
         advisory::ENTRIES,
         arrays::ENTRIES,
+        changes::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,
         numbers::ENTRIES,

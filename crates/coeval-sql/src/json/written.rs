@@ -50,7 +50,8 @@ pub(super) fn push_value(
     Ok(())
 }
 
-fn push_typed(text: &str, ty: ColumnType, out: &mut String) {
+/// A value that is not NULL, and no array, of its text.
+pub(super) fn push_typed(text: &str, ty: ColumnType, out: &mut String) {
     match ty {
         ColumnType::Boolean => out.push_str(if text == "t" { "true" } else { "false" }),
         ColumnType::Json | ColumnType::Jsonb => out.push_str(text),

@@ -105,6 +105,11 @@ impl VisitorMut for Dialect {
         ControlFlow::Continue(())
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        tables::expand_changes(factor);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::rewrite(factor);
         ControlFlow::Continue(())

@@ -3,6 +3,7 @@
 
 mod bricks;
 mod chain;
+mod changes;
 mod failover;
 mod kept;
 mod paused;

@@ -30,7 +30,7 @@ const DAYS_OF_BRICK: i64 = 10;
 #[derive(Clone, Debug)]
 pub(crate) struct BrickModel {
     pub(super) def: TableDef,
-    pub(super) rows: BTreeMap<i64, (String, i64)>,
+    pub(crate) rows: BTreeMap<i64, (String, i64)>,
 }
 
 impl BrickModel {

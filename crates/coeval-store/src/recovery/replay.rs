@@ -43,6 +43,8 @@ pub(crate) enum ReplayError {
     Malformed(String),
     /// Something it refers to cannot be read.
     Store(StoreError),
+    /// Who [observes](ObserveReplay) it does not go on.
+    Observer(std::io::Error),
 }
 
 impl ReplayError {
@@ -51,6 +53,8 @@ impl ReplayError {
         match self {
             Self::Malformed(what) => StoreError::corrupt(path, offset, &what),
             Self::Store(error) => error,
+            // An open has no observer.
+            Self::Observer(error) => StoreError::corrupt(path, offset, &error.to_string()),
         }
     }
 }
@@ -65,6 +69,46 @@ impl From<StoreError> for ReplayError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
+}
+
+/// Hears of each transaction that is replayed, step by step: every world that it is given is exactly that of this step. In the
+/// order of these methods; what a transaction does not do is left out.
+pub(crate) trait ObserveReplay {
+    /// A transaction begins, the one at `place` of those in the batch, on this world.
+    fn begin(
+        &mut self,
+        place: BatchPlace,
+        world: &World,
+        definitions: &[CatalogChange],
+    ) -> Result<(), ReplayError>;
+
+    /// It has loaded these rows into a table, as it was defined by then. None of their keys was there.
+    fn load(&mut self, table: &Table, load: &BulkLoad) -> Result<(), ReplayError>;
+
+    /// It is going to change these rows of this world.
+    fn writes(&mut self, world: &World, writes: &[ReplayedWrites]) -> Result<(), ReplayError>;
+
+    /// It has changed brick tables of this world: rows of the second set of epochs exist now, before it did those of the first.
+    fn bricks(
+        &mut self,
+        world: &World,
+        changes: &[BrickChange],
+        epochs: [&EpochSet; 2],
+    ) -> Result<(), ReplayError>;
+
+    /// That was all of it.
+    fn end(&mut self) -> Result<(), ReplayError>;
+}
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchPlace {
+    /// The version of its batch.
+    pub(crate) version: Version,
+    /// Its number in the batch, from 0.
+    pub(crate) position: u32,
+    /// How many transactions that has.
+    pub(crate) count: u32,
 }
 
 /// The state of a replay.
@@ -95,6 +139,7 @@ pub(crate) struct Replayer<'d> {
     ends_inert: bool,
     /// Who takes what can be read of bulk loads.
     mender: Option<&'d mut (dyn MendTables + 'd)>,
+    observer: Option<&'d mut (dyn ObserveReplay + 'd)>,
     /// The tables that cannot be read, if it goes on without them.
     damaged: Option<BTreeMap<SpaceId, TableDamage>>,
     /// Where the record begins that is being applied, for the damage that it shows.
@@ -160,6 +205,7 @@ impl<'d> Replayer<'d> {
             commits: 0,
             ends_inert: true,
             mender: None,
+            observer: None,
             damaged: None,
             place: Lsn::new(manifest.log),
         }
@@ -185,6 +231,7 @@ impl<'d> Replayer<'d> {
             commits: 0,
             ends_inert: true,
             mender: None,
+            observer: None,
             damaged: None,
             place: Lsn::START,
         }
@@ -199,6 +246,12 @@ impl<'d> Replayer<'d> {
     /// The same with what the mender takes of bulk loads and says to be lost.
     pub(crate) fn mending(mut self, mender: &'d mut (dyn MendTables + 'd)) -> Self {
         self.mender = Some(mender);
+        self
+    }
+
+    /// The same with somebody who hears of each transaction, which costs applying them one by one.
+    pub(crate) fn observed(mut self, observer: &'d mut (dyn ObserveReplay + 'd)) -> Self {
+        self.observer = Some(observer);
         self
     }
 
@@ -285,8 +338,9 @@ impl<'d> Replayer<'d> {
                     followed.push(FollowedBatch { boundary, members });
                 }
                 self.commits += transactions.len();
-                for transaction in transactions {
-                    self.transaction(version, transaction)?;
+                let count = u32::try_from(transactions.len()).expect("a batch is bounded");
+                for (position, transaction) in (0..).zip(transactions) {
+                    self.transaction(BatchPlace { version, position, count }, transaction)?;
                 }
                 self.world.set_version(version);
             }
@@ -303,10 +357,13 @@ impl<'d> Replayer<'d> {
         self.ended = self.ended.max(through);
     }
 
-    fn transaction(&mut self, version: Version, transaction: Replayed) -> Result<(), ReplayError> {
+    fn transaction(&mut self, place: BatchPlace, transaction: Replayed) -> Result<(), ReplayError> {
         let Replayed { catalog_changes, loads, writes, bricks, first_out: _ } = transaction;
-        if !(catalog_changes.is_empty() && loads.is_empty()) {
+        if self.observer.is_some() || !(catalog_changes.is_empty() && loads.is_empty()) {
             self.apply_gathered();
+        }
+        if let Some(observer) = &mut self.observer {
+            observer.begin(place, &self.world, &catalog_changes)?;
         }
         for change in &catalog_changes {
             self.note_numbers(change);
@@ -315,24 +372,36 @@ impl<'d> Replayer<'d> {
         for load in loads {
             let table = load.table;
             if !self.is_without(table) {
-                self.load(version, load).or_else(|error| self.without(table, error))?;
+                self.load(place.version, load).or_else(|error| self.without(table, error))?;
             }
         }
+        let seen = if self.observer.is_some() { writes.clone() } else { Vec::new() };
         for writes in writes {
             let table = writes.table;
             if !self.is_without(table) {
                 self.gather(writes).or_else(|error| self.without(table, error))?;
             }
         }
-        for change in bricks {
+        if let Some(observer) = self.observer.as_mut().filter(|_| !seen.is_empty()) {
+            // They are sound, and not in the world yet.
+            observer.writes(&self.world, &seen)?;
+        }
+        let epochs = self.epochs.clone();
+        for change in &bricks {
             if !self.is_without(change.table) {
-                self.bricks(&change).or_else(|error| self.without(change.table, error))?;
+                self.bricks(change).or_else(|error| self.without(change.table, error))?;
             }
+        }
+        if let Some(observer) = self.observer.as_mut().filter(|_| !bricks.is_empty()) {
+            observer.bricks(&self.world, &bricks, [&epochs, &self.epochs])?;
         }
         if self.gathered_count >= GATHERED_MAX {
             self.apply_gathered();
         }
-        Ok(())
+        match &mut self.observer {
+            Some(observer) => observer.end(),
+            None => Ok(()),
+        }
     }
 
     fn change_catalog(&mut self, change: &CatalogChange) -> Result<(), ReplayError> {
@@ -432,6 +501,9 @@ impl<'d> Replayer<'d> {
         };
         let (rows, indexes) = chunks.split_first().expect("there is one more segment than indexes");
         let load = BulkLoad::new(places.table, rows.clone(), indexes.to_vec());
+        if let Some(observer) = &mut self.observer {
+            observer.load(&table, &load)?;
+        }
         if let Some((first, last)) = load.key_span() {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
             if takes_chunks(&table, &span)? {

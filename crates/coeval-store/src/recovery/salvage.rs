@@ -77,7 +77,7 @@ pub(crate) fn salvage(
         slots: Vec::new(),
         promise: None,
     };
-    Ok(Recovered { contents, log: None, disk })
+    Ok(Recovered { contents, log: None, disk, applied: from })
 }
 
 #[cfg(test)]

@@ -188,6 +188,38 @@ fn of_function(
     }
 }
 
+/// `coeval_changes(...)` becomes a subquery in PostgreSQL's words, which are to be visited yet.
+pub(super) fn expand_changes(factor: &mut TableFactor) {
+    const NAME: &str = "coeval_changes";
+    let is_named = |name: &ObjectName| unqualified(name).is_some_and(|name| name == NAME);
+    let expanded = match factor {
+        TableFactor::Function { name, args, alias, .. } if is_named(name) => {
+            changes(&plain_arguments(args)).map(|query| derived(query, NAME, alias.as_ref(), &[]))
+        }
+        TableFactor::Table { name, alias, args: Some(arguments), .. } if is_named(name) => {
+            let arguments = plain_arguments(&arguments.args);
+            changes(&arguments).map(|query| derived(query, NAME, alias.as_ref(), &[]))
+        }
+        _ => None,
+    };
+    if let Some(expanded) = expanded {
+        *factor = expanded;
+    }
+}
+
+/// What transactions have changed, of an array with an object for each change.
+fn changes(arguments: &[Expr]) -> Option<Query> {
+    let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+    query_of(&format!(
+        "SELECT c ->> 'token' AS token, (c ->> 'version')::bigint AS version, (c ->> 'position')::int AS position, \
+         (c ->> 'committed_at')::timestamptz AS committed_at, c ->> 'table_schema' AS table_schema, \
+         c ->> 'table_name' AS table_name, c ->> 'operation' AS operation, c -> 'key' AS key, \
+         c -> 'before' AS before, c -> 'after' AS after \
+         FROM (SELECT unnest(coeval_changes_as_json({}))::json AS c) AS changes",
+        arguments.join(", ")
+    ))
+}
+
 /// `SELECT generate_series(1, 1000000)` becomes `SELECT generate_series FROM generate_series(1, 1000000)`, which is counted
 /// as it is read.
 pub(super) fn count_in_from(select: &mut Select) {
