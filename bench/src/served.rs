@@ -43,10 +43,23 @@ impl Served {
     /// # Errors
     /// If the program cannot be started, or ends instead of listening; the error has what it said.
     pub(crate) fn start(program: &Path, directory: &Path, arguments: &[&str]) -> Result<Self, BenchError> {
+        Self::start_at(program, directory, 0, arguments)
+    }
+
+    /// The same at this port; 0 is any that is free.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) fn start_at(
+        program: &Path,
+        directory: &Path,
+        port: u16,
+        arguments: &[&str],
+    ) -> Result<Self, BenchError> {
         let mut process = Command::new(program)
             .arg("serve")
             .arg(directory)
-            .args(["--listen", "127.0.0.1:0", "--while-input-lasts"])
+            .args(["--listen", &format!("127.0.0.1:{port}"), "--while-input-lasts"])
             .args(arguments)
             .env("COEVAL_LOG", "error")
             // It ends with us, whatever becomes of us.

@@ -7,11 +7,9 @@ use crate::followed::{received, wait_until_safe};
 use crate::served::Served;
 use crate::system::Console;
 use crate::wire::Server;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// Any one replica has to have a commit before it is acknowledged.
-const STANDBYS: &str = "SET synchronous_standby_names = 'ANY 1 (*)'";
 
 /// A replica that is promoted takes writes within this time: it ends its connections, and opens its directory anew.
 const PROMOTING_MAX: Duration = Duration::from_secs(60);
@@ -31,13 +29,15 @@ pub(super) struct Cluster {
 struct Node {
     name: String,
     directory: PathBuf,
+    /// Where it is served, each time: the others are told.
+    port: u16,
     served: Option<Served>,
 }
 
 impl Node {
-    fn new(directory: &Path) -> Self {
+    fn new(directory: &Path, port: u16) -> Self {
         let name = directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Self { name, directory: directory.to_owned(), served: None }
+        Self { name, directory: directory.to_owned(), port, served: None }
     }
 
     fn served(&self) -> &Served {
@@ -51,17 +51,37 @@ impl Cluster {
     /// # Errors
     /// If one does not start.
     pub(super) fn start(plan: &Plan, watch: &dyn Watch) -> Result<Self, BenchError> {
-        let nodes: Vec<Node> = plan.directories.iter().map(|directory| Node::new(directory)).collect();
+        let ports = free_ports(plan.directories.len())?;
+        let nodes: Vec<Node> =
+            plan.directories.iter().zip(ports).map(|(directory, port)| Node::new(directory, port)).collect();
         let slots = (1..nodes.len()).collect();
         let mut cluster = Self { program: plan.program.clone(), nodes, primary: 0, slots };
-        let primary = &mut cluster.nodes[0];
-        primary.served = Some(Served::start(&cluster.program, &primary.directory, &STOPPING)?);
+        cluster.nodes[0].served = Some(cluster.serve(0, &[])?);
         for slot in 0..cluster.slots.len() {
             let told = cluster.follow(slot)?;
             watch.tell(&told);
         }
-        cluster.primary_server()?.connect()?.execute(STANDBYS)?;
+        cluster.primary_server()?.connect()?.execute(&cluster.standbys())?;
         Ok(cluster)
+    }
+
+    /// Any one machine beside the primary has to have a commit before it is acknowledged, whichever is the primary.
+    fn standbys(&self) -> String {
+        let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+        format!("SET synchronous_standby_names = 'ANY 1 ({})'", names.join(", "))
+    }
+
+    /// Starts a node, which knows of the others.
+    fn serve(&self, node: usize, arguments: &[&str]) -> Result<Served, BenchError> {
+        let Node { name, directory, port, .. } = &self.nodes[node];
+        let others = self.nodes.iter().filter(|other| other.name != *name);
+        let peers: Vec<String> = others
+            .map(|other| format!("name={},host=127.0.0.1,port={},user=bench", other.name, other.port))
+            .collect();
+        let mut all = [&STOPPING[..], &["--name", name.as_str()]].concat();
+        peers.iter().for_each(|peer| all.extend(["--peer", peer]));
+        all.extend(arguments);
+        Served::start_at(&self.program, directory, *port, &all)
     }
 
     /// The primary, for clients.
@@ -135,7 +155,7 @@ impl Cluster {
         let promoted = self.slots[slot];
         let served = self.nodes[promoted].served();
         served.server()?.connect()?.query_text("SELECT pg_promote()::text")?;
-        until_it_takes_writes(served)?.connect()?.execute(STANDBYS)?;
+        until_it_takes_writes(served)?;
         self.slots[slot] = self.primary;
         self.primary = promoted;
         Ok(())
@@ -160,8 +180,7 @@ impl Cluster {
         }
         let name = self.nodes[node].name.clone();
         let of = self.nodes[self.primary].served().as_primary_of(&name);
-        let arguments = [&STOPPING[..], &["--replica-of", of.as_str()]].concat();
-        let served = Served::start(&self.program, &self.nodes[node].directory, &arguments)?;
+        let served = self.serve(node, &["--replica-of", of.as_str()])?;
         wait_until_safe(&served.server()?)?;
         let how = how_it_began(served.said());
         self.nodes[node].served = Some(served);
@@ -187,6 +206,15 @@ impl Cluster {
 
 /// Clients look for the next server by themselves; who is connected when one is to end is hardly waited for.
 const STOPPING: [&str; 2] = ["--stop-seconds", "0.1"];
+
+/// So many ports of the loopback that nobody listens on at the moment.
+fn free_ports(count: usize) -> Result<Vec<u16>, BenchError> {
+    let listeners = (0..count).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>();
+    let ports = listeners.and_then(|listeners| {
+        listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect::<std::io::Result<_>>()
+    });
+    ports.map_err(|error| BenchError::Answer(format!("there is no free port: {error}")))
+}
 
 /// What a server that begins to follow has said about it.
 fn how_it_began(said: &[String]) -> &'static str {

@@ -103,5 +103,6 @@ fn sources(arguments: &FeedArguments) -> Result<Sources, Failure> {
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot read the archive", error))?;
     let interval = Duration::from_secs_f64(arguments.poll);
-    Ok(Sources { primary, archive: archive.map(|archive| ArchiveSource { archive, interval }) })
+    let archive = archive.map(|archive| ArchiveSource { archive, interval });
+    Ok(Sources { primary, archive, peers: Vec::new() })
 }

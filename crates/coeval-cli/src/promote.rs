@@ -8,6 +8,7 @@ use crate::machines::Machines;
 use crate::serve::secret_in;
 use coeval::Database;
 use coeval_replica::{Loss, promises_for};
+use std::path::Path;
 
 /// Promotes the replica in a directory.
 ///
@@ -15,22 +16,30 @@ use coeval_replica::{Loss, promises_for};
 /// If it is no replica, or is served; if it may not have all that was acknowledged, and that was not accepted.
 pub(crate) fn run(arguments: &PromoteArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::Work(format!("cannot promote {}: {error}", dir.display()));
     let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
     let machines = Machines::of(&arguments.machines, None, password.as_deref())?;
-    let loss = if arguments.accept_loss { Loss::Accepted } else { Loss::Refused };
-    let promise = {
-        let (database, _follower) = directory::options().open_replica(dir).map_err(|error| failed(&error))?;
-        let store = database.engine().store();
-        promises_for(store, &machines.own, &machines.peers, loss).map_err(|error| {
-            Failure::Work(format!(
-                "cannot promote {}: {error}\n--accept-loss gives up what this machine may not have",
-                dir.display()
-            ))
-        })?
-    };
-    Database::promote(dir, promise).map_err(|error| failed(&error))?;
+    promote(dir, &machines, if arguments.accept_loss { Loss::Accepted } else { Loss::Refused })?;
     println!("{0} is a database of its own now: coeval serve {0}", dir.display());
     Ok(())
+}
+
+/// Promotes the replica in a directory, whatever others have: for one whose others are about to be removed.
+///
+/// # Errors
+/// If it is no replica, or is served.
+pub(crate) fn promote_accepting_loss(dir: &Path) -> Result<(), Failure> {
+    promote(dir, &Machines { own: String::new(), peers: Vec::new() }, Loss::Accepted)
+}
+
+fn promote(dir: &Path, machines: &Machines, loss: Loss) -> Result<(), Failure> {
+    let cannot = format!("cannot promote {}", dir.display());
+    let promise = {
+        let opened = directory::options().open_replica(dir);
+        let (database, _follower) = opened.map_err(|error| Failure::work(&cannot, error))?;
+        let promise = promises_for(database.engine().store(), &machines.own, &machines.peers, loss);
+        promise.map_err(|error| {
+            Failure::Work(format!("{cannot}: {error}\n--accept-loss gives up what this machine may not have"))
+        })?
+    };
+    Database::promote(dir, promise).map_err(|error| Failure::work(&cannot, error))
 }

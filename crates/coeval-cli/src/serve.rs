@@ -78,7 +78,9 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         warn_of_open_directory(dir);
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
-    configure(&database, arguments, is_writable)?;
+    let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
+    let size = Some(&arguments.max_slot_wal_keep_size);
+    configure(&database, &[("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)])?;
     let archive = arguments.archive.as_deref().filter(|_| is_writable);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
@@ -138,11 +140,9 @@ fn end_with_input() {
     std::process::exit(crate::interrupt::INTERRUPTED);
 }
 
-/// Settings of the whole database that the command line has.
-fn configure(database: &Database, arguments: &ServeArguments, is_writable: bool) -> Result<(), Failure> {
-    let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
-    let size = Some(&arguments.max_slot_wal_keep_size);
-    for (setting, value) in [("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)] {
+/// Settings of the whole database, by the command line's words.
+fn configure(database: &Database, settings: &[(&str, Option<&String>)]) -> Result<(), Failure> {
+    for (setting, value) in settings {
         let Some(value) = value else { continue };
         let set = database.session().run(&format!("SET {setting} = '{}'", value.replace('\'', "''")));
         set.map_err(|error| Failure::Usage(format!("--{}: {error}", setting.replace('_', "-"))))?;

@@ -21,6 +21,7 @@ use crate::arguments::DemoArguments;
 use crate::directory;
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, STOPPING};
+use crate::promote::promote_accepting_loss;
 use coeval::{Database, Durability};
 use coeval_bench::Options;
 use coeval_bench::failover::{self, Plan};
@@ -91,7 +92,7 @@ fn nodes(dir: &Path, replicas: usize) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error: coeval::Error| of_bench(error.into());
     if of_primary.exists() && Database::is_replica(&of_primary).map_err(failed)? {
         println!("An earlier demo was stopped while it was promoting {primary}: promoting it.");
-        Database::promote(&of_primary).map_err(failed)?;
+        promote_accepting_loss(&of_primary)?;
     }
     remove_others(dir, &primary).map_err(cannot)?;
     let others = (1..).map(|number| format!("{NODE}{number}")).filter(|name| *name != primary);
