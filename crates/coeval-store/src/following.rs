@@ -54,6 +54,7 @@ mod own_log;
 mod primary_writer;
 mod replica_session;
 mod standing;
+mod superseding;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use change::{ChangeSink, ChangedRow, FedChange, FedTransaction};

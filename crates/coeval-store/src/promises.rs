@@ -39,9 +39,7 @@
 
 use crate::error::StoreError;
 use crate::files::{FileSystem, replace_file};
-use crate::log::{LogError, Lsn};
-use crate::shared::Shared;
-use crate::stopping::stop;
+use crate::log::Lsn;
 use crate::terms::{Timeline, random_id};
 use crc32c::crc32c;
 use parking_lot::Mutex;
@@ -154,6 +152,32 @@ impl Promises {
         Self { kept: Mutex::new(kept), timeline: AtomicU32::new(timeline) }
     }
 
+    /// Promises a timeline that nobody else was promised, nor a higher one, and that is beyond that of the log, `own`. Durable on
+    /// return.
+    ///
+    /// # Errors
+    /// [`StoreError::PromisedAnother`], [`StoreError::File`].
+    pub(crate) fn keep(
+        &self,
+        (files, dir): (&dyn FileSystem, &Path),
+        own: Timeline,
+        promise: Promise,
+    ) -> Result<(), StoreError> {
+        let mut kept = self.kept.lock();
+        if kept.is_some_and(|kept| kept.promise == promise) {
+            return Ok(());
+        }
+        let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));
+        if promise.timeline <= promised {
+            return Err(StoreError::PromisedAnother { asked: promise.timeline, promised });
+        }
+        let new = KeptPromise { promise, to: PromisedTo::Another };
+        new.write(files, dir)?;
+        *kept = Some(new);
+        self.timeline.store(promise.timeline.get(), Ordering::SeqCst);
+        Ok(())
+    }
+
     /// The one that the directory itself was promoted with.
     pub(crate) fn own(&self) -> Option<Promise> {
         self.kept.lock().filter(|kept| kept.to == PromisedTo::Itself).map(|kept| kept.promise)
@@ -162,54 +186,6 @@ impl Promises {
     /// The highest timeline that was promised; 0 if none was.
     pub(crate) fn timeline(&self) -> Timeline {
         Timeline::new(self.timeline.load(Ordering::SeqCst))
-    }
-}
-
-impl Shared {
-    /// Promises a timeline, durably, and says how long the log is behind that. Of one who writes the log, commits stop.
-    pub(crate) fn promise(&self, promise: Promise) -> Result<LogStanding, StoreError> {
-        let disk = self.disk.as_ref().ok_or(StoreError::NoDirectory)?;
-        self.check_files_writable("a promotion")?;
-        {
-            let mut kept = self.promises.kept.lock();
-            let own = self.terms().timeline();
-            let is_same = kept.is_some_and(|kept| kept.promise == promise);
-            let highest = kept.map_or(own, |kept| kept.promise.timeline.max(own));
-            if !is_same && promise.timeline <= highest {
-                return Err(StoreError::PromisedAnother { asked: promise.timeline, promised: highest });
-            }
-            if !is_same {
-                let new = KeptPromise { promise, to: PromisedTo::Another };
-                new.write(&**disk.files(), disk.dir())?;
-                *kept = Some(new);
-                self.promises.timeline.store(promise.timeline.get(), Ordering::SeqCst);
-            }
-        }
-        self.stop_if_superseded();
-        if self.is_following() {
-            let log = self.pipeline.log().ok_or(StoreError::NoDirectory)?;
-            log.sync(log.end_lsn())?;
-        }
-        Ok(self.log_standing())
-    }
-
-    /// How long the log is.
-    pub(crate) fn log_standing(&self) -> LogStanding {
-        let durable = self.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn());
-        LogStanding { term: self.terms().last().map_or(0, |term| term.number), durable }
-    }
-
-    /// The timeline that was promised to another one, if this store writes the log of a lower one.
-    pub(crate) fn superseded_by(&self) -> Option<Timeline> {
-        let promised = self.promises.timeline();
-        (!self.is_following() && promised > self.terms().timeline()).then_some(promised)
-    }
-
-    /// Ends commits, if another machine has been promised a timeline beyond that of this log.
-    pub(crate) fn stop_if_superseded(&self) {
-        if let Some(timeline) = self.superseded_by() {
-            stop(self, LogError::Superseded { timeline: timeline.get() });
-        }
     }
 }
 
