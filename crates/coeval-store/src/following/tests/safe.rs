@@ -299,6 +299,8 @@ fn who_is_told_nothing_of_safe_snapshots_has_none_and_misses_nothing_later() {
     let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     transaction.commit().unwrap();
+    // A copy of nothing would be safe without a word: there is no transaction before it.
+    store.checkpoint().unwrap();
     copy(&store, &copied);
     let (replica, mut following) = follower(SafeLogging::Off);
     let mut feed = feed_of(&store, &following).unwrap();
