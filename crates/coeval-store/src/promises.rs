@@ -152,8 +152,8 @@ impl Promises {
         Self { kept: Mutex::new(kept), timeline: AtomicU32::new(timeline) }
     }
 
-    /// Promises a timeline that nobody else was promised, nor a higher one, and that is beyond that of the log, `own`. Durable on
-    /// return.
+    /// Promises a timeline that nobody else was promised, nor a higher one, and that is beyond that of the log, `own`, and not out
+    /// of all reach. Durable on return.
     ///
     /// # Errors
     /// [`StoreError::PromisedAnother`], [`StoreError::File`].
@@ -168,7 +168,7 @@ impl Promises {
             return Ok(());
         }
         let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));
-        if promise.timeline <= promised {
+        if promise.timeline <= promised || !promise.timeline.may_follow(own) {
             return Err(StoreError::PromisedAnother { asked: promise.timeline, promised });
         }
         let new = KeptPromise { promise, to: PromisedTo::Another };

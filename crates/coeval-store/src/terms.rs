@@ -52,7 +52,14 @@ impl Timeline {
     /// The one that a promotion begins.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
+    }
+
+    /// Whether so many promotions may lie between this one and that of a log. Beyond it somebody has asked for the promise of what
+    /// nobody began, and there must be timelines left.
+    #[must_use]
+    pub(crate) const fn may_follow(self, log: Self) -> bool {
+        self.0 <= log.0.saturating_add(AHEAD_MAX)
     }
 
     /// That of a term with this number.
@@ -71,6 +78,9 @@ impl fmt::Display for Timeline {
         write!(formatter, "{}", self.0)
     }
 }
+
+/// See [`Timeline::may_follow`].
+const AHEAD_MAX: u32 = 100_000;
 
 /// The bits of a term's number that count openings.
 const OPENING_BITS: u32 = 32;

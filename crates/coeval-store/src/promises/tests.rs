@@ -50,6 +50,7 @@ fn a_timeline_is_promised_to_one_and_lower_ones_to_nobody() {
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(asked_for(1)), 1, "the log is in it");
+    assert_eq!(refused(asked_for(u32::MAX)), 1, "there would be none left");
     let promise = asked_for(5);
     let standing = store.promise(promise).unwrap();
     assert_eq!(store.promise(promise).unwrap(), standing, "the same one asks again");
