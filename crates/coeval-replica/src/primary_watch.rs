@@ -19,11 +19,16 @@ use std::time::Duration;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches as long as it is there.
+///
+/// # Locking
+/// `stopping.is_set` is a leaf lock, held for moments: not while others are asked.
 pub struct PrimaryWatch {
     stopping: Arc<Stopping>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// # Locking
+/// See [`PrimaryWatch`].
 #[derive(Default)]
 struct Stopping {
     is_set: Mutex<bool>,

@@ -177,10 +177,12 @@ impl Follower {
     /// From here on the log is taken from one who is in this timeline.
     ///
     /// # Errors
-    /// [`FollowError::Superseded`] if a higher one was promised to another.
+    /// [`FollowError::Superseded`] if a higher one was promised to another, or followed before; [`FollowError::Store`] if it cannot
+    /// be written down that this one is.
     pub fn begin_following(&mut self, source: Timeline) -> Result<(), FollowError> {
         self.source = source;
-        self.check_source()
+        self.check_source()?;
+        Ok(self.shared.note_followed(source)?)
     }
 
     /// From here on the log is taken from an archive, which has nothing that nobody has published, whoever wrote it.
@@ -195,7 +197,8 @@ impl Follower {
     }
 
     fn check_source(&self) -> Result<(), FollowError> {
-        let (source_timeline, promised) = (self.source, self.shared.promises.timeline());
+        let promised = self.shared.promises.timeline().max(self.shared.terms().timeline());
+        let source_timeline = self.source;
         if source_timeline.get() > 0 && promised > source_timeline {
             return Err(FollowError::Superseded { source_timeline, promised });
         }
@@ -540,7 +543,7 @@ impl Shared {
             // All that belongs to it came before it.
             self.serializable.lock_followed().boundary()
         } else {
-            self.final_version()
+            self.boundary_for_others()
         }
     }
 

@@ -446,7 +446,7 @@ impl Pipeline {
         // A log that failed says so at the next commit.
         let Ok(mut leader) = self.lock_leader_to_append(shared, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
-        let boundary = shared.final_version();
+        let boundary = shared.boundary_for_others();
         if boundary > *logged_boundary {
             if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
@@ -483,8 +483,9 @@ impl Pipeline {
         }
         let end = {
             let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
-            let Some(log) = leader.log.as_mut() else { return Ok(()) };
-            log.append_inert(|out| encode_boundary(shared.final_version(), out))?
+            let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return Ok(()) };
+            *logged_boundary = shared.boundary_for_others();
+            log.append_inert(|out| encode_boundary(*logged_boundary, out))?
         };
         handle.sync(end).map(drop)
     }
@@ -510,7 +511,8 @@ impl Pipeline {
         let end = {
             let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
             let log = leader.log.as_mut().filter(|log| !log.is_attested());
-            log.map(|log| log.append_inert(|out| encode_boundary(shared.final_version(), out))).transpose()?
+            log.map(|log| log.append_inert(|out| encode_boundary(shared.boundary_for_others(), out)))
+                .transpose()?
         };
         if let Some(end) = end {
             handle.sync(end)?;
@@ -761,7 +763,7 @@ impl Leader {
         admitted: &[Admitted<'_>],
     ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
         let Some(log) = &mut self.log else { return Ok((None, None)) };
-        let boundary = if shared.tells_of_safe() { shared.final_version() } else { Version::ZERO };
+        let boundary = if shared.tells_of_safe() { shared.boundary_for_others() } else { Version::ZERO };
         let (lsn, place) = match admitted {
             [
                 Admitted {

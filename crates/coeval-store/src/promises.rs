@@ -20,6 +20,10 @@
 //! both (`replicas.rs`). So a candidate whose list is out of date still asks enough: whoever acknowledged behind a change has
 //! the change in its log, and is longer.
 //!
+//! A promise must not be forgotten: R acknowledges nothing of a lower timeline than it has once promised, or followed. So a copy
+//! of a primary, which may take the place of what R had, says from its first moment on in which timeline that primary is
+//! ([`CopyWriter::note_timeline`]), and so does who begins to follow one: the term that says it comes with the log, later.
+//!
 //! # Two primaries
 //! One timeline is promised to one candidate only. A primary of a lower one may run on: it gets no replica's acknowledgement
 //! any more, and once it has heard of the promise its commits stop. Commits that ask for no replica it acknowledges until then:
@@ -36,6 +40,7 @@
 //! Numbers are little-endian. A damaged file ends the open: forgetting a promise may lose what was acknowledged.
 //!
 //! [`promises_needed`]: crate::SynchronousReplicas::promises_needed
+//! [`CopyWriter::note_timeline`]: crate::CopyWriter::note_timeline
 
 use crate::error::StoreError;
 use crate::files::{FileSystem, replace_file};
@@ -93,6 +98,11 @@ pub(crate) struct KeptPromise {
 }
 
 impl KeptPromise {
+    /// Of a timeline that somebody has begun: no candidate is promised it any more.
+    pub(crate) fn of_begun(timeline: Timeline) -> Self {
+        Self { promise: Promise { timeline, candidate: 0 }, to: PromisedTo::Another }
+    }
+
     /// Puts it in the place of the one before; durable on return.
     ///
     /// # Errors
@@ -164,7 +174,7 @@ impl Promises {
         promise: Promise,
     ) -> Result<(), StoreError> {
         let mut kept = self.kept.lock();
-        if kept.is_some_and(|kept| kept.promise == promise) {
+        if kept.is_some_and(|kept| kept.promise == promise && promise.candidate > 0) {
             return Ok(());
         }
         let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));

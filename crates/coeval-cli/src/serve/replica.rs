@@ -81,6 +81,9 @@ pub(super) fn open(
 }
 
 /// A replica that follows.
+///
+/// # Locking
+/// `promise` is a leaf lock, held for moments.
 pub(super) struct Following {
     /// Follows as long as it is there.
     _replica: Replica,
@@ -97,6 +100,9 @@ impl Following {
 }
 
 /// Where the replica stands, for who asks the database.
+///
+/// # Locking
+/// See [`Following`].
 struct Shown {
     watch: ReplicaWatch,
     host: String,

@@ -6,7 +6,7 @@ use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::{Link, Role};
 use coeval_store::log::LogRecord;
-use coeval_store::{Acknowledgement, FileWriter, Frame};
+use coeval_store::{Acknowledgement, FileWriter, Frame, TermNumber};
 use std::time::{Duration, Instant};
 
 /// What was taken is made durable at least so often while more comes.
@@ -55,7 +55,13 @@ impl Taking {
         if standing == Upstream::Peer && (found.role != Role::Primary || found.timeline < own.timeline()) {
             return Err(ReplicaError::NoPrimary(from.to_string()));
         }
-        let promised = self.follower.promised();
+        let promised = self.follower.promised().max(own.timeline());
+        if found.timeline < own.timeline() && self.sources.peers.is_empty() {
+            // Nobody else is known who might be the right one.
+            let number = own.last().map_or(0, |term| term.number);
+            let (own, found) = (TermNumber(number), TermNumber(found.standing.term));
+            return Err(ReplicaError::OlderTerm { own, found });
+        }
         if found.timeline < promised {
             return Err(ReplicaError::Superseded { found: found.timeline, promised });
         }

@@ -17,8 +17,9 @@ use crate::error::StoreError;
 use crate::files::{DirectoryLock, File, FileSystem, OpenMode};
 use crate::log::{ChecksumPolicy, Log, Lsn};
 use crate::manifest::{FILE_NAME as MANIFEST_FILE, Manifest, manifest_path};
+use crate::promises::KeptPromise;
 use crate::segment::SEGMENT_DIR;
-use crate::terms::random_id;
+use crate::terms::{Timeline, random_id};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,6 +65,15 @@ impl CopyWriter {
     /// [`StoreError::Corrupt`] if that is no name of a segment file; [`StoreError::File`].
     pub fn file(&self, name: &str) -> Result<FileWriter, StoreError> {
         FileWriter::begin(Arc::clone(&self.files), &self.dir, name)
+    }
+
+    /// The copy is of a primary in this timeline: whoever follows with it acknowledges no lower one. That has to be known before
+    /// the log says so, which comes behind the copy. Durable on return.
+    ///
+    /// # Errors
+    /// [`StoreError::File`].
+    pub fn note_timeline(&self, timeline: Timeline) -> Result<(), StoreError> {
+        KeptPromise::of_begun(timeline).write(&*self.files, &self.dir)
     }
 
     /// All files are there: completes the copy, of the manifest's bytes. Durable on return.

@@ -142,7 +142,7 @@ impl LogFeed {
 
     /// Up to which version everything is published, if that is more than was said.
     fn newly_published(&mut self) -> Option<Version> {
-        let published = self.shared.published_slot().load().version();
+        let published = self.shared.published_for_others();
         if published <= self.published {
             return None;
         }
@@ -153,7 +153,9 @@ impl LogFeed {
     /// Waits until there may be something more to give, at most for so long.
     pub fn wait(&self, patience: Duration) {
         let publishing = &self.shared.pipeline.publishing;
-        publishing.wait_for_more(self.reader.position(), self.published, patience);
+        // As long as it may not be said what is published here, nothing of that is waited for.
+        let published = if self.shared.has_confirmed() { self.published } else { Version::new(u64::MAX) };
+        publishing.wait_for_more(self.reader.position(), published, patience);
     }
 
     /// A newer boundary, if all that belongs to its safe snapshot was given.
@@ -195,7 +197,7 @@ impl LogFeed {
     /// published behind what is, so that who takes them can show these alone.
     fn queue(&mut self) -> Result<(), StoreError> {
         let mut group = Vec::new();
-        let published = self.shared.published_slot().load().version();
+        let published = self.shared.published_for_others();
         let mut has_published = false;
         while let Some(record) = self.unpublished.pop_front() {
             let places = decode_places(&record.payload).map_err(|error| {

@@ -183,6 +183,9 @@ impl Cluster {
         let files = SimulatedFiles::new(self.dice.random());
         let primary = &self.node(from).store;
         primary.checkpoint().unwrap();
+        let copying = CopyWriter::begin(Arc::new(files.clone()), &dir(node)).unwrap();
+        copying.note_timeline(primary.terms().timeline()).unwrap();
+        drop(copying);
         copy_to(primary, &files, &dir(node));
         self.nodes[node] = Some(Node::replica(files, node));
         self.copies += 1;
