@@ -232,10 +232,10 @@ pub(crate) struct ServeArguments {
     pub(crate) synchronous_standby_names: Option<String>,
     #[command(flatten)]
     pub(crate) machines: MachinesArguments,
-    /// Log that a replication slot keeps at most for a replica that is away, as in 64GB; -1 for any. Beyond that the replica needs a
-    /// new copy, or the archive
-    #[arg(long, value_name = "SIZE", default_value = "16GB", allow_hyphen_values = true)]
-    pub(crate) max_slot_wal_keep_size: String,
+    /// Log that a replication slot keeps at most for a replica that is away, as in 64GB; -1 for any, 16GB if not given. Beyond that
+    /// the replica needs a new copy, or the archive
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
+    pub(crate) max_slot_wal_keep_size: Option<String>,
     /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
     #[arg(long, hide = true, conflicts_with = "salvage")]
     pub(crate) without_safe_logging: bool,

@@ -79,7 +79,7 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
-    let size = Some(&arguments.max_slot_wal_keep_size);
+    let size = arguments.max_slot_wal_keep_size.as_ref();
     configure(&database, &[("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)])?;
     let archive = arguments.archive.as_deref().filter(|_| is_writable);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;

@@ -100,6 +100,11 @@ impl ReplicaError {
         matches!(self, Self::Follow(_)) && self.is_final()
     }
 
+    /// Whether a machine has promised what was asked for to another, or is beyond it.
+    pub(crate) fn has_promised_another(&self) -> bool {
+        matches!(self, Self::Refused { state, .. } if state == OBJECT_NOT_IN_PREREQUISITE_STATE)
+    }
+
     /// Whether trying again changes nothing.
     #[must_use]
     pub fn is_final(&self) -> bool {

@@ -7,7 +7,6 @@
 
 use crate::link::Role;
 use crate::peer::{Peer, ask_all};
-use crate::promotion::has_promised_another;
 use coeval_store::{Promise, Store, Timeline};
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
@@ -107,7 +106,7 @@ fn tell(store: &Store, peer: &Peer, own: Timeline) {
     let promise = store.own_promise().unwrap_or_else(|| Promise::asked_for(own));
     match peer.ask_for(promise) {
         Ok(_) => tracing::info!(peer = %peer.name, "the former primary takes no commits any more"),
-        Err(error) if has_promised_another(&error) => {}
+        Err(error) if error.has_promised_another() => {}
         Err(error) => tracing::warn!(peer = %peer.name, %error, "the former primary could not be told"),
     }
 }

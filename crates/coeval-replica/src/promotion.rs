@@ -4,7 +4,6 @@
 //! First everybody who answers is asked how long the log is, which changes nothing. Only if that is enough for a promotion are
 //! promises asked for: an attempt that fails then leaves the primary that is there alone.
 
-use crate::error::ReplicaError;
 use crate::link::{Identity, Role};
 use crate::peer::{Peer, ask_all};
 use coeval_store::{Candidacy, CandidacyError, NotPromoted, Promise, Store, StoreError};
@@ -103,9 +102,4 @@ pub fn promises_for(
         }
     }
     candidacy.outcome().map_err(|reason| refused(reason, answers))
-}
-
-/// Whether an error says that a machine has promised what was asked for to another, or is beyond it.
-pub(crate) fn has_promised_another(error: &ReplicaError) -> bool {
-    matches!(error, ReplicaError::Refused { state, .. } if state == "55000")
 }

@@ -105,14 +105,16 @@ impl Candidacy {
     /// replicas that is its own: nobody was promised more.
     ///
     /// # Errors
-    /// [`NotPromoted::TooFew`].
+    /// [`NotPromoted::TooFew`]; [`NotPromoted::AnyName`].
     pub fn outcome(&self) -> Result<Promise, NotPromoted> {
         let Some(required) = &self.required else { return Ok(self.promise) };
-        let needed = required.promises_needed().unwrap_or(usize::MAX);
-        let is_here = |name: &&String| self.promised.contains(&name.to_ascii_lowercase());
-        let promised = required.names.iter().filter(is_here).count();
+        let (Some(members), Some(needed)) = (required.members(), required.promises_needed()) else {
+            return Err(NotPromoted::AnyName);
+        };
+        // Each counts once, however often it is listed.
+        let promised = members.intersection(&self.promised).count();
         if promised < needed {
-            let missing = required.names.iter().filter(|name| !is_here(name)).cloned().collect::<Vec<_>>();
+            let missing: Vec<_> = members.difference(&self.promised).cloned().collect();
             return Err(NotPromoted::TooFew { promised, needed, missing: missing.join(", ") });
         }
         Ok(self.promise)
@@ -128,4 +130,27 @@ pub enum CandidacyError {
     /// It cannot promise.
     #[error(transparent)]
     Store(#[from] crate::error::StoreError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Lsn;
+    use crate::replicas::ReplicaChoice;
+
+    #[test]
+    fn one_that_is_listed_twice_promises_once() {
+        let names = ["a", "A", "b"].map(str::to_owned).to_vec();
+        let choice = ReplicaChoice::Any;
+        let required = Some(SynchronousReplicas { count: 1, choice, names, primary: String::new() });
+        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let promise = Promise::asked_for(Timeline::new(2));
+        let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["a".to_owned()]) };
+        let missing = "b".to_owned();
+        assert_eq!(candidacy.outcome(), Err(NotPromoted::TooFew { promised: 1, needed: 2, missing }));
+        let longer = LogStanding { term: 3, durable: Lsn::new(101) };
+        assert_eq!(candidacy.note_promise("B", longer), Err(NotPromoted::Longer { name: "B".to_owned() }));
+        candidacy.note_promise("B", own).unwrap();
+        assert_eq!(candidacy.outcome(), Ok(promise));
+    }
 }

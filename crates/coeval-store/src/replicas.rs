@@ -145,7 +145,7 @@ impl SynchronousReplicas {
     }
 
     /// The listed names, in lower case. `None` if any name will do.
-    fn members(&self) -> Option<BTreeSet<String>> {
+    pub(crate) fn members(&self) -> Option<BTreeSet<String>> {
         let members: BTreeSet<_> = self.names.iter().map(|name| name.to_ascii_lowercase()).collect();
         (!members.contains(ANY_NAME)).then_some(members)
     }
@@ -241,8 +241,9 @@ impl Replicas {
     /// Whether enough replicas have all that the log had when it was opened, so that whoever reads it is shown nothing that a
     /// failover loses; or none is asked for.
     pub(crate) fn have_recovered(&self) -> bool {
-        let has_it = self.have_reached(Stage::Flushed, Lsn::new(self.recovered.load(Ordering::Relaxed)));
-        if has_it {
+        let recovered = self.recovered.load(Ordering::Relaxed);
+        let has_it = self.have_reached(Stage::Flushed, Lsn::new(recovered));
+        if has_it && recovered > 0 {
             self.recovered.store(0, Ordering::Relaxed);
         }
         has_it
@@ -271,6 +272,13 @@ impl Replicas {
         let before = state.required.take().map(|before| (before, None));
         state.before.extend(before);
         self.set_required(&mut state, Some(required));
+    }
+
+    /// The change was not made: the list of before [`require_both`](Self::require_both) holds again, beside those before it.
+    pub(crate) fn take_back(&self) {
+        let mut state = self.state.lock();
+        let before = state.before.pop_if(|(_, end)| end.is_none()).map(|(list, _)| list);
+        self.set_required(&mut state, before);
     }
 
     /// The change of the list is in the log up to here.

@@ -37,6 +37,26 @@ impl Default for State {
 }
 
 impl State {
+    fn insert(&mut self, held: Held) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.held.insert(number, held);
+        number
+    }
+
+    fn insert_slot(&mut self, slot: &Slot) {
+        let kept = Some(self.slot_bytes_max);
+        self.insert(Held {
+            log: slot.log,
+            version: slot.version,
+            files: BTreeSet::new(),
+            kept,
+            is_left: true,
+            slot: Some(slot.name.as_str().into()),
+            is_lost: slot.is_lost,
+        });
+    }
+
     /// All that hold something.
     fn holding(&self) -> impl Iterator<Item = &Held> {
         self.held.values().filter(|held| !held.is_lost)
@@ -146,28 +166,17 @@ impl Retention {
         if name.is_empty() || name.len() > 63 || !name.bytes().all(is_fine) {
             return Err(SlotError::Name(name.to_owned()));
         }
-        let slots = self.slots();
-        if slots.iter().any(|slot| slot.name == name) {
+        // Under one lock: two who ask at once do not both get it.
+        let mut state = self.0.lock();
+        let slots = || state.held.values().filter_map(|held| held.slot.as_deref());
+        if slots().any(|known| known == name) {
             return Err(SlotError::Exists(name.to_owned()));
         }
-        if slots.len() >= SLOTS_MAX {
+        if slots().count() >= SLOTS_MAX {
             return Err(SlotError::TooMany);
         }
-        self.insert_slot(&Slot { name: name.to_owned(), log, version, is_active: false, is_lost: false });
+        state.insert_slot(&Slot { name: name.to_owned(), log, version, is_active: false, is_lost: false });
         Ok(())
-    }
-
-    fn insert_slot(&self, slot: &Slot) {
-        let kept = Some(self.0.lock().slot_bytes_max);
-        self.insert(Held {
-            log: slot.log,
-            version: slot.version,
-            files: BTreeSet::new(),
-            kept,
-            is_left: true,
-            slot: Some(slot.name.as_str().into()),
-            is_lost: slot.is_lost,
-        });
     }
 
     /// Removes a slot that nobody follows by.
@@ -216,11 +225,7 @@ impl Retention {
     }
 
     fn insert(&self, held: Held) -> u64 {
-        let mut state = self.0.lock();
-        let number = state.next;
-        state.next += 1;
-        state.held.insert(number, held);
-        number
+        self.0.lock().insert(held)
     }
 
     /// That of a store in whose directory this was left.
@@ -230,7 +235,7 @@ impl Retention {
             let (files, kept) = (BTreeSet::new(), Some(bytes_max));
             retention.insert(Held { log, version, files, kept, is_left: true, slot: None, is_lost: false });
         }
-        slots.iter().for_each(|slot| retention.insert_slot(slot));
+        slots.iter().for_each(|slot| retention.0.lock().insert_slot(slot));
         retention
     }
 

@@ -12,7 +12,7 @@ use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::Settings;
 use crate::upstream::Upstream;
-use coeval_store::{Store, World};
+use coeval_store::{RoleAttribute, Store, World};
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use std::fmt;
@@ -109,6 +109,12 @@ impl CatalogAccess {
     /// Who the session acts as.
     pub(super) fn principal(&self) -> &Principal {
         self.0.settings.principal()
+    }
+
+    /// Whether the session may see to replicas, and read what they do: superusers, and roles with REPLICATION.
+    pub(super) fn may_replicate(&self) -> bool {
+        let role = self.principal().as_owner().and_then(|name| self.authority().role(name));
+        self.rights().is_superuser() || role.is_some_and(|role| role.is(RoleAttribute::Replication))
     }
 
     /// What the session may do.

@@ -86,7 +86,8 @@ mod tests {
     fn what_a_slot_keeps_is_in_megabytes_without_a_unit() {
         assert_eq!(slot_bytes("-1"), Some(None));
         assert_eq!(slot_bytes("64"), Some(Some(64 << 20)));
-        assert_eq!(slot_bytes(SLOT_SIZE_DEFAULT), Some(Some(16 << 30)));
+        let store = coeval_store::Store::in_memory(coeval_store::StoreOptions::default());
+        assert_eq!(slot_bytes(SLOT_SIZE_DEFAULT), Some(store.slot_bytes_max()), "what a store begins with");
         assert_eq!((slot_bytes("-2"), slot_bytes("1 XB"), slot_bytes("")), (None, None, None));
         assert_eq!(
             (shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))),

@@ -66,17 +66,21 @@ impl Shared {
         let required = required.map(|required| SynchronousReplicas { primary, ..required });
         let _turn = self.requiring.lock();
         let known = self.applied().catalog().synchronous_replicas().cloned();
-        match &required {
-            None => self.replicas.require(None),
-            Some(_) if known == required => return Ok(()),
-            Some(required) => self.replicas.require_both(required.clone()),
+        if known == required {
+            return Ok(());
         }
-        self.pipeline.publishing.go_on(self);
-        let logged = if known == required { Ok(()) } else { self.log_required(required) };
-        match logged {
-            Ok(()) => self.replicas.end_before(self.pipeline.log().map_or(Lsn::START, |log| log.end_lsn())),
-            // As the log has it.
-            Err(_) => self.replicas.require(known),
+        let asks_for_some = required.is_some();
+        if let Some(required) = &required {
+            self.replicas.require_both(required.clone());
+        }
+        let logged = self.log_required(required);
+        match (&logged, asks_for_some) {
+            (Ok(()), true) => {
+                self.replicas.end_before(self.pipeline.log().map_or(Lsn::START, |log| log.end_lsn()));
+            }
+            (Ok(()), false) => self.replicas.require(None),
+            (Err(_), true) => self.replicas.take_back(),
+            (Err(_), false) => {}
         }
         self.pipeline.publishing.go_on(self);
         logged

@@ -136,3 +136,30 @@ fn while_one_list_follows_another_both_are_waited_for() {
     replicas.require(None);
     assert!(has(&replicas, 1_000));
 }
+
+#[test]
+fn a_change_that_was_not_made_leaves_all_that_were_waited_for() {
+    let list = |name: &str| SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec![name.to_owned()],
+        primary: String::new(),
+    };
+    let replicas = requiring(1, ReplicaChoice::Any, &["a"]);
+    let [a, b, c] = ["a", "b", "c"].map(|name| replicas.add(name));
+    replicas.require_both(list("b"));
+    replicas.end_before(Lsn::new(150));
+    replicas.require_both(list("c"));
+    replicas.take_back();
+    flushed(&replicas, c, 500);
+    flushed(&replicas, b, 500);
+    assert!(!has(&replicas, 1), "a has not got the first change");
+    flushed(&replicas, a, 150);
+    assert!(has(&replicas, 500));
+    assert_eq!(replicas.required(), Some(list("b")));
+    // The first list of all.
+    let replicas = Replicas::default();
+    replicas.require_both(list("a"));
+    replicas.take_back();
+    assert!(!replicas.are_required());
+}

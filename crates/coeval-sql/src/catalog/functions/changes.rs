@@ -13,9 +13,7 @@ use crate::engine::aside;
 use crate::error::{SqlError, SqlState};
 use crate::json::ChangeAsJson;
 use crate::rights::insufficient;
-use coeval_store::{
-    ChangeFeedError, ChangeSink, ChangeToken, FedChange, FedTransaction, RoleAttribute, TableDef,
-};
+use coeval_store::{ChangeFeedError, ChangeSink, ChangeToken, FedChange, FedTransaction, TableDef};
 use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
@@ -54,9 +52,7 @@ fn changes(call: &Call<'_>) -> Result<Vec<String>, SqlError> {
 
 /// As PostgreSQL has it for its functions of logical decoding.
 fn check_role(access: &CatalogAccess) -> Result<(), SqlError> {
-    let name = access.settings().principal().as_owner();
-    let role = name.and_then(|name| access.authority().role(name));
-    if access.rights().is_superuser() || role.is_some_and(|role| role.is(RoleAttribute::Replication)) {
+    if access.may_replicate() {
         return Ok(());
     }
     Err(insufficient("permission denied to read changes")

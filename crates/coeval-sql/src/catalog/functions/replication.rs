@@ -8,8 +8,8 @@ use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
 use crate::upstream::PromotionLoss;
+use coeval_store::Store;
 use coeval_store::log::Lsn;
-use coeval_store::{RoleAttribute, Store};
 use coeval_txn::Version;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -145,8 +145,7 @@ fn drop_slot(call: &Call<'_>) -> Result<Cell, SqlError> {
 
 /// Who may have the log kept: superusers, and roles with REPLICATION.
 fn check_replication(access: &CatalogAccess) -> Result<(), SqlError> {
-    let role = access.principal().as_owner().and_then(|name| access.authority().role(name));
-    if access.rights().is_superuser() || role.is_some_and(|role| role.is(RoleAttribute::Replication)) {
+    if access.may_replicate() {
         return Ok(());
     }
     Err(insufficient("must be superuser or replication role to use replication slots".to_owned()))
