@@ -13,6 +13,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,8 +68,8 @@ struct Mark {
 }
 
 impl Archive {
-    /// Opens a place: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `file:///path`, or a directory, which is
-    /// made. The keys of the clouds, and addresses of what speaks S3, are in the variables of the environment that their own
+    /// Opens a place: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `file:///path`, or a directory, which
+    /// is made with the first object. The keys of the clouds, and addresses of what speaks S3, are in the variables of the environment that their own
     /// tools use (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` ...).
     /// Nothing is asked of a cloud yet.
     ///
@@ -78,22 +79,27 @@ impl Archive {
         Self::open_with(place, std::env::vars())
     }
 
-    /// The same, with these settings in place of the variables of the environment.
+    /// The same for who is going to write: a directory that cannot be made is refused now.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Place`].
+    pub fn create(place: &str) -> Result<Self, ArchiveError> {
+        if let Some(directory) = directory_of(place)? {
+            let failed =
+                |error: io::Error| ArchiveError::Place { place: place.to_owned(), what: error.to_string() };
+            std::fs::create_dir_all(directory).map_err(failed)?;
+        }
+        Self::open(place)
+    }
+
+    /// [`Archive::open`] with these settings in place of the variables of the environment.
     pub(crate) fn open_with(
         place: &str,
         settings: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, ArchiveError> {
         let failed = |what: String| ArchiveError::Place { place: place.to_owned(), what };
-        let directory = match place.split_once("://") {
-            None => Some(PathBuf::from(place)),
-            Some(("file", _)) => {
-                let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
-                Some(url.to_file_path().map_err(|()| failed("this is no path of this machine".to_owned()))?)
-            }
-            Some(_) => None,
-        };
-        if let Some(directory) = directory {
-            let files = SyncedFiles::new(directory).map_err(|error| failed(error.to_string()))?;
+        if let Some(directory) = directory_of(place)? {
+            let files = SyncedFiles::new(&directory).map_err(|error| failed(error.to_string()))?;
             return Self::of(Arc::new(files), Path::default(), place);
         }
         let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
@@ -359,6 +365,20 @@ impl Archive {
                 Err(_) => {}
             }
         }
+    }
+}
+
+/// The directory that a place is, unless it is one in a cloud.
+fn directory_of(place: &str) -> Result<Option<PathBuf>, ArchiveError> {
+    let failed = |what: String| ArchiveError::Place { place: place.to_owned(), what };
+    match place.split_once("://") {
+        None => Ok(Some(PathBuf::from(place))),
+        Some(("file", _)) => {
+            let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
+            let path = url.to_file_path();
+            path.map(Some).map_err(|()| failed("this is no path of this machine".to_owned()))
+        }
+        Some(_) => Ok(None),
     }
 }
 

@@ -5,7 +5,8 @@
 //! its contents. Here an object is written aside, synced, given its name if that is free, and the directories are synced.
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
@@ -22,7 +23,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(crate) struct SyncedFiles {
     root: PathBuf,
-    files: LocalFileSystem,
 }
 
 impl fmt::Display for SyncedFiles {
@@ -32,27 +32,34 @@ impl fmt::Display for SyncedFiles {
 }
 
 impl SyncedFiles {
-    /// The directory is made if it is not there.
-    pub(crate) fn new(root: PathBuf) -> Result<Self> {
-        let generic = |error: io::Error| Error::Generic { store: "directory", source: Box::new(error) };
-        fs::create_dir_all(&root).map_err(generic)?;
-        let root = root.canonicalize().map_err(generic)?;
-        let files = LocalFileSystem::new_with_prefix(&root)?;
-        Ok(Self { root, files })
+    /// The directory is made with the first object: who only reads makes none, however the place was spelled.
+    pub(crate) fn new(root: &std::path::Path) -> io::Result<Self> {
+        let root = std::path::absolute(root)?;
+        if root.exists() && !root.is_dir() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { root })
+    }
+
+    /// Whoever else may write there, or make it, meanwhile.
+    fn files(&self) -> Result<LocalFileSystem> {
+        match self.root.try_exists() {
+            Ok(true) => LocalFileSystem::new_with_prefix(&self.root),
+            Ok(false) => {
+                let source = Box::new(io::Error::from(ErrorKind::NotFound));
+                Err(Error::NotFound { path: self.root.display().to_string(), source })
+            }
+            Err(source) => Err(Error::Generic { store: "directory", source: Box::new(source) }),
+        }
     }
 
     fn create(&self, location: &Path, payload: &PutPayload) -> io::Result<()> {
         /// So that no two writers of a process have the same file.
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = self.root.join(location.as_ref());
-        let dir = path.parent().map_or_else(|| self.root.clone(), PathBuf::from);
-        let mut made = Vec::new();
-        let mut missing = dir.as_path();
-        while missing != self.root && !missing.exists() {
-            made.push(missing.to_path_buf());
-            missing = missing.parent().unwrap_or(&self.root);
-        }
-        fs::create_dir_all(&dir)?;
+        let dir = path.parent().unwrap_or(&self.root);
+        let made: Vec<_> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+        fs::create_dir_all(dir)?;
         // Behind a `#` and digits: a listing does not show it.
         let number = (u64::from(std::process::id()) << 32) + NEXT.fetch_add(1, Ordering::Relaxed);
         let aside = PathBuf::from(format!("{}#{number}", path.display()));
@@ -71,7 +78,7 @@ impl SyncedFiles {
                 outcome.as_ref().map(drop).map_err(|error| io::Error::new(error.kind(), error.to_string()))?
             }
         }
-        for dir in made.iter().filter_map(|dir| dir.parent()).chain([dir.as_path()]) {
+        for dir in made.iter().filter_map(|dir| dir.parent()).chain([dir]) {
             File::open(dir)?.sync_all()?;
         }
         written
@@ -82,7 +89,7 @@ impl SyncedFiles {
 impl ObjectStore for SyncedFiles {
     async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         if options.mode != PutMode::Create {
-            return self.files.put_opts(location, payload, options).await;
+            return self.files()?.put_opts(location, payload, options).await;
         }
         self.create(location, &payload).map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => {
@@ -101,26 +108,32 @@ impl ObjectStore for SyncedFiles {
         location: &Path,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
-        self.files.put_multipart_opts(location, options).await
+        self.files()?.put_multipart_opts(location, options).await
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.files.get_opts(location, options).await
+        self.files()?.get_opts(location, options).await
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.files.delete_stream(locations)
+        match self.files() {
+            Ok(files) => files.delete_stream(locations),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.files.list(prefix)
+        match self.files() {
+            Ok(files) => files.list(prefix),
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        }
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.files.list_with_delimiter(prefix).await
+        self.files()?.list_with_delimiter(prefix).await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.files.copy_opts(from, to, options).await
+        self.files()?.copy_opts(from, to, options).await
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     if look(dir)? != Contents::Database {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
     }
-    let archive = Archive::open(&arguments.archive).map_err(failed)?;
+    let archive = Archive::create(&arguments.archive).map_err(failed)?;
     let database = directory::open_with(dir, directory::options())?;
     let begun = Instant::now();
     let report = send_backup(database.engine().store(), &archive, &mut |_| {}).map_err(failed)?;

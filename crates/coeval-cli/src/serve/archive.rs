@@ -22,7 +22,7 @@ pub(super) fn begin(
     database: &Database,
 ) -> Result<Archiver, Failure> {
     let failed = |error| Failure::work("cannot archive", error);
-    let archive = Archive::open(place).map_err(failed)?;
+    let archive = Archive::create(place).map_err(failed)?;
     let days = arguments.keep_days.map(u64::from);
     let options = ArchiverOptions {
         archive_timeout: Duration::from_secs_f64(arguments.archive_timeout),

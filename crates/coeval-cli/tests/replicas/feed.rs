@@ -5,6 +5,7 @@ use super::{PATIENCE, PROGRAM, Server, Sql, directories, replica_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -281,7 +282,9 @@ fn what_is_wrong_is_said(source: &str, sql: &Sql, state: &str, old: &str) {
         let message = refusal(source, options);
         assert!(message.contains(what), "{options:?}: {message}");
     }
-    assert!(refusal("archive=/nowhere/at/all", &["--to", "now"]).contains("there is no archive"));
+    let nowhere = format!("{state}-of-nothing");
+    assert!(refusal(&format!("archive={nowhere}"), &["--to", "now"]).contains("there is no archive"));
+    assert!(!Path::new(&nowhere).exists(), "who only reads made a directory");
     assert!(refusal("host=127.0.0.1,port=1,user=coeval", &["--to", "now"]).contains("the connection to"));
     sql.run("CHECKPOINT").unwrap();
     assert_eq!(sql.refused(&format!("SELECT * FROM coeval_changes('{old}')")), "55000");

@@ -64,6 +64,6 @@ fn what_is_no_driver_is_said() {
     let copying = Dialect { copying: Copying::Worthwhile, ..Dialect::STANDARD };
     let error = AdbcEngine::open(&library, c"duckdb_adbc_init", &[], copying).map(drop).unwrap_err();
     assert!(error.message.contains("temporary tables"), "{error}");
-    let error = open(&library, c"duckdb_adbc_init", &[("path", "/nowhere/at/all.duckdb")]);
-    assert!(error.contains("/nowhere/at/all.duckdb"), "{error}");
+    let error = open(&library, c"duckdb_adbc_init", &[("path", "/proc/nowhere/at/all.duckdb")]);
+    assert!(error.contains("/proc/nowhere/at/all.duckdb"), "{error}");
 }
