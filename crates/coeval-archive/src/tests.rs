@@ -5,6 +5,7 @@ mod archiving;
 #[cfg(feature = "cloud")]
 mod cloud;
 mod collecting;
+mod failovers;
 mod faulty;
 mod following;
 mod primary;

@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// A call that hangs is answered behind that: longer than the tests that ask for it wait for one attempt.
+pub(super) const HANG: Duration = Duration::from_millis(60);
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Faulty {
@@ -24,6 +27,8 @@ pub(super) struct Faulty {
     dice: Mutex<StdRng>,
     /// Of a hundred calls so many fail, half of them after they were carried out.
     pub(super) percent: AtomicU32,
+    /// Of a thousand calls so many are answered after [`HANG`] only.
+    pub(super) hangs: AtomicU32,
     /// Whether it is gone.
     pub(super) is_gone: AtomicBool,
     /// It does not know that something is not to be overwritten.
@@ -50,6 +55,7 @@ impl Faulty {
             inner,
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
             percent: AtomicU32::new(percent),
+            hangs: AtomicU32::new(0),
             is_gone: AtomicBool::new(false),
             overwrites: AtomicBool::new(false),
             fails_from: AtomicU64::new(u64::MAX),
@@ -73,11 +79,17 @@ impl Faulty {
     /// Whether this call fails, before or after it was carried out.
     async fn throw(&self) -> (bool, bool) {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        let (pause, fails, is_late) = {
+        let (pause, fails, is_late, hangs) = {
             let mut dice = self.dice.lock().unwrap();
             let fails = dice.random_ratio(self.percent.load(Ordering::SeqCst), 100);
-            (dice.random_range(0..20), fails, dice.random_ratio(1, 2))
+            let drawn = (dice.random_range(0..20), fails, dice.random_ratio(1, 2));
+            // Nothing is drawn where nothing hangs, so that older tests go on as they did.
+            let hangs = self.hangs.load(Ordering::SeqCst);
+            (drawn.0, drawn.1, drawn.2, hangs > 0 && dice.random_ratio(hangs, 1_000))
         };
+        if hangs {
+            tokio::time::sleep(HANG).await;
+        }
         if pause == 0 {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

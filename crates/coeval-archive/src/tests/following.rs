@@ -14,7 +14,7 @@ use crate::names::LOG;
 use crate::restore::Target;
 use coeval_store::files::SimulatedFiles;
 use coeval_store::log::Lsn;
-use coeval_store::{Follower, Store, StoreError};
+use coeval_store::{Candidacy, Follower, Store, StoreError, promote};
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use object_store::ObjectStoreExt;
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A replica, and what it asks the archive with.
-struct Copy {
+pub(super) struct Copy {
     files: SimulatedFiles,
     log: ArchivedLog,
     open: Option<(Store, Follower)>,
@@ -40,7 +40,7 @@ fn open(files: &SimulatedFiles) -> (Store, Follower) {
 }
 
 impl Copy {
-    fn of(archive: &Archive, seed: u64) -> Self {
+    pub(super) fn of(archive: &Archive, seed: u64) -> Self {
         let files = SimulatedFiles::new(seed);
         let mut told = 0;
         copy_newest_to(archive, Arc::new(files.clone()), Path::new(DIR), &mut |bytes| told = bytes).unwrap();
@@ -49,7 +49,7 @@ impl Copy {
         Self { files, log, open, dice: StdRng::seed_from_u64(seed), failures: 0 }
     }
 
-    fn store(&self) -> &Store {
+    pub(super) fn store(&self) -> &Store {
         &self.open.as_ref().unwrap().0
     }
 
@@ -58,7 +58,7 @@ impl Copy {
     }
 
     /// Takes a stretch, perhaps not all of it. Whether there was one.
-    fn take(&mut self) -> Result<bool, ArchiveError> {
+    pub(super) fn take(&mut self) -> Result<bool, ArchiveError> {
         let (_, follower) = self.open.as_mut().unwrap();
         let Some(stretch) = self.log.next(&follower.terms(), follower.position())? else { return Ok(false) };
         for part in stretch.parts() {
@@ -98,14 +98,24 @@ impl Copy {
         }
     }
 
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.open = None;
         self.files = if self.dice.random_ratio(1, 2) { self.files.crash() } else { self.files.restart() };
         self.open = Some(open(&self.files));
     }
 
+    /// Closes it and makes it a primary, on its own say alone. Its files.
+    pub(super) fn promote(mut self) -> SimulatedFiles {
+        let store = self.store();
+        let timeline = store.timeline().next();
+        let promise = Candidacy::begin(store, "copy", timeline).unwrap().outcome().unwrap();
+        self.open = None;
+        promote(&self.files, Path::new(DIR), promise).unwrap();
+        self.files
+    }
+
     /// The newest world and the safe one have what the primary had. The version of the safe one.
-    fn check(&self, moments: &[Moment]) -> Option<Version> {
+    pub(super) fn check(&self, moments: &[Moment]) -> Option<Version> {
         let at = |version| {
             let moment = moments.iter().rfind(|moment| moment.version <= version);
             moment.map_or_else(|| Arc::new(Rows::new()), |moment| Arc::clone(&moment.rows))

@@ -254,6 +254,17 @@ impl Primary {
         self.store = Some(open(&self.files));
     }
 
+    /// What its disk has now.
+    pub(super) fn disk(&self) -> SimulatedFiles {
+        self.files.copy()
+    }
+
+    /// Its machine comes back with a disk that has forgotten what it had synced since then.
+    pub(super) fn go_back_to(&mut self, disk: SimulatedFiles) {
+        self.files = disk;
+        self.crash();
+    }
+
     /// The machine stops: what was not durable may be lost, and is as if it had never been.
     pub(super) fn crash(&mut self) {
         self.store = None;
