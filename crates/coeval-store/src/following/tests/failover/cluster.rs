@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Three or five machines over a network that delays and cuts, disks that lose what was not synced, processes that die anywhere,
+//! primaries that run on while another one is promoted.
+//!
+//! Everything happens on one thread, as a seed says. Commits wait for any one of three machines beside the primary, or any
+//! two of five. A replica is promoted by the product's own rules (`candidacy.rs`) with the promises of those that it reaches; the
+//! primary need not be dead. Readers look at a store once it [has confirmed](Store::has_confirmed) what it was opened with, as a
+//! server lets them in.
+//!
+//! # The network
+//! A connection is a stream: what arrives is in order and without holes. So what a network drops is the end of a connection
+//! (a cut: what was on its way either way is gone), and what it sends twice comes with the next connection. That one begins
+//! where the replica has its log, or, every second time, where it has it *synced*: records come again that it has. It refuses
+//! those, and is as before. Acknowledgements arrive late, in any mixture with records.
+
+use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes};
+use crate::candidacy::{Candidacy, CandidacyError, NotPromoted};
+use crate::error::StoreError;
+use crate::following::{CopyWriter, Fed, FollowError, Follower, LogFeed, ReplicaSession, demote, promote};
+use crate::log::{LogRecord, Lsn};
+use crate::promises::{LogStanding, Promise};
+use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
+use coeval_txn::Version;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A rule that is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    Nothing,
+    /// Others say how long their logs are, and promise nothing.
+    NoPromises,
+    /// One promise less is enough.
+    FewPromises,
+    /// Whoever asks is promoted, whatever the others have.
+    ShorterLog,
+    /// Readers are let in at once.
+    Unconfirmed,
+    /// Replicas are told that safe snapshots may go as far as the primary has published, whoever is active there.
+    UnsafeBoundary,
+}
+
+/// What clients do with the machines, and what is looked at.
+pub(super) trait Clients: Sized {
+    /// What they have open at one machine. It goes with its process.
+    type Open: Default;
+
+    /// Makes the table that they use.
+    fn prepare(store: &Store);
+
+    /// Some client does something.
+    fn act(cluster: &mut Cluster<Self>);
+
+    /// Clients are told of commits that may be acknowledged.
+    fn acknowledge(cluster: &mut Cluster<Self>);
+
+    /// After each step.
+    fn look(cluster: &mut Cluster<Self>);
+
+    /// The primary of the highest timeline was opened anew: what is lost is noted.
+    fn look_for_losses(cluster: &mut Cluster<Self>, behind: &str);
+}
+
+fn dir(node: usize) -> PathBuf {
+    PathBuf::from(format!("/node{node}"))
+}
+
+fn name(node: usize) -> String {
+    format!("node{node}")
+}
+
+fn open_node(files: &SimulatedFiles, node: usize) -> Store {
+    let files = Arc::new(files.clone());
+    let store = Store::open_tuned(files, &dir(node), options(), log_options(), sizes()).unwrap();
+    store.set_own_name(&name(node)).unwrap();
+    store
+}
+
+/// Whether whoever committed this version may be told so. Nobody is asked to do anything for it.
+pub(super) fn is_acknowledged(store: &Store, version: Version) -> bool {
+    store.shared.pipeline.publishing.is_acknowledged(version)
+}
+
+/// What is on its way between a primary and a replica. A cut loses it.
+struct Connection {
+    to: usize,
+    feed: LogFeed,
+    session: ReplicaSession,
+    to_replica: VecDeque<Fed>,
+    to_primary: VecDeque<(Lsn, Lsn)>,
+}
+
+/// What a machine is. Dropped with its process, so that nobody holds its directory.
+enum Role {
+    Primary,
+    Replica(Follower, Option<Box<Connection>>),
+}
+
+pub(super) struct Node<O> {
+    files: SimulatedFiles,
+    pub(super) store: Store,
+    role: Role,
+    /// What clients have open here.
+    pub(super) open: O,
+}
+
+impl<O: Default> Node<O> {
+    fn primary(files: SimulatedFiles, store: Store) -> Self {
+        Self { files, store, role: Role::Primary, open: O::default() }
+    }
+
+    fn replica(files: SimulatedFiles, node: usize) -> Self {
+        let (store, follower) = {
+            let files = Arc::new(files.clone());
+            Store::open_follower_tuned(files, &dir(node), options(), log_options(), sizes()).unwrap()
+        };
+        Self { files, store, role: Role::Replica(follower, None), open: O::default() }
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        matches!(self.role, Role::Primary)
+    }
+
+    /// Whether it takes commits.
+    pub(super) fn is_writable(&self) -> bool {
+        self.is_primary() && self.store.superseded_by().is_none()
+    }
+}
+
+pub(super) struct Cluster<C: Clients> {
+    pub(super) dice: SmallRng,
+    pub(super) broken: Broken,
+    nodes: Vec<Option<Node<C::Open>>>,
+    pub(super) clients: C,
+    pub(super) level: SynchronousCommit,
+    /// The primary of the highest timeline.
+    pub(super) current: usize,
+    /// An attempt was refused behind promises that keep commits from being acknowledged: the next one comes soon.
+    is_undecided: bool,
+    /// What is lost, and behind what.
+    pub(super) lost: Option<String>,
+    /// Two terms of one number that differ.
+    pub(super) two_terms: Option<String>,
+    pub(super) counts: Counts,
+}
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) failovers: usize,
+    pub(super) refused: usize,
+    pub(super) copies: usize,
+    /// Records that came again.
+    pub(super) again: usize,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.failovers += other.failovers;
+        self.refused += other.refused;
+        self.copies += other.copies;
+        self.again += other.again;
+    }
+}
+
+/// So many steps has a run.
+const STEPS: usize = 2_000;
+
+/// Gives records to a replica, and first all that came again, which it refuses. How many these were.
+fn take_records(follower: &mut Follower, records: &[LogRecord]) -> (usize, Result<(), FollowError>) {
+    let position = follower.position();
+    let again = records.iter().take_while(|record| record.end <= position).count();
+    if again > 0 {
+        let refused = follower.take(records);
+        assert!(matches!(refused, Err(FollowError::OutOfPlace { .. })), "{refused:?}");
+        assert_eq!(follower.position(), position, "nothing was taken twice");
+    }
+    (again, follower.take(&records[again..]))
+}
+
+impl<C: Clients> Cluster<C> {
+    pub(super) fn new(seed: u64, broken: Broken, clients: C) -> Self {
+        let (count, needed) = if seed.is_multiple_of(3) { (5, 2) } else { (3, 1) };
+        let files = SimulatedFiles::new(seed * 10);
+        let store = open_node(&files, 0);
+        C::prepare(&store);
+        let any = SynchronousReplicas {
+            count: needed,
+            choice: ReplicaChoice::Any,
+            names: (0..count).map(name).collect(),
+            primary: name(0),
+        };
+        store.require_replicas(Some(any)).unwrap();
+        let mut nodes: Vec<Option<Node<C::Open>>> = (0..count).map(|_| None).collect();
+        nodes[0] = Some(Node::primary(files, store));
+        let mut cluster = Self {
+            dice: SmallRng::seed_from_u64(seed),
+            broken,
+            nodes,
+            clients,
+            level: if seed.is_multiple_of(2) {
+                SynchronousCommit::On
+            } else {
+                SynchronousCommit::RemoteApply
+            },
+            current: 0,
+            is_undecided: false,
+            lost: None,
+            two_terms: None,
+            counts: Counts::default(),
+        };
+        (1..count).for_each(|node| cluster.copy(node, 0));
+        cluster
+    }
+
+    pub(super) fn node(&self, node: usize) -> &Node<C::Open> {
+        self.nodes[node].as_ref().expect("it is open between steps")
+    }
+
+    pub(super) fn node_mut(&mut self, node: usize) -> &mut Node<C::Open> {
+        self.nodes[node].as_mut().expect("it is open between steps")
+    }
+
+    pub(super) fn any_node(&mut self) -> usize {
+        self.dice.random_range(0..self.nodes.len())
+    }
+
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// One that writes its log, perhaps not knowing that another one does.
+    pub(super) fn any_writable(&mut self) -> Option<usize> {
+        let writable: Vec<_> = (0..self.nodes.len()).filter(|node| self.node(*node).is_writable()).collect();
+        (!writable.is_empty()).then(|| writable[self.dice.random_range(0..writable.len())])
+    }
+
+    /// Gives a machine a copy of a primary's database, in the place of what it has.
+    fn copy(&mut self, node: usize, from: usize) {
+        if !self.node(from).is_writable() {
+            return;
+        }
+        self.nodes[node] = None;
+        let files = SimulatedFiles::new(self.dice.random());
+        let primary = &self.node(from).store;
+        primary.checkpoint().unwrap();
+        let copying = CopyWriter::begin(Arc::new(files.clone()), &dir(node)).unwrap();
+        copying.note_timeline(primary.terms().timeline()).unwrap();
+        drop(copying);
+        copy_to(primary, &files, &dir(node));
+        self.nodes[node] = Some(Node::replica(files, node));
+        self.counts.copies += 1;
+    }
+
+    fn step(&mut self) {
+        match self.dice.random_range(0..1_000) {
+            0..180 => C::act(self),
+            180..280 => self.sync(),
+            280..430 => C::acknowledge(self),
+            430..900 => self.step_replica(),
+            900..925 => {
+                let node = self.any_node();
+                self.cut(node);
+            }
+            925..955 => self.restart(),
+            955..965 => {
+                if let Some(node) = self.any_writable() {
+                    self.node(node).store.checkpoint().unwrap();
+                }
+            }
+            965..970 => self.stand(),
+            970..980 => self.step_down(),
+            _ if self.is_undecided => self.stand(),
+            _ => C::acknowledge(self),
+        }
+        C::look(self);
+    }
+
+    fn sync(&mut self) {
+        let Some(node) = self.any_writable() else { return };
+        let shared = &self.node(node).store.shared;
+        let version = shared.applied().version();
+        shared.wait_for(version, crate::publishing::Until::Durable, None).unwrap();
+        // What nobody waits for is synced for those who follow a moment later; no time passes here.
+        let log = shared.pipeline.log().expect("a machine has a log");
+        log.sync(log.end_lsn()).unwrap();
+        shared.pipeline.publishing.go_on(shared);
+    }
+
+    fn step_replica(&mut self) {
+        let node = self.any_node();
+        let dice = self.dice.random_range(0..4);
+        let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
+        let Some(open) = connection else {
+            self.connect(node);
+            return;
+        };
+        let Connection { to, feed, session, to_replica, to_primary } = &mut **open;
+        let to = *to;
+        match dice {
+            0 => match feed.next_piece() {
+                Ok(fed) => to_replica.extend(fed),
+                Err(_) if to == self.current => self.copy(node, to),
+                Err(_) => self.cut(node),
+            },
+            1 => {
+                if let Some(piece) = to_replica.pop_front() {
+                    self.take(node, to, piece);
+                }
+            }
+            2 => {
+                follower.sync().unwrap();
+                match follower.acknowledgement() {
+                    Ok(told) => to_primary.push_back((told.flushed, told.shown)),
+                    Err(_) => *connection = None,
+                }
+            }
+            // What is on its way arrives, whatever has become of who sent it.
+            _ => {
+                if let Some((flushed, applied)) = to_primary.pop_front() {
+                    feed.confirm(flushed);
+                    session.note(|progress| {
+                        (progress.written, progress.flushed, progress.applied) = (flushed, flushed, applied);
+                    });
+                }
+            }
+        }
+    }
+
+    /// A piece arrives at a replica.
+    fn take(&mut self, node: usize, from: usize, piece: Fed) {
+        let is_safe = self.broken != Broken::UnsafeBoundary;
+        let published = self.node(from).store.world().version();
+        let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
+        match piece {
+            Fed::Records(records) => {
+                let (again, outcome) = take_records(follower, &records);
+                match outcome {
+                    Ok(()) => {}
+                    Err(FollowError::Superseded { .. }) => *connection = None,
+                    Err(error) => panic!("{error}"),
+                }
+                self.counts.again += again;
+            }
+            Fed::Published(version) => follower.note_published(version),
+            Fed::Boundary(boundary) => follower.note_boundary(if is_safe { boundary } else { published }),
+            Fed::File(..) => unreachable!("nothing is loaded"),
+        }
+    }
+
+    /// A replica looks for somebody to follow.
+    fn connect(&mut self, node: usize) {
+        let to = self.any_node();
+        if to == node || !self.node(to).is_primary() {
+            return;
+        }
+        let (primary, sends_again) = (self.node(to).store.clone(), self.dice.random_bool(0.5));
+        let timeline = primary.terms().timeline();
+        let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
+        if follower.begin_following(timeline).is_err() {
+            return;
+        }
+        let begun = feed_of(&primary, follower).and_then(|feed| {
+            let term = follower.terms().last().map(|term| term.id);
+            // The other one has shown that both histories are one up to where the replica is.
+            let from_synced = || Ok(primary.log_feed(term, follower.durable())?.ahead_of_publication());
+            if sends_again { from_synced() } else { Ok(feed) }
+        });
+        match begun {
+            Ok(feed) => {
+                let session = primary.replica_session(&name(node));
+                let (to_replica, to_primary) = Default::default();
+                let open = Connection { to, feed, session, to_replica, to_primary };
+                *connection = Some(Box::new(open));
+            }
+            // One that was left behind by the others has nothing to give.
+            Err(StoreError::ForeignHistory(_)) if to == self.current => self.copy(node, to),
+            Err(_) => {}
+        }
+    }
+
+    fn cut(&mut self, node: usize) {
+        if let Role::Replica(_, connection) = &mut self.node_mut(node).role {
+            *connection = None;
+        }
+    }
+
+    /// Closes a machine whose process dies; who is connected to it is not any more. Its files, as the disk has them.
+    fn lose(&mut self, node: usize) -> (SimulatedFiles, bool) {
+        for other in 0..self.nodes.len() {
+            if other == node {
+                continue;
+            }
+            if let Role::Replica(_, connection) = &mut self.node_mut(other).role {
+                connection.take_if(|connection| connection.to == node);
+            }
+        }
+        let Node { files, store, role, open } = self.nodes[node].take().expect("it is open between steps");
+        let is_primary = matches!(role, Role::Primary);
+        drop((role, open));
+        drop(store);
+        (files.crash(), is_primary)
+    }
+
+    /// A machine dies and comes back as what it was.
+    fn restart(&mut self) {
+        let node = self.any_node();
+        let (files, is_primary) = self.lose(node);
+        self.nodes[node] = Some(if is_primary {
+            let store = open_node(&files, node);
+            Node::primary(files, store)
+        } else {
+            Node::replica(files, node)
+        });
+        if node == self.current {
+            C::look_for_losses(self, "a crash");
+        }
+    }
+
+    /// A replica tries to be promoted, with those that it reaches.
+    fn stand(&mut self) {
+        let node = self.any_node();
+        if self.node(node).is_primary() {
+            return;
+        }
+        let mut others: Vec<_> = (0..self.nodes.len()).filter(|other| *other != node).collect();
+        // A primary that runs has more than others, mostly.
+        let primaries: Vec<_> = others.iter().map(|other| self.node(*other).is_primary()).collect();
+        let mut primaries = primaries.into_iter();
+        others.retain(|_| {
+            let is_primary = primaries.next().expect("one for each");
+            self.dice.random_bool(if is_primary { 0.1 } else { 0.85 })
+        });
+        let reached = others.iter().chain([&node]).map(|other| self.node(*other).store.timeline());
+        let timeline = reached.max().expect("it reaches itself").next();
+        let mut candidacy = match Candidacy::begin(&self.node(node).store, &name(node), timeline) {
+            Ok(candidacy) => candidacy,
+            Err(CandidacyError::Store(error)) => panic!("{error}"),
+            Err(CandidacyError::Refused(refused)) => panic!("{refused}"),
+        };
+        for other in others {
+            let answer = self.ask(other, &candidacy);
+            if candidacy.note_promise(&name(other), answer).is_err() && self.broken != Broken::ShorterLog {
+                self.refuse();
+                return;
+            }
+        }
+        match candidacy.outcome() {
+            Ok(_) => self.promote(node, &candidacy),
+            Err(NotPromoted::TooFew { promised, needed, .. })
+                if self.broken == Broken::FewPromises && promised + 1 == needed =>
+            {
+                self.promote(node, &candidacy);
+            }
+            Err(_) if self.broken == Broken::ShorterLog => self.promote(node, &candidacy),
+            Err(_) => self.refuse(),
+        }
+    }
+
+    fn refuse(&mut self) {
+        self.counts.refused += 1;
+        self.is_undecided = true;
+    }
+
+    fn ask(&self, node: usize, candidacy: &Candidacy) -> LogStanding {
+        let store = &self.node(node).store;
+        if self.broken == Broken::NoPromises {
+            return store.log_standing();
+        }
+        store.promise(candidacy.promise()).expect("the timeline is above all that is known")
+    }
+
+    fn promote(&mut self, node: usize, candidacy: &Candidacy) {
+        let (files, _) = self.lose(node);
+        promote(&files, &dir(node), candidacy.promise()).unwrap();
+        let store = open_node(&files, node);
+        assert_eq!(store.terms().timeline(), candidacy.promise().timeline);
+        self.nodes[node] = Some(Node::primary(files, store));
+        self.current = node;
+        self.counts.failovers += 1;
+        self.is_undecided = false;
+        self.look_at_terms();
+        C::look_for_losses(self, "a failover");
+    }
+
+    /// A primary that has heard of another one follows it.
+    fn step_down(&mut self) {
+        let node = self.any_node();
+        if node == self.current || !self.node(node).is_primary() {
+            return;
+        }
+        // Somebody tells it, if nobody has.
+        let promise = Promise::asked_for(self.node(self.current).store.timeline());
+        let _ = self.node(node).store.promise(promise);
+        let (files, _) = self.lose(node);
+        demote(&files, &dir(node)).unwrap();
+        self.nodes[node] = Some(Node::replica(files, node));
+    }
+
+    /// Two primaries of one term would have given it two ids, or begun it at two places.
+    fn look_at_terms(&mut self) {
+        let mut known = BTreeMap::new();
+        for node in 0..self.nodes.len() {
+            for term in self.node(node).store.terms().terms() {
+                let before = known.insert(term.number, *term);
+                if let Some(other) = before.filter(|other| other != term) {
+                    self.two_terms = Some(format!("{other}, and {term} on node {node}"));
+                }
+            }
+        }
+    }
+
+    /// Goes on until something is lost, or for so many steps.
+    pub(super) fn run(&mut self) {
+        for _ in 0..STEPS {
+            self.step();
+            if self.lost.is_some() {
+                return;
+            }
+        }
+        self.look_at_terms();
+    }
+}
