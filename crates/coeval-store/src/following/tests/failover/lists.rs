@@ -284,8 +284,13 @@ impl Cluster<Lists> {
         if def_of(world).is_none() {
             return;
         }
-        let index =
-            self.clients.history.begin(format!("on node {node} at {version}"), token.map(|token| token.of));
+        let (store, current) = (&self.node(node).store, self.current);
+        let role = if self.node(node).is_primary() { "primary" } else { "replica" };
+        let (shown, timeline) = (store.world().version(), store.terms().timeline());
+        let what = format!(
+            "{role} {node} in timeline {timeline} at {version}, shows {shown}, while {current} is the primary"
+        );
+        let index = self.clients.history.begin(what, token.map(|token| token.of));
         let lists = lists_of(world);
         let chosen: Vec<_> = (0..LISTS).filter(|_| self.dice.random_bool(0.7)).collect();
         let transaction = &mut self.clients.history.transactions[index];
