@@ -2,12 +2,22 @@
 //! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
+#[path = "replicas/disk_full.rs"]
+mod disk_full;
 #[path = "replicas/failover.rs"]
 mod failover;
 #[path = "replicas/feed.rs"]
 mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
+#[path = "replicas/machines.rs"]
+mod machines;
+#[path = "replicas/network.rs"]
+mod network;
+#[path = "replicas/rounds.rs"]
+mod rounds;
+#[path = "../../../tests/skipping.rs"]
+mod skipping;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

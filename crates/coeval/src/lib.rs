@@ -66,8 +66,8 @@ pub use coeval_store::{
 #[doc(hidden)]
 pub use coeval_store::{
     BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
-    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime, MalformedToken,
-    Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
+    ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime,
+    MalformedToken, Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
     files::DiskFiles,
     log::{LogRecord, Lsn},
 };

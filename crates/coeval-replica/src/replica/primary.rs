@@ -47,7 +47,7 @@ impl Taking {
             (None, Upstream::Configured) => Link::open(from)?,
             (None, Upstream::Peer) => Link::open_within(from, PEER_PATIENCE)?,
         };
-        let (own, found) = (self.follower.terms(), link.identify()?);
+        let (own, found) = (self.follower.terms(), link.identify_source()?);
         // A copy that has no record yet has the database's first term in the first one.
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
@@ -141,6 +141,8 @@ impl Taking {
             let is_dirty = self.follower.durable() < self.follower.position();
             let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
             if is_synced {
+                // Commits may wait for no more than that it is written here.
+                self.tell(link)?;
                 self.follower.sync()?;
                 synced = Instant::now();
             }
