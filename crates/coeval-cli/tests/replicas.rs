@@ -16,6 +16,10 @@ mod machines;
 mod network;
 #[path = "replicas/rounds.rs"]
 mod rounds;
+#[path = "replicas/s3.rs"]
+mod s3;
+#[path = "../../../tests/s3_server.rs"]
+mod s3_server;
 #[path = "../../../tests/skipping.rs"]
 mod skipping;
 
@@ -42,7 +46,13 @@ struct Server {
 impl Server {
     /// Starts one on a directory; it listens when this returns.
     fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
+        Self::start_in(&[], dir, port, options)
+    }
+
+    /// The same, with more variables of the environment.
+    fn start_in(environment: &[(&str, String)], dir: &Path, port: u16, options: &[&str]) -> Self {
         let mut process = Command::new(PROGRAM)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .arg("serve")
             .arg(dir)
             .args(["--listen", &format!("127.0.0.1:{port}"), "--stop-seconds", "1"])
