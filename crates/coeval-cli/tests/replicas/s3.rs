@@ -4,6 +4,7 @@
 use super::s3_server::{S3Server, SECRET, program};
 use super::skipping::needed;
 use super::*;
+use std::io::{Read, Write};
 
 const ARCHIVE: &str = "s3://bucket/archives/one";
 
@@ -24,6 +25,8 @@ fn a_database_is_archived_in_s3_followed_from_there_and_comes_back() {
     sql.run("CREATE TABLE items (id int PRIMARY KEY, amount int, word text)").unwrap();
     sql.run("INSERT INTO items SELECT g, g % 10, 'word ' || g FROM generate_series(1, 20000) g").unwrap();
     primary.until_said("a backup was made");
+    let archived = "SELECT archived_count > 0 AND last_archived_wal IS NOT NULL AND failed_count = 0 FROM pg_stat_archiver";
+    until_it_reads(&sql, archived, "t");
 
     let of = format!("archive={ARCHIVE}");
     let replica = Server::start_in(&settings, &copy_dir, 0, &["--replica-of", &of, "--replica-poll", "0.1"]);
@@ -53,4 +56,43 @@ fn a_database_is_archived_in_s3_followed_from_there_and_comes_back() {
     let refused = coeval(&storage.settings("wrong"), &["check", "--archive", ARCHIVE]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("refuses to"), "{said}");
+}
+
+/// What a server's figures say.
+fn figures(address: &str) -> String {
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: coeval\r\nConnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    socket.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_storage_that_is_gone_stops_nothing_and_is_shown() {
+    let Some(program) = needed("s3", program()) else { return };
+    let storage = S3Server::start(&program);
+    let (_parent, primary_dir, _) = directories();
+    let options = ["--archive", ARCHIVE, "--archive-timeout", "0.2", "--metrics", "127.0.0.1:0"];
+    let primary = Server::start_in(&storage.settings(SECRET), &primary_dir, 0, &options);
+    let sql = Sql::open(primary.port);
+    primary.until_said("a backup was made");
+    primary.until_said("Figures at http://");
+    drop(storage);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY)").unwrap();
+    for n in 0..100 {
+        sql.run(&format!("INSERT INTO t VALUES ({n})")).unwrap();
+    }
+    let failed =
+        "SELECT failed_count > 0 AND last_failed_time > now() - interval '1 hour' FROM pg_stat_archiver";
+    until_it_reads(&sql, failed, "t");
+    let said = primary.said.lock().unwrap().clone();
+    let address = said.split("Figures at http://").nth(1).unwrap().split('/').next().unwrap();
+    let figures = figures(address);
+    let figure = |name: &str| {
+        let line = figures.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {figures}")).parse::<u64>().unwrap()
+    };
+    assert!(figure("coeval_archive_behind_bytes") > 0);
+    assert!(figure("coeval_archive_failures_total") > 0);
+    assert!(figure("coeval_archive_backup_timestamp_seconds") > 1_700_000_000);
 }
