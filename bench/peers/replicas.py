@@ -20,7 +20,7 @@ import psycopg
 from peers import wire
 from peers.analysts import QUERIES, Report, Stream
 from peers.heartbeats import Heartbeats, connect
-from peers.machine import FOREIGN_CPU_MAX, CpuWatch, coeval
+from peers.machine import FOREIGN_CPU_MAX, CpuWatch, coeval, command_line
 from peers.pieces import Context
 from peers.rss import WITHOUT_SEQSCAN
 from peers.servers import POSTGRES_SETTINGS, Coeval, CoevalReplica, Pair, Postgres, PostgresStandby
@@ -84,7 +84,7 @@ def measure(name, context, arguments):
             pairs.append(pair)
             found[system] = {"version": context.psql(pair.primary, "SELECT version()"),
                              "serializable": refusal(pair.standby), "ways": {},
-                             "command": " ".join(["bench/compare", *sys.argv[1:]])}
+                             "command": command_line("bench/compare")}
         streams = {}
         for number in range(1, arguments.rounds + 1):
             for pair in pairs:
