@@ -247,7 +247,8 @@ def report(kept):
         "*Lag*: for how long what a query on the standby sees has lacked something, 0 if nothing: a row is written on the primary "
         "every 10 ms and read on the standby about as often; the time since the acknowledgement of the first write that is not "
         "seen. *Age*: the time since the newest write that is seen was sent, so the time to the next one is in it. *Own*: what the "
-        "standby says itself (`now() - pg_last_xact_replay_timestamp()`; `SHOW coeval.snapshot_lag`).", "",
+        "standby says itself: `now() - pg_last_xact_replay_timestamp()`, the age of the last commit that it shows; `SHOW "
+        "coeval.snapshot_lag`, for how long the safe snapshot has lacked what has arrived there.", "",
     ]
     for name, piece in measured.items():
         lines += piece_lines(name, piece)
