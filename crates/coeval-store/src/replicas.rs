@@ -226,7 +226,8 @@ pub(crate) struct Replicas {
     is_required: AtomicBool,
     /// For each stage; never goes back.
     reached: [AtomicU64; 3],
-    /// The end of the log that the store was opened with, until enough replicas have it.
+    /// The end of the log that the store was opened with, behind the record that begins its own term, until enough replicas have
+    /// it.
     recovered: AtomicU64,
 }
 
