@@ -15,6 +15,18 @@ FOREIGN_CPU_MAX = 0.1
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
+def command_line(program):
+    """How this run was started, without places of this machine."""
+    words, left_out = [], {"--coeval", "--work", "--keep"}
+    arguments = iter(sys.argv[1:])
+    for word in arguments:
+        if word in left_out:
+            next(arguments, None)
+        elif word.split("=")[0] not in left_out:
+            words.append(word)
+    return " ".join([program, *words])
+
+
 def build_coeval():
     """Builds the binary and returns where it is."""
     subprocess.run(["cargo", "build", "--release", "--package", "coeval-cli"], cwd=ROOT, check=True)

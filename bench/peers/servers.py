@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers under comparison, each with a data directory of its own on the disk: `coeval serve` and PostgreSQL."""
+"""Servers under comparison, each with a data directory of its own on the disk: `coeval serve` and PostgreSQL, alone or with a
+standby that follows.
+"""
 
 import contextlib
 import os
@@ -116,12 +118,21 @@ class Server:
 class Coeval(Server):
     name, title, database, stop_signal = "coeval", "Coeval", "coeval", signal.SIGTERM
 
-    def __init__(self, binary, directory):
+    def __init__(self, binary, directory, *arguments):
         directory = Path(directory)
         super().__init__(
-            lambda port: [binary, "serve", directory / "coeval", "--listen", f"127.0.0.1:{port}",
-                          "--max-connections", CONNECTIONS_MAX, "--stop-seconds", 2],
+            lambda port: [binary, "serve", directory / self.name, "--listen", f"127.0.0.1:{port}",
+                          "--max-connections", CONNECTIONS_MAX, "--stop-seconds", 2, *arguments],
             directory)
+
+
+class CoevalReplica(Coeval):
+    """Follows a Coeval on the wire; the copy is made when it listens."""
+
+    name, title = "coeval-replica", "Coeval's replica"
+
+    def __init__(self, binary, directory, primary):
+        super().__init__(binary, directory, "--replica-of", f"host=127.0.0.1,port={primary.port},user={USER}")
 
 
 class Postgres(Server):
@@ -133,20 +144,55 @@ class Postgres(Server):
         self.binaries = binaries
         data = Path(directory) / self.name
         data.mkdir()
-        # PostgreSQL refuses to run as root.
+        # PostgreSQL refuses to run as root, and to start in a directory that others can read.
         options = {"cwd": data}
         if os.geteuid() == 0:
             owner = pwd.getpwnam("postgres")
             os.chown(data, owner.pw_uid, owner.pw_gid)
             options |= {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        subprocess.run([binaries / "initdb", "-D", data, "-U", USER, "--auth=trust", "--encoding=UTF8",
-                        "--locale=C", "--no-sync"], check=True, stdout=subprocess.DEVNULL, **options)
+        data.chmod(0o700)
+        subprocess.run(self.making(data), check=True, stdout=subprocess.DEVNULL, **options)
         settings = [word for name, value in self.settings.items() for word in ("-c", f"{name}={value}")]
         super().__init__(
-            lambda port: [binaries / "postgres", "-D", data, "-p", port, "-k", data,
+            lambda port: [binaries / "postgres", "-D", data, "-p", port, "-c", "unix_socket_directories=",
                           "-c", "listen_addresses=127.0.0.1", *settings],
             Path(directory), **options)
+
+    def making(self, data):
+        """The command that fills the directory."""
+        return [self.binaries / "initdb", "-D", data, "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
 
     def is_up(self):
         command = [self.binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(command).returncode == 0
+
+
+class PostgresStandby(Postgres):
+    """Follows a PostgreSQL by streaming replication, with a slot, and answers queries."""
+
+    name, title = "postgresql-standby", "PostgreSQL's standby"
+
+    def __init__(self, binaries, directory, primary):
+        self.primary = primary
+        super().__init__(binaries, directory)
+
+    def making(self, data):
+        return [self.binaries / "pg_basebackup", "-D", data, "-h", "127.0.0.1", "-p", str(self.primary.port), "-U", USER,
+                "--checkpoint=fast", "--write-recovery-conf", "--wal-method=stream", "--create-slot", "--slot=standby",
+                "--no-sync"]
+
+
+class Pair:
+    """A primary and a standby, which work and are stopped in their tracks together."""
+
+    def __init__(self, primary, standby):
+        self.primary, self.standby = primary, standby
+        self.name, self.title = primary.name, primary.title
+
+    def pause(self):
+        self.primary.pause()
+        self.standby.pause()
+
+    def resume(self):
+        self.standby.resume()
+        self.primary.resume()

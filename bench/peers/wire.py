@@ -149,6 +149,10 @@ def brief(figures):
 
 
 def conditions(context, arguments):
+    return machine_and_commit() | {"seconds": arguments.seconds, "warehouses": arguments.warehouses, "scale": arguments.scale}
+
+
+def machine_and_commit():
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "")
     cores = sum(line.startswith("processor") for line in lines)
@@ -158,7 +162,6 @@ def conditions(context, arguments):
     return {
         "machine": f"{model}, {cores} cores, {kib / 2**20:.1f} GiB, Linux {platform.release()}",
         "commit": commit, "date": datetime.date.today().isoformat(),
-        "seconds": arguments.seconds, "warehouses": arguments.warehouses, "scale": arguments.scale,
     }
 
 

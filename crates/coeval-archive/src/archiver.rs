@@ -88,6 +88,10 @@ pub struct ArchiverStatus {
     pub failures: u32,
     /// Why the last attempt failed, if it did.
     pub last_error: Option<String>,
+    /// Attempts that failed since it began, and when the last of them did.
+    pub failures_in_all: u64,
+    /// See `failures_in_all`.
+    pub last_failed: Option<LogTime>,
     /// Log that was let go of, with where it goes on in the archive.
     pub gaps: Vec<Gap>,
     /// Whether log was let go of and no backup has followed yet.
@@ -98,9 +102,15 @@ pub struct ArchiverStatus {
 
 /// Archives a database until it is dropped. It holds the store open.
 pub struct Archiver {
+    watch: ArchiverWatch,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Looks at an archiver, also when that has ended. Clones look at the same one.
+#[derive(Clone)]
+pub struct ArchiverWatch {
     shared: Arc<Shared>,
     store: Store,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread and its owner share.
@@ -135,19 +145,25 @@ impl Archiver {
         let place = archive.place().to_owned();
         let worker = Worker::new(store.clone(), archive, options, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("coeval-archiver".to_owned());
-        let thread = thread.spawn(move || worker.run());
+        let running = Running(Arc::clone(&shared));
+        let thread = thread.spawn(move || {
+            let _running = running;
+            worker.run();
+        });
         let thread = thread.map_err(|error| ArchiveError::Place { place, what: error.to_string() })?;
-        Ok(Self { shared, store, thread: Some(thread) })
+        Ok(Self { watch: ArchiverWatch { shared, store }, thread: Some(thread) })
     }
 
     /// How far it is.
     #[must_use]
     pub fn status(&self) -> ArchiverStatus {
-        let mut status = self.shared.status.lock().clone();
-        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-        status.bytes_behind = durable.get().saturating_sub(status.archived.unwrap_or(Lsn::START).get());
-        status.is_running = self.thread.as_ref().is_some_and(|thread| !thread.is_finished());
-        status
+        self.watch.status()
+    }
+
+    /// Looks at it, for others.
+    #[must_use]
+    pub fn watch(&self) -> ArchiverWatch {
+        self.watch.clone()
     }
 
     /// Ends it, and says how far it came. What waits is sent once more, if the storage takes it within some seconds.
@@ -159,14 +175,41 @@ impl Archiver {
 
     fn end(&mut self) {
         {
-            let _status = self.shared.status.lock();
-            self.shared.stop.store(true, Ordering::Relaxed);
-            self.shared.wake.notify_all();
+            let shared = &self.watch.shared;
+            let _status = shared.status.lock();
+            shared.stop.store(true, Ordering::Relaxed);
+            shared.wake.notify_all();
         }
         if let Some(thread) = self.thread.take() {
             // The thread's own panic has been reported by the panic hook.
             let _ = thread.join();
         }
+    }
+}
+
+impl ArchiverWatch {
+    /// How far it is. Costs two locks that are held for moments.
+    #[must_use]
+    pub fn status(&self) -> ArchiverStatus {
+        let mut status = self.shared.status.lock().clone();
+        let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
+        status.bytes_behind = durable.get().saturating_sub(status.archived.unwrap_or(Lsn::START).get());
+        status
+    }
+}
+
+impl fmt::Debug for ArchiverWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArchiverWatch({:?})", self.status())
+    }
+}
+
+/// Goes with the thread, however that ends.
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.tell(|status| status.is_running = false);
     }
 }
 

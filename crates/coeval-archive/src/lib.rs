@@ -40,7 +40,7 @@ mod sealed;
 mod synced_files;
 
 pub use archive::Archive;
-pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus};
+pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus, ArchiverWatch};
 pub use backup::{BackupProgress, BackupReport, backup};
 pub use check::{CheckReport, Problem, check};
 pub use collect::{CollectReport, Keep, collect};

@@ -12,9 +12,28 @@ use coeval_store::{CopiedFile, FileWriter};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 
 /// The longest piece.
 pub(crate) const PIECE_BYTES: usize = 16 << 20;
+
+/// Pieces that are worked on at once, each by a thread: one is checked while another is put or synced, and a storage that is far away
+/// is asked for several. As many are in memory.
+const PIECES_AT_ONCE: usize = 4;
+
+/// Does the work for each of these, at the same time. The results are in their order.
+fn at_once<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    // The caller has a thread, too.
+    let Some(last) = items.pop() else { return Vec::new() };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let last = work(last);
+        let joined =
+            others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        joined.chain([last]).collect()
+    })
+}
 
 /// A piece: its SHA-256 in hexadecimal digits, and its length.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,11 +110,18 @@ impl ArchivedFile {
         file.rewind();
         let mut pieces = Vec::new();
         loop {
-            let bytes = file.read(PIECE_BYTES)?;
-            if bytes.is_empty() {
+            let mut read = Vec::new();
+            while read.len() < PIECES_AT_ONCE {
+                let bytes = file.read(PIECE_BYTES)?;
+                if bytes.is_empty() {
+                    break;
+                }
+                read.push(bytes);
+            }
+            if read.is_empty() {
                 return Ok(Self { name: name.to_owned(), pieces });
             }
-            pieces.push(Piece::of(&bytes));
+            pieces.extend(at_once(read, |bytes| Piece::of(&bytes)));
         }
     }
 
@@ -104,8 +130,10 @@ impl ArchivedFile {
     /// # Errors
     /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage and of who writes.
     pub(crate) fn write_to(&self, archive: &Archive, mut to: FileWriter) -> Result<u64, ArchiveError> {
-        for piece in &self.pieces {
-            to.write(&piece.fetch(archive)?)?;
+        for pieces in self.pieces.chunks(PIECES_AT_ONCE) {
+            for bytes in at_once(pieces.iter().collect(), |piece| piece.fetch(archive)) {
+                to.write(&bytes?)?;
+            }
         }
         to.finish()?;
         Ok(self.bytes())
@@ -127,17 +155,27 @@ impl ArchivedFile {
         }
         file.rewind();
         let mut sent = 0;
-        for piece in &self.pieces {
-            let bytes = file.read(PIECE_BYTES)?;
-            assert_eq!(bytes.len() as u64, piece.bytes, "files of segments never change");
-            if there.contains(&piece.listed()) {
-                continue;
+        for pieces in self.pieces.chunks(PIECES_AT_ONCE) {
+            let mut missing = Vec::new();
+            for piece in pieces {
+                let bytes = file.read(PIECE_BYTES)?;
+                assert_eq!(bytes.len() as u64, piece.bytes, "files of segments never change");
+                if !there.contains(&piece.listed()) {
+                    missing.push((piece, bytes));
+                }
             }
-            piece.check(&bytes)?;
-            if archive.put_new(&piece.name(), bytes.into())? == Put::New {
-                sent += piece.bytes;
+            let put = at_once(missing, |(piece, bytes)| {
+                piece.check(&bytes)?;
+                let put = archive.put_new(&piece.name(), bytes.into())?;
+                Ok::<_, ArchiveError>((piece, put))
+            });
+            for outcome in put {
+                let (piece, put) = outcome?;
+                if put == Put::New {
+                    sent += piece.bytes;
+                }
+                there.insert(piece.listed());
             }
-            there.insert(piece.listed());
         }
         Ok(sent)
     }

@@ -2,12 +2,26 @@
 //! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
+#[path = "replicas/disk_full.rs"]
+mod disk_full;
 #[path = "replicas/failover.rs"]
 mod failover;
 #[path = "replicas/feed.rs"]
 mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
+#[path = "replicas/machines.rs"]
+mod machines;
+#[path = "replicas/network.rs"]
+mod network;
+#[path = "replicas/rounds.rs"]
+mod rounds;
+#[path = "replicas/s3.rs"]
+mod s3;
+#[path = "../../../tests/s3_server.rs"]
+mod s3_server;
+#[path = "../../../tests/skipping.rs"]
+mod skipping;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -32,7 +46,13 @@ struct Server {
 impl Server {
     /// Starts one on a directory; it listens when this returns.
     fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
+        Self::start_in(&[], dir, port, options)
+    }
+
+    /// The same, with more variables of the environment.
+    fn start_in(environment: &[(&str, String)], dir: &Path, port: u16, options: &[&str]) -> Self {
         let mut process = Command::new(PROGRAM)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .arg("serve")
             .arg(dir)
             .args(["--listen", &format!("127.0.0.1:{port}"), "--stop-seconds", "1"])

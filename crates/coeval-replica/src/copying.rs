@@ -29,7 +29,7 @@ pub fn copy_database(
         // Before the copy: the log behind that is kept from its first moment on.
         link.make_slot(slot)?;
     }
-    writer.note_timeline(link.identify()?.timeline)?;
+    writer.note_timeline(link.identify_source()?.timeline)?;
     link.command("BASE_BACKUP")?;
     link.set_patience(PATIENCE)?;
     let mut writer = Some(writer);

@@ -52,6 +52,17 @@ pub enum ReplicaError {
         /// The primary's.
         found: u64,
     },
+    /// Its program may write what this one does not read. Nothing was taken.
+    #[error(
+        "the primary's program writes format {found}, and this program reads formats up to {supported}: use that program \
+         here, or a newer one (replicas are brought up to date before their primary)"
+    )]
+    NewerFormat {
+        /// The primary's.
+        found: u32,
+        /// The newest that is read.
+        supported: u32,
+    },
     /// It was to be followed by a former primary, and has not come after it.
     #[error(
         "the primary is in term {found}, and this database has gone on to term {own}: which of them is right?"

@@ -224,7 +224,7 @@ impl Feeding {
             Some(link) => link,
             None => Link::open(from)?,
         };
-        let (own, found) = (self.feed.terms(), link.identify()?);
+        let (own, found) = (self.feed.terms(), link.identify_source()?);
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
         }

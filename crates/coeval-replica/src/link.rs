@@ -5,7 +5,7 @@ use crate::address::{PrimaryAddress, TlsMode};
 use crate::error::ReplicaError;
 use bytes::BytesMut;
 use coeval_store::log::Lsn;
-use coeval_store::{LogStanding, Promise, Timeline};
+use coeval_store::{FORMAT_VERSION, LogStanding, Promise, Timeline};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
@@ -31,6 +31,9 @@ const DUPLICATE_OBJECT: &str = "42710";
 
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
+
+#[cfg(test)]
+mod tests;
 
 enum Stream {
     Plain(TcpStream),
@@ -71,6 +74,8 @@ pub(crate) struct Identity {
     /// The highest that it has promised, or its own.
     pub(crate) promised: Timeline,
     pub(crate) role: Role,
+    /// The newest form of log and files that its program writes; 0 if that does not say so yet.
+    pub(crate) format: u32,
 }
 
 /// What a machine is.
@@ -241,7 +246,20 @@ impl Link {
                 "replica" => Role::Replica,
                 _ => Role::Superseded,
             },
+            format: row.text(8).parse().unwrap_or_default(),
         })
+    }
+
+    /// The same of whom log or files are to be taken from.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NewerFormat`]; other [`ReplicaError`]s.
+    pub(crate) fn identify_source(&mut self) -> Result<Identity, ReplicaError> {
+        let found = self.identify()?;
+        if found.format > FORMAT_VERSION {
+            return Err(ReplicaError::NewerFormat { found: found.format, supported: FORMAT_VERSION });
+        }
+        Ok(found)
     }
 
     /// Asks for a promise. How long the other's log is behind it.

@@ -28,7 +28,7 @@ const FIRST_RECORD: Duration = Duration::from_millis(500);
 /// [`ReplicaError::Connection`] and others of the connection: nothing is known then.
 pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, ReplicaError> {
     let mut link = Link::open(from)?;
-    let (own, found) = (follower.terms(), link.identify()?);
+    let (own, found) = (follower.terms(), link.identify_source()?);
     if own.database_id() != found.database {
         let error = ReplicaError::OtherDatabase { own: own.database_id(), found: found.database };
         return Ok(Kinship::Stranger(error));

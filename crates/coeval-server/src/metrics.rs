@@ -5,7 +5,7 @@ mod endpoint;
 
 pub(crate) use endpoint::serve;
 
-use coeval::{Database, LeaderStays};
+use coeval::{ArchivingStatus, Database, LeaderStays};
 use coeval_sql::{ActivityState, UpstreamState};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -175,6 +175,9 @@ fn write_replication(text: &mut String, database: &Database) {
     let name = "coeval_safe_snapshot_age_seconds";
     family(text, name, "gauge", "For how long there has been something that it lacks.");
     let _ = writeln!(text, "{name} {:.6}", lag.age.as_secs_f64());
+    if let Some(archiving) = engine.archiving() {
+        write_archive(text, &archiving);
+    }
     let Some(upstream) = engine.upstream() else { return };
     let name = "coeval_following";
     family(text, name, "gauge", "1 while this replica takes its primary's log, 0 while it does not.");
@@ -188,6 +191,27 @@ fn write_replication(text: &mut String, database: &Database) {
     family(text, name, "gauge", "Bytes of log that this replica has and does not show yet.");
     let shown = store.shown_position().unwrap_or(end);
     sample(text, name, "", end.get().saturating_sub(shown.get()));
+}
+
+/// How far the archive is.
+fn write_archive(text: &mut String, status: &ArchivingStatus) {
+    let name = "coeval_archive_behind_bytes";
+    family(text, name, "gauge", "Bytes of durable log that the archive does not have.");
+    sample(text, name, "", status.bytes_behind);
+    let name = "coeval_archive_sent_total";
+    family(text, name, "counter", "Stretches of log that the archive was sent since the server began.");
+    sample(text, name, "", status.sent);
+    let name = "coeval_archive_failures_total";
+    family(text, name, "counter", "Attempts to archive that have failed since the server began.");
+    sample(text, name, "", status.failures);
+    let name = "coeval_archive_backup_timestamp_seconds";
+    family(
+        text,
+        name,
+        "gauge",
+        "When the last complete backup was made, in seconds since 1970; 0 without one.",
+    );
+    sample(text, name, "", status.last_backup.map_or(0, |time| time.micros() / 1_000_000));
 }
 
 fn write_leader_stays(text: &mut String, stays: &LeaderStays) {

@@ -6,6 +6,7 @@
 mod client_certificates;
 mod support;
 
+use coeval::Database;
 use coeval_server::{Roles, ServerOptions};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -576,4 +577,29 @@ fn psql_that_insists_on_channel_binding_and_tls_is_served_and_refused_without_tl
     };
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success() && said.contains("channel binding"), "{said}");
+}
+
+/// While nobody else writes, a declared reader begins with every commit, and every table, that was acknowledged before.
+#[test]
+fn a_read_only_transaction_reads_what_was_acknowledged_before_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Running::of(Database::open(directory.path().join("data")).unwrap());
+    server.runtime.block_on(async {
+        let (writer, reader) = (server.client().await, server.client().await);
+        writer.batch_execute("CREATE TABLE t (n int PRIMARY KEY)").await.unwrap();
+        for n in 0..300 {
+            writer.batch_execute(&format!("INSERT INTO t VALUES ({n})")).await.unwrap();
+            reader.batch_execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY").await.unwrap();
+            let newest: i32 = reader.query_one("SELECT max(n) FROM t", &[]).await.unwrap().get(0);
+            reader.batch_execute("COMMIT").await.unwrap();
+            assert_eq!(newest, n);
+            if n % 10 == 0 {
+                writer.batch_execute(&format!("CREATE TABLE t{n} (n int PRIMARY KEY)")).await.unwrap();
+                reader.batch_execute("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY").await.unwrap();
+                let found = reader.query_one(&format!("SELECT count(*) FROM t{n}"), &[]).await;
+                assert_eq!(found.unwrap().get::<_, i64>(0), 0, "t{n} was acknowledged");
+                reader.batch_execute("COMMIT").await.unwrap();
+            }
+        }
+    });
 }

@@ -6,6 +6,7 @@ mod left_behind;
 pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
+use crate::archiving::{Archiving, ArchivingStatus};
 use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
@@ -47,6 +48,7 @@ pub struct Engine {
     servers: Servers,
     followers: Followers,
     upstream: OnceLock<Arc<dyn Upstream>>,
+    archiving: OnceLock<Arc<dyn Archiving>>,
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
     left_behind: LeftBehind,
@@ -92,6 +94,7 @@ impl Engine {
             servers: Servers::default(),
             followers: Followers::default(),
             upstream: OnceLock::new(),
+            archiving: OnceLock::new(),
             change_source: OnceLock::new(),
             places: Places::default(),
             left_behind: LeftBehind::default(),
@@ -139,6 +142,18 @@ impl Engine {
     pub fn set_upstream(&self, upstream: Arc<dyn Upstream>) {
         // A replica follows one primary.
         let _ = self.upstream.set(upstream);
+    }
+
+    /// Says who archives this database. Once.
+    pub fn set_archiving(&self, archiving: Arc<dyn Archiving>) {
+        // A database has one archive.
+        let _ = self.archiving.set(archiving);
+    }
+
+    /// How far the archive is, if there is one.
+    #[must_use]
+    pub fn archiving(&self) -> Option<ArchivingStatus> {
+        self.archiving.get().map(|archiving| archiving.status())
     }
 
     /// Says where changes are found that the log does not have any more. Once.

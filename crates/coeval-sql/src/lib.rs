@@ -19,6 +19,7 @@
 
 mod advisory;
 mod allowance;
+mod archiving;
 mod cancel;
 mod carried;
 mod catalog;
@@ -62,6 +63,7 @@ mod upstream;
 mod user_types;
 mod vector;
 
+pub use archiving::{Archiving, ArchivingStatus};
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
 pub use catalog::{CatalogType, format_list, origin_of, type_number};
 pub use changes::ChangeSource;

@@ -143,6 +143,7 @@ pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWrite
 pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use list::{ListEncoder, ListRef};
 pub use machine::{machine_memory, process_memory};
+pub use manifest::FORMAT_VERSION;
 #[doc(hidden)]
 pub use options::SafeLogging;
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};

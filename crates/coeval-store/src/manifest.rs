@@ -40,8 +40,9 @@ const FORMAT_VERSION_TYPES: u32 = 4;
 const FORMAT_VERSION_SERVERS: u32 = 5;
 /// The version with terms and times.
 const FORMAT_VERSION_TERMS: u32 = 6;
-/// The version with synchronous replicas.
-const FORMAT_VERSION: u32 = 7;
+/// The version with synchronous replicas. The newest: a replica takes nothing from a program whose newest is above its own, so it
+/// also goes up when records of the log or files of segments get a new form.
+pub const FORMAT_VERSION: u32 = 7;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.

@@ -16,6 +16,13 @@
 //! the answer covers the commit. The candidate goes on only if its own log is at least as long as every answer, by last term and
 //! place; logs of one last term are the beginnings of one another. So the candidate has the commit.
 //!
+//! # What a predecessor wrote
+//! Whoever is opened has records of earlier terms. That so many replicas have them says nothing yet: another machine whose last
+//! term is a later one, and whose log is shorter, counts as the longer one, may be promoted, and does not have them (the
+//! figure 8 of Raft's paper). So they count, and are shown, only once as many replicas have the record that begins the own term as
+//! well, which lies behind them: then whoever has a longer log has got it from here, or from somebody who had. It is written when a
+//! store with such a list is opened. Commits of the own term lie behind it anyway.
+//!
 //! The list itself is in the log (`CatalogChange::PutSynchronousReplicas`), and while one list follows another, commits wait for
 //! both (`replicas.rs`). So a candidate whose list is out of date still asks enough: whoever acknowledged behind a change has
 //! the change in its log, and is longer.

@@ -146,6 +146,11 @@ pub(crate) fn recover(
     if role == Role::Primary {
         let own = promise.filter(|kept| kept.to == PromisedTo::Itself);
         begin_term(&mut terms, &mut log, own.map_or(Timeline::FIRST, |kept| kept.promise.timeline));
+        if replayed.world.catalog().synchronous_replicas().is_some() {
+            // Replicas that have what the log had before count for it only once they have the beginning of this term
+            // (`promises.rs`), and that does not wait for somebody to write.
+            log.write_preamble()?;
+        }
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();

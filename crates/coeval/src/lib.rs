@@ -47,13 +47,16 @@ mod table;
 mod transaction;
 
 pub use append::AppendOptions;
+#[doc(hidden)]
+pub use coeval_sql::{
+    Archiving, ArchivingStatus, ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
+    UpstreamStatus,
+};
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
     STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
     column_type_of_arrow, column_type_of_field, format_value,
 };
-#[doc(hidden)]
-pub use coeval_sql::{ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus};
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
     ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, ElementType,
@@ -66,8 +69,8 @@ pub use coeval_store::{
 #[doc(hidden)]
 pub use coeval_store::{
     BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
-    ChangeToken, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime, MalformedToken,
-    Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
+    ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime,
+    MalformedToken, Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
     files::DiskFiles,
     log::{LogRecord, Lsn},
 };

@@ -91,7 +91,10 @@ impl Worker {
         let pause = self.archive.patience().pause_after(self.failures).max(self.options.poll);
         tracing::warn!(place = self.archive.place(), %error, failures = self.failures, ?pause, "archiving failed");
         let text = error.to_string();
-        self.shared.tell(|status| (status.failures, status.last_error) = (self.failures, Some(text)));
+        self.shared.tell(|status| {
+            (status.failures, status.last_error) = (self.failures, Some(text));
+            (status.failures_in_all, status.last_failed) = (status.failures_in_all + 1, Some(LogTime::now()));
+        });
         pause
     }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server of the S3 protocol as the storage: what our requests mean is not ours to say there.
 //!
-//! `cloud-tests/install` beside `src` builds the server; without it these tests are skipped. Each starts one of its own, on a
-//! directory of its own.
+//! `cloud-tests/install` beside `src` builds the server; without it these tests are skipped. Each starts one of its own.
 
 use super::archiving::{archived, impatient_of, options, wait};
 use super::primary::{Primary, check_restore};
@@ -14,101 +13,30 @@ use crate::collect::{Keep, collect};
 use crate::error::ArchiveError;
 use crate::patience::Patience;
 use crate::restore::{Target, restore};
-use std::net::TcpListener;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use s3_server::{S3Server, SECRET};
+use std::time::Duration;
 
+#[path = "../../../../tests/s3_server.rs"]
+mod s3_server;
 #[path = "../../../../tests/skipping.rs"]
 mod skipping;
-
-const KEY: &str = "key-of-the-tests";
-const SECRET: &str = "secret-of-the-tests";
 
 /// What the tests need, as it is called where they were skipped.
 const NEEDED: &str = "s3";
 
-/// A server with a bucket.
-struct Server {
-    process: Child,
-    address: String,
-    _home: tempfile::TempDir,
-}
-
-/// Where the server's program is, if it was installed.
-fn program() -> Option<PathBuf> {
-    let named = std::env::var_os("COEVAL_CLOUD_DIR").map(PathBuf::from);
-    let cached = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/coeval-s3"));
-    let directory = named.or_else(cached)?;
-    Some(directory.join("versitygw")).filter(|program| program.exists())
-}
-
-impl Server {
-    fn start(program: &PathBuf) -> Self {
-        let home = tempfile::tempdir().unwrap();
-        let (objects, metadata) = (home.path().join("objects"), home.path().join("metadata"));
-        std::fs::create_dir_all(objects.join("bucket")).unwrap();
-        std::fs::create_dir_all(&metadata).unwrap();
-        // Somebody else may take the port before the server does: then another one is tried.
-        for _ in 0..10 {
-            let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-            let mut process = Command::new(program)
-                .args([
-                    "--access",
-                    KEY,
-                    "--secret",
-                    SECRET,
-                    "--port",
-                    &address,
-                    "--quiet",
-                    "posix",
-                    "--sidecar",
-                ])
-                .args([&metadata, &objects])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let begun = Instant::now();
-            while process.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
-                if std::net::TcpStream::connect(&address).is_ok() {
-                    return Self { process, address, _home: home };
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-        panic!("{} does not serve", program.display());
-    }
-
+impl S3Server {
     /// An archive in a place of the server's, as who has this secret.
     fn archive(&self, place: &str, secret: &str) -> Archive {
-        let settings = [
-            ("AWS_ENDPOINT_URL", format!("http://{}", self.address)),
-            ("AWS_ALLOW_HTTP", "true".to_owned()),
-            ("AWS_REGION", "us-east-1".to_owned()),
-            ("AWS_ACCESS_KEY_ID", KEY.to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", secret.to_owned()),
-        ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let settings = self.settings(secret).map(|(name, value)| (name.to_owned(), value));
         let patience = Patience { attempts: 3, pause: Duration::from_millis(10), ..Patience::default() };
         Archive::open_with(place, settings).unwrap().with_patience(patience)
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 #[test]
 fn backups_restores_checks_and_collections_work_on_s3() {
-    let Some(program) = skipping::needed(NEEDED, program()) else { return };
-    let server = Server::start(&program);
+    let Some(program) = skipping::needed(NEEDED, s3_server::program()) else { return };
+    let server = S3Server::start(&program);
     let archive = server.archive("s3://bucket/archives/one", SECRET);
     let mut primary = Primary::new(1);
     (0..3).for_each(|number| primary.add_table(number));
@@ -147,8 +75,8 @@ fn backups_restores_checks_and_collections_work_on_s3() {
 /// Nothing is overwritten: the storage itself refuses it. Seen to fail if objects are put with `PutMode::Overwrite`.
 #[test]
 fn s3_overwrites_nothing() {
-    let Some(program) = skipping::needed(NEEDED, program()) else { return };
-    let server = Server::start(&program);
+    let Some(program) = skipping::needed(NEEDED, s3_server::program()) else { return };
+    let server = S3Server::start(&program);
     let archive = server.archive("s3://bucket/here", SECRET);
     assert_eq!(archive.put_new("log/one", "contents".into()).unwrap(), Put::New);
     assert_eq!(archive.put_new("log/one", "contents".into()).unwrap(), Put::WasThere);
@@ -172,8 +100,8 @@ fn s3_overwrites_nothing() {
 /// Seen to fail (with an error that names no bucket) if a put into nothing counts as one of an object that is there.
 #[test]
 fn wrong_keys_and_buckets_of_s3_are_said() {
-    let Some(program) = skipping::needed(NEEDED, program()) else { return };
-    let server = Server::start(&program);
+    let Some(program) = skipping::needed(NEEDED, s3_server::program()) else { return };
+    let server = S3Server::start(&program);
     let primary = Primary::new(2);
     let home = tempfile::tempdir().unwrap();
     let into = home.path().join("new");

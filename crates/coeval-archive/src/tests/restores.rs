@@ -5,11 +5,13 @@ use super::faulty::Faulty;
 use super::primary::{Primary, archive_in, check_restore, restored, rows_of};
 use crate::archive::Archive;
 use crate::backup::backup;
+use crate::check::check;
 use crate::error::ArchiveError;
 use crate::restore::{Target, restore};
 use coeval_store::Store;
 use coeval_store::log::Lsn;
 use rand::Rng;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 #[test]
@@ -57,6 +59,7 @@ fn what_is_there_is_not_sent_again() {
 fn a_directory_is_an_archive() {
     let home = tempfile::tempdir().unwrap();
     let place = home.path().join("a place").join("archive");
+    std::fs::write(home.path().join("somebody's"), "").unwrap();
     let mut primary = Primary::new(3);
     (0..40).for_each(|_| primary.step());
     for place in [place.display().to_string(), format!("file://{}", home.path().join("other").display())] {
@@ -68,6 +71,7 @@ fn a_directory_is_an_archive() {
         let target = home.path().join("nothing");
         let refused = restore(&archive, &target, Target::Latest, None);
         assert!(matches!(refused, Err(ArchiveError::NoArchive { .. })) && !target.exists(), "{refused:?}");
+        assert!(check(&archive).is_err() && !Path::new(&place).exists(), "who only reads makes nothing");
         backup(primary.store(), &archive, &mut |_| {}).unwrap();
         let again = Archive::open(&place).unwrap();
         check_restore(&again, Target::Latest, None, primary.last());

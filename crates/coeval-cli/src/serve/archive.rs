@@ -4,8 +4,8 @@
 use super::changes::ArchivedChanges;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
-use coeval::Database;
-use coeval_archive::{Archive, Archiver, ArchiverOptions, Keep};
+use coeval::{Archiving, ArchivingStatus, Database};
+use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverWatch, Keep};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,27 @@ pub(super) fn begin(
         ..ArchiverOptions::default()
     };
     database.engine().set_change_source(Arc::new(ArchivedChanges { archive: archive.clone() }));
-    Archiver::start(database.engine().store().clone(), archive, options).map_err(failed)
+    let archiver = Archiver::start(database.engine().store().clone(), archive, options).map_err(failed)?;
+    database.engine().set_archiving(Arc::new(Shown(archiver.watch())));
+    Ok(archiver)
+}
+
+/// How far the archive is, for who asks the database.
+struct Shown(ArchiverWatch);
+
+impl Archiving for Shown {
+    fn status(&self) -> ArchivingStatus {
+        let status = self.0.status();
+        ArchivingStatus {
+            archived: status.archived,
+            archived_time: status.archived_time,
+            bytes_behind: status.bytes_behind,
+            sent: status.chunks_sent,
+            failures: status.failures_in_all,
+            last_failed: status.last_failed,
+            last_backup: status.last_backup.map(|(_, time)| time),
+        }
+    }
 }
 
 /// Sends what waits, and says how far the archive is.

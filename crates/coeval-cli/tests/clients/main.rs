@@ -92,17 +92,53 @@ const CLIENTS: &[Client] = &[
         installed_by: BESIDE_POSTGRES,
         program: |places| places.random_with_kills("random_bricks.py"),
     },
-    Client { name: "pgjdbc", installed_by: "a JDK and tests/clients/install", program: Places::pgjdbc },
+    Client {
+        name: "pgjdbc",
+        installed_by: "a JDK and tests/clients/install",
+        program: |places| places.pgjdbc("PgjdbcClient.java"),
+    },
     Client {
         name: "node-postgres",
         installed_by: "npm install pg pg-cursor pg-query-stream",
         program: Places::node,
     },
-    Client { name: "pgx", installed_by: "go mod download, in tests/clients/pgx", program: Places::pgx },
+    Client {
+        name: "pgx",
+        installed_by: "go mod download, in tests/clients/pgx",
+        program: |places| places.pgx("."),
+    },
 ];
 
-/// Runs the client's program against a server of its own.
-fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
+/// Clients that are given a replica and its primary, and are to find the one that they ask for.
+const CLIENTS_OF_SEVERAL_HOSTS: &[Client] = &[
+    Client {
+        name: "psql, several hosts",
+        installed_by: "apt-get install postgresql-client-15",
+        program: Places::psql_of_several_hosts,
+    },
+    Client {
+        name: "psycopg, several hosts",
+        installed_by: "pip install 'psycopg[binary]'",
+        program: |places| places.python("several_hosts.py", &["psycopg"]),
+    },
+    Client {
+        name: "pgjdbc, several hosts",
+        installed_by: "a JDK and tests/clients/install",
+        program: |places| places.pgjdbc("SeveralHosts.java"),
+    },
+    Client {
+        name: "pgx, several hosts",
+        installed_by: "go mod download, in tests/clients/pgx",
+        program: |places| places.pgx("./hosts"),
+    },
+];
+
+/// Runs the client's program against what `start` starts.
+fn run(
+    client: &Client,
+    places: &Places,
+    start: impl FnOnce() -> Option<Server>,
+) -> Result<Completion, Failed> {
     let program = (client.program)(places);
     let Some(program) = needed(&format!("client {}", client.name), program) else {
         let reason = format!("skipped: {} ({})", client.name, client.installed_by);
@@ -112,7 +148,9 @@ fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
             Ok(Completion::ignored_with(reason))
         };
     };
-    let server = Server::start(client.name, places);
+    let Some(server) = start() else {
+        return Ok(Completion::ignored_with("skipped: beside another server it has no replica"));
+    };
     let ended = program::run(program.command, &server);
     match (program.expected, ended.is_success) {
         (Expected::Success, true) => Ok(Completion::Completed),
@@ -125,12 +163,15 @@ fn run(client: &Client, places: &Places) -> Result<Completion, Failed> {
 fn main() {
     let arguments = Arguments::from_args();
     let places = Arc::new(Places::find());
-    let trials = CLIENTS
-        .iter()
-        .map(|client| {
-            let places = Arc::clone(&places);
-            Trial::ignorable_test(client.name, move || run(client, &places))
-        })
-        .collect();
+    let of_one = CLIENTS.iter().map(|client| {
+        let places = Arc::clone(&places);
+        let server = move || run(client, &places, || Some(Server::start(client.name, &places)));
+        Trial::ignorable_test(client.name, server)
+    });
+    let of_several = CLIENTS_OF_SEVERAL_HOSTS.iter().map(|client| {
+        let places = Arc::clone(&places);
+        Trial::ignorable_test(client.name, move || run(client, &places, Server::replica_and_primary))
+    });
+    let trials = of_one.chain(of_several).collect();
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -62,6 +62,13 @@ impl Places {
         Some(Program { command, expected: Expected::Output(wanted) })
     }
 
+    /// psql, given several servers.
+    pub(crate) fn psql_of_several_hosts(&self) -> Option<Program> {
+        let mut command = Command::new("bash");
+        command.arg(self.programs.join("psql/several_hosts")).arg(self.of_postgres("psql")?);
+        Some(Program { command, expected: Expected::Success })
+    }
+
     pub(crate) fn pgbench(&self) -> Option<Program> {
         let (pgbench, psql) = (self.of_postgres("pgbench")?, self.of_postgres("psql")?);
         let mut command = Command::new("bash");
@@ -116,7 +123,8 @@ impl Places {
         Some(Program { command, expected: Expected::Success })
     }
 
-    pub(crate) fn pgjdbc(&self) -> Option<Program> {
+    /// A program in Java, which is one file.
+    pub(crate) fn pgjdbc(&self, program: &str) -> Option<Program> {
         let jars = fs::read_dir(self.installed.join("pgjdbc")).ok()?;
         let driver = jars.filter_map(|entry| entry.ok().map(|entry| entry.path())).find(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("postgresql-"))
@@ -125,11 +133,12 @@ impl Places {
             return None;
         }
         let mut command = Command::new("java");
-        command.arg("-cp").arg(driver).arg(self.programs.join("pgjdbc/PgjdbcClient.java"));
+        command.arg("-cp").arg(driver).arg(self.programs.join("pgjdbc").join(program));
         Some(Program { command, expected: Expected::Success })
     }
 
-    pub(crate) fn pgx(&self) -> Option<Program> {
+    /// A program in Go, by its folder.
+    pub(crate) fn pgx(&self, package: &str) -> Option<Program> {
         let go = || {
             let mut go = Command::new("go");
             go.current_dir(self.programs.join("pgx")).env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
@@ -139,7 +148,7 @@ impl Places {
             return None;
         }
         let mut command = go();
-        command.args(["run", "."]);
+        command.args(["run", package]);
         Some(Program { command, expected: Expected::Success })
     }
 }

@@ -31,13 +31,13 @@ pub(crate) struct Ended {
     pub(crate) output: String,
 }
 
-/// Runs it in an empty folder, with the server's address where PostgreSQL's own clients look for it.
+/// Runs it in an empty folder, with the server's address where PostgreSQL's own clients look for it; of several servers, hosts and
+/// ports stand there as libpq lists them.
 pub(crate) fn run(mut command: Command, server: &Server) -> Ended {
     let folder = tempfile::tempdir().unwrap();
-    let port = server.port.to_string();
     let environment = [
         ("PGHOST", server.host.as_str()),
-        ("PGPORT", &port),
+        ("PGPORT", &server.port),
         ("PGUSER", "coeval"),
         ("PGDATABASE", &server.database),
         ("PGTZ", "UTC"),

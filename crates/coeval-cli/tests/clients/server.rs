@@ -5,14 +5,17 @@ use crate::places::Places;
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
 
-/// A server for one client alone.
+/// A server for one client alone; or several, whose hosts and ports are listed with commas.
 pub(crate) struct Server {
     pub(crate) host: String,
-    pub(crate) port: u16,
+    pub(crate) port: String,
     pub(crate) database: String,
-    /// `None`: it was there before.
-    process: Option<Child>,
+    /// None if it was there before.
+    processes: Vec<Child>,
+    /// What they have of databases.
+    _directories: Option<TempDir>,
 }
 
 impl Server {
@@ -27,18 +30,27 @@ impl Server {
     }
 
     fn own(database: String) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_coeval"))
-            .args(["serve", "--in-memory", "--listen", "127.0.0.1:0"])
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let listens = said.find_map(|line| line.unwrap().strip_prefix("Listening on ").map(str::to_owned));
-        let (host, port) = listens.as_ref().and_then(|address| address.rsplit_once(':')).unwrap();
-        // It must not wait for somebody to read what it says.
-        std::thread::spawn(move || said.count());
-        Self { host: host.to_owned(), port: port.parse().unwrap(), database, process: Some(process) }
+        let (process, host, port) = serve(&["--in-memory"]);
+        Self { host, port, database, processes: vec![process], _directories: None }
+    }
+
+    /// A replica and its primary; hosts and ports stand in this order. Nothing if another system is asked.
+    pub(crate) fn replica_and_primary() -> Option<Self> {
+        if env::var_os("COEVAL_CLIENTS_SERVER").is_some() {
+            return None;
+        }
+        let directories = tempfile::tempdir().unwrap();
+        let directory = |name| directories.path().join(name).to_str().unwrap().to_owned();
+        let (primary, host, port) = serve(&[&directory("primary")]);
+        let of = format!("host={host},port={port},user=coeval");
+        let (replica, replica_host, replica_port) = serve(&[&directory("replica"), "--replica-of", &of]);
+        Some(Self {
+            host: format!("{replica_host},{host}"),
+            port: format!("{replica_port},{port}"),
+            database: "coeval".to_owned(),
+            processes: vec![replica, primary],
+            _directories: Some(directories),
+        })
     }
 
     fn beside(address: &str, database: String, places: &Places) -> Self {
@@ -53,13 +65,33 @@ impl Server {
                 .status();
             assert!(status.unwrap().success(), "cannot make the database {database}");
         }
-        Self { host: host.to_owned(), port: port.parse().unwrap(), database, process: None }
+        let (host, port) = (host.to_owned(), port.to_owned());
+        Self { host, port, database, processes: Vec::new(), _directories: None }
     }
+}
+
+/// Starts a server; it listens when this returns. Its process, host and port.
+fn serve(arguments: &[&str]) -> (Child, String, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .arg("serve")
+        .args(arguments)
+        .args(["--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+    let listens = said.find_map(|line| line.unwrap().strip_prefix("Listening on ").map(str::to_owned));
+    let (host, port) = listens.as_ref().and_then(|address| address.rsplit_once(':')).unwrap();
+    let (host, port) = (host.to_owned(), port.to_owned());
+    // It must not wait for somebody to read what it says.
+    std::thread::spawn(move || said.count());
+    (process, host, port)
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(process) = &mut self.process {
+        for process in &mut self.processes {
             // It may have ended by itself, which its client has told.
             let _ = process.kill();
             let _ = process.wait();

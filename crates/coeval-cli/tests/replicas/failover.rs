@@ -2,66 +2,8 @@
 //! Three machines, any two of which have what was acknowledged: promotions with promises, former primaries that run on or come
 //! back, and who is let in before it is known that nothing shown can be lost.
 
+use super::machines::Machines;
 use super::*;
-use std::net::TcpListener;
-
-const NAMES: [&str; 3] = ["north", "south", "west"];
-
-/// Three directories, each of which is served at an address of its own.
-struct Machines {
-    parent: tempfile::TempDir,
-    ports: [u16; 3],
-    servers: [Option<Server>; 3],
-}
-
-impl Machines {
-    /// The first is the primary, the others follow.
-    fn start() -> Self {
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap();
-        let ports = [free(), free(), free()].map(|listener| listener.local_addr().unwrap().port());
-        let mut machines = Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 3] };
-        machines.serve(0, &["--synchronous-standby-names", "ANY 1 (north, south, west)"]);
-        machines.follow(1, 0);
-        machines.follow(2, 0);
-        machines
-    }
-
-    fn dir(&self, machine: usize) -> PathBuf {
-        self.parent.path().join(NAMES[machine])
-    }
-
-    /// How a machine is reached by the others.
-    fn address(&self, machine: usize) -> String {
-        format!("host=127.0.0.1,port={},user=coeval", self.ports[machine])
-    }
-
-    fn serve(&mut self, machine: usize, options: &[&str]) {
-        let peers = (0..3).filter(|other| *other != machine);
-        let peers: Vec<_> =
-            peers.map(|other| format!("name={},{}", NAMES[other], self.address(other))).collect();
-        let mut all = vec!["--name", NAMES[machine]];
-        peers.iter().for_each(|peer| all.extend(["--peer", peer]));
-        all.extend(options);
-        self.servers[machine] = Some(Server::start(&self.dir(machine), self.ports[machine], &all));
-    }
-
-    fn follow(&mut self, machine: usize, primary: usize) {
-        let address = self.address(primary);
-        self.serve(machine, &["--replica-of", &address]);
-    }
-
-    fn kill(&mut self, machine: usize) {
-        self.servers[machine].take().unwrap().kill();
-    }
-
-    fn server(&self, machine: usize) -> &Server {
-        self.servers[machine].as_ref().unwrap()
-    }
-
-    fn sql(&self, machine: usize) -> Sql {
-        Sql::open(self.ports[machine])
-    }
-}
 
 fn write(sql: &Sql, range: std::ops::Range<i32>) {
     for n in range {
@@ -104,13 +46,22 @@ fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
         .run("CREATE TABLE t (n int PRIMARY KEY); CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader")
         .unwrap();
     write(&north, 0..50);
+    let token = north.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
     it_is_not_promoted_without_those_that_are_needed(&mut machines);
 
+    // A session of a replica that stays one: it reads what its tokens say, before the failover and behind it.
+    let pinned = machines.sql(2);
+    pinned.run(&format!("SET coeval.wait_for_token = '{token}'")).unwrap();
+    assert_eq!(count(&pinned), "50");
     promote(&machines.sql(1));
     let south = until_writable(machines.ports[1]);
     assert_eq!(count(&south), "50");
+    assert_eq!(count(&pinned), "50");
     // The other one follows it by itself: commits have somebody to wait for.
     write(&south, 50..60);
+    let token = south.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
+    pinned.run(&format!("SET coeval.wait_for_token = '{token}'")).unwrap();
+    assert_eq!(count(&pinned), "60", "the same session, and not a row less");
 
     // The former primary comes back as if nothing had happened.
     machines.serve(0, &[]);

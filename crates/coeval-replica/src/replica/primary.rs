@@ -7,6 +7,7 @@ use crate::error::ReplicaError;
 use crate::link::{Link, Role};
 use coeval_store::log::LogRecord;
 use coeval_store::{Acknowledgement, FileWriter, Frame, TermNumber};
+use coeval_txn::Version;
 use std::time::{Duration, Instant};
 
 /// What was taken is made durable at least so often while more comes.
@@ -33,6 +34,32 @@ pub(super) enum Upstream {
 /// Bytes of records that are applied at once while more lie ready.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
+/// The same while the replica is far behind. Each group makes a world, for which the paths to all keys that it changes are copied:
+/// of many scattered changes most of a table's tree, be they four megabytes or thirty.
+const FAR_GROUP_BYTES_MAX: usize = 32 << 20;
+
+/// A replica that lacks more than this is far behind: it has other worries than to show each commit at once.
+const FAR_BYTES: u64 = 16 << 20;
+
+/// What has come and is not applied yet.
+#[derive(Default)]
+struct Group {
+    records: Vec<LogRecord>,
+    bytes: usize,
+    /// The last that was said between the records. It holds behind more of them as well: what was published stays so, and what a safe
+    /// snapshot needs to know lies before.
+    published: Option<Version>,
+    /// See `published`.
+    boundary: Option<Version>,
+}
+
+impl Group {
+    fn add(&mut self, records: Vec<LogRecord>) {
+        self.bytes += records.iter().map(|record| record.payload.len()).sum::<usize>();
+        self.records.extend(records);
+    }
+}
+
 impl Taking {
     /// Follows over one connection, until it ends or the replica is to stop. One that is not `configured`, but another machine
     /// that might be the primary by now, is followed only if it is.
@@ -47,7 +74,7 @@ impl Taking {
             (None, Upstream::Configured) => Link::open(from)?,
             (None, Upstream::Peer) => Link::open_within(from, PEER_PATIENCE)?,
         };
-        let (own, found) = (self.follower.terms(), link.identify()?);
+        let (own, found) = (self.follower.terms(), link.identify_source()?);
         // A copy that has no record yet has the database's first term in the first one.
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
@@ -92,11 +119,14 @@ impl Taking {
     /// Takes what comes.
     fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
         let mut file: Option<FileWriter> = None;
-        let mut group: Vec<LogRecord> = Vec::new();
-        let mut group_bytes = 0;
+        let mut group = Group::default();
         let (mut heard, mut told, mut synced) = (Instant::now(), self.tell(link)?, Instant::now());
         while !self.is_stopping() {
-            match link.next()? {
+            let message = link.next()?;
+            // The next pieces of a log that is far ahead are on their way, also if none lies ready.
+            let lacks = self.progress.lacks(self.follower.position()).saturating_sub(group.bytes as u64);
+            let is_far = message.is_some() && lacks > FAR_BYTES;
+            match message {
                 None if heard.elapsed() > SILENCE_MAX => {
                     return Err(ReplicaError::Protocol("the primary says nothing any more".to_owned()));
                 }
@@ -109,13 +139,11 @@ impl Taking {
                             self.progress.note_end(piece.get(8..16));
                             let short = || ReplicaError::Protocol("a piece of the log is cut off".to_owned());
                             match Frame::decode(piece.get(24..).ok_or_else(short)?)? {
-                                Frame::Records(records) => {
-                                    group_bytes +=
-                                        records.iter().map(|record| record.payload.len()).sum::<usize>();
-                                    group.extend(records);
-                                }
+                                Frame::Records(records) => group.add(records),
+                                Frame::Published(version) if is_far => group.published = Some(version),
+                                Frame::Boundary(boundary) if is_far => group.boundary = Some(boundary),
                                 other => {
-                                    self.apply(&mut group, &mut group_bytes)?;
+                                    self.apply(&mut group)?;
                                     self.other(other, &mut file)?;
                                 }
                             }
@@ -134,13 +162,15 @@ impl Taking {
                     return Err(ReplicaError::Protocol(format!("message {kind:?} within the log")));
                 }
             }
-            let has_more = link.has_message();
-            if !has_more || group_bytes >= GROUP_BYTES_MAX {
-                self.apply(&mut group, &mut group_bytes)?;
+            let has_more = is_far || link.has_message();
+            if !has_more || group.bytes >= if is_far { FAR_GROUP_BYTES_MAX } else { GROUP_BYTES_MAX } {
+                self.apply(&mut group)?;
             }
             let is_dirty = self.follower.durable() < self.follower.position();
             let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
             if is_synced {
+                // Commits may wait for no more than that it is written here.
+                self.tell(link)?;
                 self.follower.sync()?;
                 synced = Instant::now();
             }
@@ -157,12 +187,17 @@ impl Taking {
         Ok(())
     }
 
-    /// Applies the records that have gathered.
-    fn apply(&mut self, group: &mut Vec<LogRecord>, bytes: &mut usize) -> Result<(), ReplicaError> {
-        if !group.is_empty() {
-            self.follower.take(group)?;
-            group.clear();
-            *bytes = 0;
+    /// Applies what has gathered.
+    fn apply(&mut self, group: &mut Group) -> Result<(), ReplicaError> {
+        let Group { records, published, boundary, .. } = std::mem::take(group);
+        if !records.is_empty() {
+            self.follower.take(&records)?;
+        }
+        if let Some(version) = published {
+            self.follower.note_published(version);
+        }
+        if let Some(boundary) = boundary {
+            self.follower.note_boundary(boundary);
         }
         Ok(())
     }

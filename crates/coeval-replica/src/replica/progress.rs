@@ -29,6 +29,11 @@ impl Progress {
         self.ends.push_back((end, Instant::now()));
     }
 
+    /// Bytes of log that the primary had, when it was last heard of, behind this place.
+    pub(super) fn lacks(&self, position: Lsn) -> u64 {
+        self.ends.back().map_or(0, |(end, _)| end.get().saturating_sub(position.get()))
+    }
+
     /// Notes how far readers see the log.
     pub(super) fn note_shown(&mut self, follower: &Follower) {
         let shown = follower.shown_position();

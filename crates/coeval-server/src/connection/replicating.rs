@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! IDENTIFY_SYSTEM                          which database this is, its timeline and term, the end of its log, what it has
-//!                                          promised, and whether it is the primary
+//!                                          promised, whether it is the primary, and the newest format that it writes
 //! PROMISE_TIMELINE 3 '<candidate>'         a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
 //!                                          how long the log is
 //! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
@@ -23,7 +23,8 @@ use crate::protocol::input::Frame as Message;
 use crate::types::columns_of;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{
-    BaseCopy, CommandTag, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError, Timeline,
+    BaseCopy, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError,
+    Timeline,
 };
 use coeval_sql::{CopyEncoding, Following};
 use std::sync::Arc;
@@ -152,6 +153,7 @@ impl Connection {
             ("term", Some(term.map_or(0, |term| term.number).to_string())),
             ("promised", Some(store.timeline().to_string())),
             ("role", Some(role.to_owned())),
+            ("format", Some(FORMAT_VERSION.to_string())),
         ];
         self.answer_with_row("IDENTIFY_SYSTEM", row);
     }

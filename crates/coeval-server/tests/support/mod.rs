@@ -78,6 +78,12 @@ impl Running {
         Self::on(builder.enable_all().build().unwrap(), database, options)
     }
 
+    /// A server of this database.
+    pub fn of(database: Database) -> Self {
+        let options = ServerOptions::default();
+        Self::on(coeval_server::runtime(&options).unwrap(), database, options)
+    }
+
     fn on(runtime: Runtime, database: Database, options: ServerOptions) -> Self {
         let server = runtime.block_on(Server::bind(&database, "127.0.0.1:0", options)).unwrap();
         let (address, metrics_address) = (server.address(), server.metrics_address());

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `pg_stat_replication`: the sessions that follow the log, and how far each has come. `pg_stat_wal_receiver`: how this
-//! database follows another one. `pg_replication_slots`: what is kept of the log for who is away.
+//! database follows another one. `pg_replication_slots`: what is kept of the log for who is away. `pg_stat_archiver`: how far the
+//! archive is.
 
 use super::Source;
 use super::roles::role_oid;
 use super::rows::{Cell, Table};
 use crate::registry::Registered;
 use coeval_store::log::Lsn;
-use coeval_store::{ReplicaRole, ReplicaStanding};
+use coeval_store::{LogTime, ReplicaRole, ReplicaStanding};
 
 /// Fills the relation; whether this module knows it.
 pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
@@ -15,6 +16,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
         "pg_stat_replication" => sessions(table, source),
         "pg_stat_wal_receiver" => receiver(table, source),
         "pg_replication_slots" => slots(table, source),
+        "pg_stat_archiver" => archiver(table, source),
         _ => return false,
     }
     true
@@ -47,6 +49,24 @@ fn slots(table: &mut Table, source: &Source<'_>) {
             ("two_phase", false.into()),
         ]);
     }
+}
+
+/// One row, as in PostgreSQL, also where nothing is archived.
+fn archiver(table: &mut Table, source: &Source<'_>) {
+    let status = source.engine.archiving().unwrap_or_default();
+    let count = |count: u64| Cell::from(i64::try_from(count).unwrap_or(i64::MAX));
+    let time = |time: Option<LogTime>| {
+        Cell::from(
+            time.filter(|time| *time > LogTime::ZERO).and_then(|time| i64::try_from(time.micros()).ok()),
+        )
+    };
+    table.push_all(vec![
+        ("archived_count", count(status.sent)),
+        ("last_archived_wal", status.archived.map(Lsn::to_wal_text).into()),
+        ("last_archived_time", time(Some(status.archived_time))),
+        ("failed_count", count(status.failures)),
+        ("last_failed_time", time(status.last_failed)),
+    ]);
 }
 
 fn receiver(table: &mut Table, source: &Source<'_>) {

@@ -2,6 +2,7 @@
 //! A follower has what its primary has, at every version that it shows, and shows nothing that can be lost.
 
 mod bricks;
+mod catching_up;
 mod chain;
 mod changes;
 mod failover;

@@ -222,8 +222,11 @@ impl Log {
         outcome
     }
 
-    /// Writes what goes before the next record; without room for it, it still does.
-    fn write_preamble(&mut self) -> Result<(), LogError> {
+    /// Writes what goes before the next record, if there is anything; without room for it, it still does.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(crate) fn write_preamble(&mut self) -> Result<(), LogError> {
         self.shared.check_running()?;
         let Some(payload) = self.preamble.take() else { return Ok(()) };
         let mut record = vec![0; RECORD_HEADER_BYTES];

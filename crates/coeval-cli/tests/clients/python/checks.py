@@ -8,7 +8,8 @@ import traceback
 
 ADDRESS = {
     "host": os.environ["PGHOST"],
-    "port": int(os.environ["PGPORT"]),
+    # Of several servers, as libpq lists them.
+    "port": os.environ["PGPORT"] if "," in os.environ["PGPORT"] else int(os.environ["PGPORT"]),
     "user": os.environ["PGUSER"],
     "database": os.environ["PGDATABASE"],
 }

@@ -39,6 +39,8 @@ pub(super) enum Broken {
     ShorterLog,
     /// Readers are let in at once.
     Unconfirmed,
+    /// What predecessors wrote counts without the record that begins the own term.
+    WithoutOwnTerm,
     /// Replicas are told that safe snapshots may go as far as the primary has published, whoever is active there.
     UnsafeBoundary,
 }
@@ -411,12 +413,21 @@ impl<C: Clients> Cluster<C> {
         let (files, is_primary) = self.lose(node);
         self.nodes[node] = Some(if is_primary {
             let store = open_node(&files, node);
+            self.let_earlier_terms_count(&store);
             Node::primary(files, store)
         } else {
             Node::replica(files, node)
         });
         if node == self.current {
             C::look_for_losses(self, "a crash");
+        }
+    }
+
+    /// Breaks a rule, if it is to be broken.
+    fn let_earlier_terms_count(&self, store: &Store) {
+        if self.broken == Broken::WithoutOwnTerm {
+            let begin = store.terms().last().expect("it has begun a term").start;
+            store.shared.replicas.expect_recovered(begin);
         }
     }
 
@@ -478,6 +489,7 @@ impl<C: Clients> Cluster<C> {
         promote(&files, &dir(node), candidacy.promise()).unwrap();
         let store = open_node(&files, node);
         assert_eq!(store.terms().timeline(), candidacy.promise().timeline);
+        self.let_earlier_terms_count(&store);
         self.nodes[node] = Some(Node::primary(files, store));
         self.current = node;
         self.counts.failovers += 1;

@@ -456,6 +456,7 @@ fn each_rule_that_is_not_kept_gives_an_anomaly() {
         (Broken::Nothing, Rule::NotCertified),
         (Broken::UnsafeBoundary, Rule::AllKept),
         (Broken::Unconfirmed, Rule::AllKept),
+        (Broken::WithoutOwnTerm, Rule::AllKept),
     ];
     for (broken, rule) in rules {
         // A replica that is told too much may find out by itself, and stops; it is seen in a history as well.

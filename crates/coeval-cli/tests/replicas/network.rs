@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connections between a primary and its replica that are cut within messages, that stall and go on, and that say nothing any
+//! more.
+
+use super::*;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::AtomicU32;
+
+/// What a proxy does with bytes.
+const FORWARDING: u32 = 0;
+/// They stay where they are.
+const STALLED: u32 = 1;
+
+/// Stands between a replica and its primary.
+struct Proxy {
+    port: u16,
+    state: Arc<AtomicU32>,
+    /// Of all connections, both sides.
+    sockets: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Proxy {
+    fn start(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (state, sockets) = (Arc::new(AtomicU32::new(FORWARDING)), Arc::new(Mutex::new(Vec::new())));
+        let proxy = Self { port, state: Arc::clone(&state), sockets: Arc::clone(&sockets) };
+        std::thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+                // Those that were there when it stalled stay so, whatever becomes of later ones.
+                let ends =
+                    [(client.try_clone(), server.try_clone()), (server.try_clone(), client.try_clone())];
+                sockets.lock().unwrap().extend([client, server]);
+                for (from, into) in ends {
+                    let state = Arc::clone(&state);
+                    std::thread::spawn(move || forward(from.unwrap(), into.unwrap(), &state));
+                }
+            }
+        });
+        proxy
+    }
+
+    fn set(&self, state: u32) {
+        self.state.store(state, Ordering::SeqCst);
+    }
+
+    /// Ends all connections, wherever they are in a message.
+    fn cut(&self) {
+        for socket in self.sockets.lock().unwrap().drain(..) {
+            // It may have ended.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Forwards a few bytes at a time, so that a cut comes within a message.
+fn forward(mut from: TcpStream, mut into: TcpStream, state: &AtomicU32) {
+    let mut bytes = [0; 1_000];
+    from.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    loop {
+        if state.load(Ordering::SeqCst) == STALLED {
+            std::thread::sleep(Duration::from_millis(5));
+            continue;
+        }
+        match from.read(&mut bytes) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Ok(read) if read > 0 && into.write_all(&bytes[..read]).is_ok() => {}
+            _ => break,
+        }
+    }
+    let _ = into.shutdown(Shutdown::Both);
+}
+
+/// Rows that are committed meanwhile.
+fn insert(sql: &Sql, range: std::ops::Range<i32>) {
+    for n in range {
+        sql.run(&format!("INSERT INTO t VALUES ({n}, repeat('x', {}))", n % 3_000)).unwrap();
+    }
+}
+
+const SUM: &str = "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM t";
+
+#[test]
+fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY, filling text)").unwrap();
+    let proxy = Proxy::start(primary.port);
+    let of = format!("host=127.0.0.1,port={},user=coeval,application_name=copy", proxy.port);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
+    let copy = Sql::open(replica.port);
+    for round in 0..20 {
+        insert(&sql, round * 50..round * 50 + 50);
+        proxy.cut();
+        if round % 4 == 0 {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+    }
+    until_it_reads(&copy, SUM, &sql.value(SUM).unwrap().unwrap());
+
+    // A commit waits for a connection that stalls; the wait can be ended, and it is seen once the replica has it.
+    sql.run("SET synchronous_standby_names = 'copy'; INSERT INTO t VALUES (-1, '')").unwrap();
+    proxy.set(STALLED);
+    sql.run("SET statement_timeout = '300ms'").unwrap();
+    assert_eq!(sql.refused("INSERT INTO t VALUES (-2, '')"), "08007");
+    sql.run("SET statement_timeout = 0").unwrap();
+    let seen = "SELECT count(*) FROM t WHERE n = -2";
+    assert_eq!(sql.value(seen).unwrap().unwrap(), "0", "no replica has it");
+    proxy.set(FORWARDING);
+    until_it_reads(&copy, seen, "1");
+    until_it_reads(&sql, seen, "1");
+    sql.run("INSERT INTO t VALUES (-3, '')").unwrap();
+    until_it_reads(&copy, SUM, &sql.value(SUM).unwrap().unwrap());
+    drop((sql, copy));
+    replica.stop();
+    primary.stop();
+    check(&copy_dir);
+}
+
+/// Half a minute without a word: the connection is given up, on both sides, and another one is made.
+#[test]
+fn who_hears_nothing_for_half_a_minute_connects_anew() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY, filling text)").unwrap();
+    let proxy = Proxy::start(primary.port);
+    let replica = Server::start(
+        &copy_dir,
+        0,
+        &["--replica-of", &format!("host=127.0.0.1,port={},user=coeval", proxy.port)],
+    );
+    replica.until_said("the replica follows");
+    proxy.set(STALLED);
+    insert(&sql, 0..10);
+    replica.until_said("says nothing any more");
+    proxy.set(FORWARDING);
+    until_it_reads(&Sql::open(replica.port), SUM, &sql.value(SUM).unwrap().unwrap());
+    // A connection of which one side has gone is not counted for ever.
+    until_it_reads(&sql, "SELECT count(*) FROM pg_stat_replication", "1");
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a link makes of a primary that says something else than ours.
+
+use super::*;
+use crate::copying::copy_database;
+use std::net::TcpListener;
+use std::thread::JoinHandle;
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len() + 4).unwrap();
+    [&[kind], length.to_be_bytes().as_slice(), body].concat()
+}
+
+fn row(values: &[&str]) -> Vec<u8> {
+    let count = i16::try_from(values.len()).unwrap();
+    let mut body = count.to_be_bytes().to_vec();
+    for value in values {
+        body.extend_from_slice(&i32::try_from(value.len()).unwrap().to_be_bytes());
+        body.extend_from_slice(value.as_bytes());
+    }
+    message(b'D', &body)
+}
+
+/// A server that lets one client in, answers one command with this row, and tells what it hears behind it.
+fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let ready = message(b'Z', b"I");
+    let answer = [row(values), message(b'C', b"IDENTIFY_SYSTEM\0"), ready.clone()].concat();
+    let thread = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut heard = [0; 1024];
+        assert!(socket.read(&mut heard).unwrap() > 0);
+        socket.write_all(&[message(b'R', &[0; 4]), ready].concat()).unwrap();
+        assert!(socket.read(&mut heard).unwrap() > 0);
+        socket.write_all(&answer).unwrap();
+        let mut rest = Vec::new();
+        socket.read_to_end(&mut rest).unwrap();
+        rest
+    });
+    (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
+}
+
+#[test]
+fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
+    let identity = |format| ["7", "1", "0/100", "", "0000000000000001", "1", "1", "primary", format];
+    let newer = (FORMAT_VERSION + 1).to_string();
+    let (address, primary) = primary_that_says(&identity(&newer));
+    let dir = tempfile::tempdir().unwrap();
+    let error = copy_database(&address, &dir.path().join("copy"), &mut |_| {}).unwrap_err();
+    assert!(
+        matches!(error, ReplicaError::NewerFormat { found, supported } if found == supported + 1),
+        "{error}"
+    );
+    assert!(!error.is_final(), "the primary may be another one when it is asked again");
+    assert_eq!(primary.join().unwrap(), b"", "nothing more is asked for");
+
+    // An older one, or one that does not say, is followed.
+    for format in ["1", ""] {
+        let (address, primary) = primary_that_says(&identity(format));
+        let found = Link::open(&address).unwrap().identify_source().unwrap();
+        assert_eq!((found.database, found.role), (7, Role::Primary));
+        primary.join().unwrap();
+    }
+}
