@@ -250,13 +250,6 @@ impl Replicas {
         has_it
     }
 
-    /// Takes less for what the store was opened with: for tests that break the rule.
-    #[cfg(test)]
-    pub(crate) fn expect_recovered(&self, end: Lsn) {
-        let before = self.recovered.load(Ordering::Relaxed);
-        self.recovered.store(before.min(end.get()), Ordering::Relaxed);
-    }
-
     /// Whether commits wait for replicas.
     pub(crate) fn are_required(&self) -> bool {
         self.is_required.load(Ordering::Acquire)

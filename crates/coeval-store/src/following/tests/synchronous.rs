@@ -215,3 +215,33 @@ fn what_was_not_shown_is_there_after_a_promotion() {
     assert_eq!(promoted.world().version(), version);
     assert_eq!(promoted.world().tables().next().unwrap().row_count(), 1);
 }
+
+/// A replica that has all that the log had when a primary was opened may have got it from the one before, and another machine of a
+/// later term, with a shorter log, may be promoted in its place. One that has the beginning of this term has it for good.
+#[test]
+fn what_predecessors_wrote_counts_with_the_beginning_of_the_own_term() {
+    let files = SimulatedFiles::new(20);
+    let primary = open_primary(&files);
+    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(table(&primary, "t")))).unwrap();
+    tx.commit().unwrap();
+    let any = SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec!["*".to_owned()],
+        primary: String::new(),
+    };
+    primary.require_replicas(Some(any)).unwrap();
+    let (before, _) = primary.log_position().unwrap();
+    drop(primary);
+
+    let primary = open_primary(&files);
+    let (end, _) = primary.log_position().unwrap();
+    assert!(end > before, "the term begins in the log, though nobody has written");
+    let session = primary.replica_session("copy");
+    session
+        .note(|progress| (progress.written, progress.flushed, progress.applied) = (before, before, before));
+    assert!(!primary.has_confirmed());
+    session.note(|progress| progress.flushed = end);
+    assert!(primary.has_confirmed());
+}

@@ -27,6 +27,9 @@ struct Waiting {
 }
 
 impl Clients for Inserts {
+    const CALM: u32 = 0;
+    const STEPS: usize = 2_000;
+
     type Open = Vec<Waiting>;
 
     fn prepare(store: &Store) {
