@@ -63,7 +63,9 @@ async fn insert(
     acknowledged: &AtomicI64,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let mut config = Config::new();
-    ports.iter().for_each(|port| drop(config.host("127.0.0.1").port(*port)));
+    for port in ports {
+        config.host("127.0.0.1").port(port);
+    }
     config.user("coeval").dbname("coeval").target_session_attrs(TargetSessionAttrs::ReadWrite);
     let (sql, connection) = match tokio::time::timeout(CLIENT_PATIENCE, config.connect(NoTls)).await {
         Ok(Ok(connected)) => connected,
