@@ -49,13 +49,12 @@ fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
     let token = north.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
     it_is_not_promoted_without_those_that_are_needed(&mut machines);
 
-    // A session of a replica that stays one: it reads what its tokens say, before the failover and behind it.
+    // A session of a replica that stays one: it reads what its tokens say, also that of a primary that is lost.
     let pinned = machines.sql(2);
-    pinned.run(&format!("SET coeval.wait_for_token = '{token}'")).unwrap();
-    assert_eq!(count(&pinned), "50");
     promote(&machines.sql(1));
     let south = until_writable(machines.ports[1]);
     assert_eq!(count(&south), "50");
+    pinned.run(&format!("SET coeval.wait_for_token = '{token}'")).unwrap();
     assert_eq!(count(&pinned), "50");
     // The other one follows it by itself: commits have somebody to wait for.
     write(&south, 50..60);

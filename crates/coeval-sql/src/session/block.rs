@@ -34,6 +34,8 @@ pub(super) struct BlockOptions {
     max_staleness: Option<Duration>,
     /// Whether the database is a replica.
     is_replica: bool,
+    /// Whether no table is named in what is run: that needs no snapshot of them.
+    names_no_table: bool,
 }
 
 impl BlockOptions {
@@ -46,6 +48,7 @@ impl BlockOptions {
             read_only_snapshot: settings.read_only_snapshot(),
             max_staleness: settings.max_staleness(),
             is_replica: settings.is_replica(),
+            names_no_table: false,
         })
     }
 
@@ -97,9 +100,10 @@ impl BlockOptions {
 
     /// The same for a statement that only reads, if `is_query`: at SERIALIZABLE it then holds nobody back.
     pub(super) fn of_query(mut self, is_query: IsQuery) -> Self {
-        if is_query == IsQuery::Yes && self.mode == AccessMode::ReadWrite {
+        if is_query != IsQuery::No && self.mode == AccessMode::ReadWrite {
             self.mode = AccessMode::Query;
         }
+        self.names_no_table = is_query == IsQuery::OfNoTable;
         self
     }
 
@@ -138,11 +142,15 @@ impl BlockOptions {
                 return Ok(transaction);
             }
         }
-        if self.is_replica && self.isolation == Isolation::Serializable && !engine.store().has_safe_snapshot()
-        {
-            return Err(no_safe_snapshot_yet());
+        let mut isolation = self.isolation;
+        if self.is_replica && isolation == Isolation::Serializable && !engine.store().has_safe_snapshot() {
+            if !self.names_no_table {
+                return Err(no_safe_snapshot_yet());
+            }
+            // So that a replica can be promoted, and asked how it is, in whatever state it is.
+            isolation = Isolation::Snapshot;
         }
-        let transaction = engine.store().begin(self.isolation, self.mode);
+        let transaction = engine.store().begin(isolation, self.mode);
         floor.note_snapshot(transaction.begin_version());
         Ok(transaction)
     }
@@ -188,6 +196,8 @@ fn no_safe_snapshot_yet() -> SqlError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IsQuery {
     Yes,
+    /// And it names no table, view or function in its FROM clauses.
+    OfNoTable,
     No,
 }
 

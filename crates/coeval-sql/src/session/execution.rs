@@ -20,7 +20,8 @@ use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{Statement, visit_relations};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Texts up to this length are parsed before anybody would notice.
@@ -58,7 +59,11 @@ fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast
 
 /// Whether a statement changes and locks nothing.
 pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
-    if plain_query(statement).is_some() { IsQuery::Yes } else { IsQuery::No }
+    let Some(query) = plain_query(statement) else { return IsQuery::No };
+    match visit_relations(query, |_| ControlFlow::Break(())) {
+        ControlFlow::Break(()) => IsQuery::Yes,
+        ControlFlow::Continue(()) => IsQuery::OfNoTable,
+    }
 }
 
 /// What running a statement has come to.
