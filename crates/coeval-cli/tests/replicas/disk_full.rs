@@ -36,9 +36,9 @@ impl Drop for SmallDisk {
 }
 
 fn insert(sql: &Sql, from: i32) -> Result<(), tokio_postgres::Error> {
-    // A megabyte that cannot be made smaller.
+    // A megabyte: a hundred texts that no two of these calls share.
     sql.run(&format!(
-        "INSERT INTO t SELECT g, (SELECT string_agg(md5((g * 1000 + h)::text), '') FROM generate_series(1, 320) h)
+        "INSERT INTO t SELECT g, g || (SELECT string_agg(md5(({from} + h)::text), '') FROM generate_series(1, 320) h)
          FROM generate_series({from}, {}) g",
         from + 99
     ))
