@@ -144,13 +144,7 @@ pub(crate) fn recover(
     let mut terms = replayed.terms;
     let promise = KeptPromise::read(disk.files().as_ref(), disk.dir())?;
     if role == Role::Primary {
-        let own = promise.filter(|kept| kept.to == PromisedTo::Itself);
-        begin_term(&mut terms, &mut log, own.map_or(Timeline::FIRST, |kept| kept.promise.timeline));
-        if replayed.world.catalog().synchronous_replicas().is_some() {
-            // Replicas that have what the log had before count for it only once they have the beginning of this term
-            // (`promises.rs`), and that does not wait for somebody to write.
-            log.write_preamble()?;
-        }
+        begin_own_term(&mut terms, &mut log, promise, &replayed.world)?;
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
@@ -196,6 +190,23 @@ fn kept_log(disk: &Disk) -> Result<(Option<Kept>, Vec<Slot>), StoreError> {
     };
     loads.into_iter().for_each(|(number, version)| disk.note_committed(std::iter::once(number), version));
     Ok((kept, slots))
+}
+
+/// Begins the term of a primary that is opened, in the timeline that it was promised, if it was.
+fn begin_own_term(
+    terms: &mut TermHistory,
+    log: &mut Log,
+    promise: Option<KeptPromise>,
+    world: &World,
+) -> Result<(), StoreError> {
+    let own = promise.filter(|kept| kept.to == PromisedTo::Itself);
+    begin_term(terms, log, own.map_or(Timeline::FIRST, |kept| kept.promise.timeline));
+    if world.catalog().synchronous_replicas().is_some() {
+        // Replicas that have what the log had before count for it only once they have the beginning of this term
+        // (`promises.rs`), and that does not wait for somebody to write.
+        log.write_preamble()?;
+    }
+    Ok(())
 }
 
 /// From here on the log is that of another term, in this timeline if that is higher than the one before.
