@@ -69,7 +69,10 @@ async fn insert(
     config.user("coeval").dbname("coeval").target_session_attrs(TargetSessionAttrs::ReadWrite);
     let (sql, connection) = match tokio::time::timeout(CLIENT_PATIENCE, config.connect(NoTls)).await {
         Ok(Ok(connected)) => connected,
-        _ => return Ok(tokio::time::sleep(Duration::from_millis(20)).await),
+        _ => {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            return Ok(());
+        }
     };
     tokio::spawn(async move { drop(connection.await) });
     while !stop.load(Ordering::Relaxed) {
