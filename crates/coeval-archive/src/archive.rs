@@ -69,8 +69,8 @@ struct Mark {
 
 impl Archive {
     /// Opens a place: `s3://bucket/path`, `gs://bucket/path`, `az://container/path`, `file:///path`, or a directory, which
-    /// is made with the first object. The keys of the clouds, and addresses of what speaks S3, are in the variables of the environment that their own
-    /// tools use (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` ...).
+    /// is made with the first object. The keys of the clouds, and addresses of what speaks S3, are in the variables of the
+    /// environment that their own tools use (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `GOOGLE_SERVICE_ACCOUNT`, `AZURE_STORAGE_ACCOUNT_NAME` ...).
     /// Nothing is asked of a cloud yet.
     ///
     /// # Errors

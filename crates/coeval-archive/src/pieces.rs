@@ -13,6 +13,7 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::thread::Builder;
 
 /// The longest piece.
 pub(crate) const PIECE_BYTES: usize = 16 << 20;
@@ -22,16 +23,19 @@ pub(crate) const PIECE_BYTES: usize = 16 << 20;
 const PIECES_AT_ONCE: usize = 4;
 
 /// Does the work for each of these, at the same time. The results are in their order.
-fn at_once<T: Send, R: Send>(mut items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    // The caller has a thread, too.
-    let Some(last) = items.pop() else { return Vec::new() };
+fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let Some((first, others)) = items.split_first() else { return Vec::new() };
     std::thread::scope(|scope| {
         let work = &work;
-        let others: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
-        let last = work(last);
-        let joined =
-            others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        joined.chain([last]).collect()
+        let begin = |item| Builder::new().spawn_scoped(scope, move || work(item)).map_err(|_| item);
+        let others: Vec<_> = others.iter().map(begin).collect();
+        // The caller has a thread, too, and does what no other is to be had for.
+        let first = work(first);
+        let others = others.into_iter().map(|begun| match begun {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            Err(item) => work(item),
+        });
+        std::iter::once(first).chain(others).collect()
     })
 }
 
@@ -121,7 +125,7 @@ impl ArchivedFile {
             if read.is_empty() {
                 return Ok(Self { name: name.to_owned(), pieces });
             }
-            pieces.extend(at_once(read, |bytes| Piece::of(&bytes)));
+            pieces.extend(at_once(&read, |bytes| Piece::of(bytes)));
         }
     }
 
@@ -131,7 +135,7 @@ impl ArchivedFile {
     /// [`ArchiveError::Damaged`], [`ArchiveError::Missing`], those of the storage and of who writes.
     pub(crate) fn write_to(&self, archive: &Archive, mut to: FileWriter) -> Result<u64, ArchiveError> {
         for pieces in self.pieces.chunks(PIECES_AT_ONCE) {
-            for bytes in at_once(pieces.iter().collect(), |piece| piece.fetch(archive)) {
+            for bytes in at_once(pieces, |piece| piece.fetch(archive)) {
                 to.write(&bytes?)?;
             }
         }
@@ -161,17 +165,15 @@ impl ArchivedFile {
                 let bytes = file.read(PIECE_BYTES)?;
                 assert_eq!(bytes.len() as u64, piece.bytes, "files of segments never change");
                 if !there.contains(&piece.listed()) {
-                    missing.push((piece, bytes));
+                    missing.push((piece, Bytes::from(bytes)));
                 }
             }
-            let put = at_once(missing, |(piece, bytes)| {
-                piece.check(&bytes)?;
-                let put = archive.put_new(&piece.name(), bytes.into())?;
-                Ok::<_, ArchiveError>((piece, put))
+            let put = at_once(&missing, |(piece, bytes)| {
+                piece.check(bytes)?;
+                archive.put_new(&piece.name(), bytes.clone())
             });
-            for outcome in put {
-                let (piece, put) = outcome?;
-                if put == Put::New {
+            for ((piece, _), put) in missing.iter().zip(put) {
+                if put? == Put::New {
                     sent += piece.bytes;
                 }
                 there.insert(piece.listed());

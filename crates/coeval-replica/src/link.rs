@@ -32,9 +32,6 @@ const DUPLICATE_OBJECT: &str = "42710";
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
 
-#[cfg(test)]
-mod tests;
-
 enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -518,3 +515,6 @@ fn refusal(body: &[u8]) -> ReplicaError {
     }
     ReplicaError::Refused { state, message }
 }
+
+#[cfg(test)]
+mod tests;

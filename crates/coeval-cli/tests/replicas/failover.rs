@@ -99,6 +99,10 @@ fn it_is_not_promoted_without_those_that_are_needed(machines: &mut Machines) {
         "{refused:?}"
     );
     machines.follow(2, 0);
+    // Behind a crash, and without a primary that says what is safe: it is asked how it is, and could be promoted.
+    let west = machines.sql(2);
+    assert_eq!(west.refused("SELECT count(*) FROM t"), "57P03");
+    assert_eq!(west.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
 }
 
 /// The primary and a replica die: nobody is shown what the others may not have.

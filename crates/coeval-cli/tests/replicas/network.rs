@@ -82,13 +82,19 @@ fn insert(sql: &Sql, range: std::ops::Range<i32>) {
 
 const SUM: &str = "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM t";
 
-#[test]
-fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
-    let (_parent, primary_dir, copy_dir) = directories();
+/// A primary with a table, a proxy before it, and where a replica may lie.
+fn behind_a_proxy() -> (tempfile::TempDir, Server, Sql, Proxy, PathBuf) {
+    let (parent, primary_dir, copy_dir) = directories();
     let primary = Server::start(&primary_dir, 0, &[]);
     let sql = Sql::open(primary.port);
     sql.run("CREATE TABLE t (n int PRIMARY KEY, filling text)").unwrap();
     let proxy = Proxy::start(primary.port);
+    (parent, primary, sql, proxy, copy_dir)
+}
+
+#[test]
+fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
+    let (_parent, primary, sql, proxy, copy_dir) = behind_a_proxy();
     let of = format!("host=127.0.0.1,port={},user=coeval,application_name=copy", proxy.port);
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
     let copy = Sql::open(replica.port);
@@ -96,7 +102,7 @@ fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
         insert(&sql, round * 50..round * 50 + 50);
         proxy.cut();
         if round % 4 == 0 {
-            std::thread::sleep(Duration::from_millis(400));
+            until_it_reads(&copy, "SELECT count(*) FROM t", &((round + 1) * 50).to_string());
         }
     }
     until_it_reads(&copy, SUM, &sql.value(SUM).unwrap().unwrap());
@@ -123,11 +129,7 @@ fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
 /// Half a minute without a word: the connection is given up, on both sides, and another one is made.
 #[test]
 fn who_hears_nothing_for_half_a_minute_connects_anew() {
-    let (_parent, primary_dir, copy_dir) = directories();
-    let primary = Server::start(&primary_dir, 0, &[]);
-    let sql = Sql::open(primary.port);
-    sql.run("CREATE TABLE t (n int PRIMARY KEY, filling text)").unwrap();
-    let proxy = Proxy::start(primary.port);
+    let (_parent, _primary, sql, proxy, copy_dir) = behind_a_proxy();
     let replica = Server::start(
         &copy_dir,
         0,

@@ -6,6 +6,9 @@ use super::machines::{Machines, NAMES};
 use super::*;
 use tokio_postgres::config::TargetSessionAttrs;
 
+/// Commits between rounds.
+const COMMITS: i64 = 200;
+
 /// Clients that write.
 const CLIENTS: usize = 3;
 
@@ -45,6 +48,16 @@ impl Load {
             let query = format!("SELECT count(*) FROM written WHERE client = {client} AND n <= {wanted}");
             let found = primary.value(&query).unwrap().unwrap();
             assert_eq!(found, wanted.to_string(), "client {client} in round {round}");
+        }
+    }
+
+    /// Waits until so many more are acknowledged.
+    fn until_more(&self, commits: i64) {
+        let acknowledged = || self.acknowledged.iter().map(|count| count.load(Ordering::SeqCst)).sum::<i64>();
+        let (begun, wanted) = (Instant::now(), acknowledged() + commits);
+        while acknowledged() < wanted {
+            assert!(begun.elapsed() < PATIENCE, "commits are not acknowledged");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -126,7 +139,7 @@ fn copy_anew_who_has_stopped(machines: &mut Machines, primary: usize) {
 }
 
 /// Kills, stops and promotes once; the new primary.
-fn go_through(machines: &mut Machines, primary: usize, round: usize) -> usize {
+fn go_through(machines: &mut Machines, load: &Load, primary: usize, round: usize) -> usize {
     // In turn one and the other of the replicas is the first to be asked, or the one that dies, too.
     let replicas = [1, 2].map(|step| (primary + if round.is_multiple_of(2) { step } else { 3 - step }) % 3);
     match round % 4 {
@@ -156,7 +169,7 @@ fn go_through(machines: &mut Machines, primary: usize, round: usize) -> usize {
         }
         _ => {
             machines.kill(replicas[0]);
-            std::thread::sleep(Duration::from_millis(200));
+            load.until_more(COMMITS / 2);
             machines.kill(primary);
             machines.serve(primary, &[]);
             machines.follow(replicas[0], primary);
@@ -175,16 +188,16 @@ fn rounds_of_kills_promotions_and_returns_lose_nothing() {
     let load = Load::begin(machines.ports);
     let mut primary = 0;
     for round in 0..rounds {
-        std::thread::sleep(Duration::from_millis(400));
+        load.until_more(COMMITS);
         copy_anew_who_has_stopped(&mut machines, primary);
-        primary = go_through(&mut machines, primary, round);
+        primary = go_through(&mut machines, &load, primary, round);
         load.check(&machines.sql(primary), round);
     }
-    std::thread::sleep(Duration::from_millis(400));
+    load.until_more(COMMITS);
     copy_anew_who_has_stopped(&mut machines, primary);
     let acknowledged = load.end();
     println!("{rounds} rounds, {acknowledged} acknowledged");
-    assert!(acknowledged > 20 * i64::try_from(rounds).unwrap(), "too little has happened: {acknowledged}");
+    assert!(acknowledged > COMMITS * i64::try_from(rounds).unwrap(), "too little has happened");
     let sum = "SELECT count(*) || ' ' || sum(n) FROM written";
     let sql = machines.sql(primary);
     let wanted = sql.value(sum).unwrap().unwrap();

@@ -38,7 +38,7 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 /// of many scattered changes most of a table's tree, be they four megabytes or thirty.
 const FAR_GROUP_BYTES_MAX: usize = 32 << 20;
 
-/// A replica that lacks more than this is far behind: it has other worries than to show each commit at once.
+/// A replica that lacks more than this is far behind: it is to catch up before it shows each commit at once.
 const FAR_BYTES: u64 = 16 << 20;
 
 /// What has come and is not applied yet.
@@ -163,7 +163,9 @@ impl Taking {
                 }
             }
             let has_more = is_far || link.has_message();
-            if !has_more || group.bytes >= if is_far { FAR_GROUP_BYTES_MAX } else { GROUP_BYTES_MAX } {
+            let bytes_max = if is_far { FAR_GROUP_BYTES_MAX } else { GROUP_BYTES_MAX };
+            let is_due = !has_more || group.bytes >= bytes_max;
+            if is_due {
                 self.apply(&mut group)?;
             }
             let is_dirty = self.follower.durable() < self.follower.position();
@@ -174,8 +176,8 @@ impl Taking {
                 self.follower.sync()?;
                 synced = Instant::now();
             }
-            // Once for all that has come: whoever looks at the status takes its lock.
-            if !has_more {
+            // Once for all that has come: whoever looks at the status takes its lock. Also on the way from far behind.
+            if is_due {
                 self.note();
             }
             // Commits may wait for what readers see here.
