@@ -149,7 +149,8 @@ impl Machines {
     fn take(&mut self, copy: usize) {
         match self.copies[copy].take() {
             Ok(_) | Err(ArchiveError::Unreachable { .. }) => {}
-            Err(ArchiveError::Store(StoreError::ForeignHistory(_))) => {
+            // Log that has not come yet may look like a gap. What is missing for good is found by the restores of all moments.
+            Err(ArchiveError::Store(StoreError::ForeignHistory(_)) | ArchiveError::Gap(_)) => {
                 let seed = self.dice.random();
                 self.copies[copy] = Copy::of(&archive_in(&self.storage), seed);
                 self.counts.copies += 1;
