@@ -149,7 +149,7 @@ impl Machines {
     fn take(&mut self, copy: usize) {
         match self.copies[copy].take() {
             Ok(_) | Err(ArchiveError::Unreachable { .. }) => {}
-            // Log that has not come yet may look like a gap. What is missing for good is found by the restores of all moments.
+            // As the error asks for. What the archive lacks for good is found by the restores of all moments.
             Err(ArchiveError::Store(StoreError::ForeignHistory(_)) | ArchiveError::Gap(_)) => {
                 let seed = self.dice.random();
                 self.copies[copy] = Copy::of(&archive_in(&self.storage), seed);
