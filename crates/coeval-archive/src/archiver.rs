@@ -19,7 +19,16 @@
 //! It goes on where the archive's log ends, in the history that the database has gone on with, if the database still has the
 //! log from there on; else with a new backup. What was not sent when the database was closed, or ended in whatever way, is kept
 //! in its directory as while it is open, up to `keep_max` bytes ([`LogFeed::keep_over_closes`](coeval_store::LogFeed)).
+//!
+//! # From the first moment on
+//! Where the archive ends is known when the storage has answered. Checkpoints do not wait for that, so all log stays from the
+//! moment on in which the archiver is started (`held_log.rs`), up to `keep_max` bytes.
+//!
+//! # On a replica
+//! It sends nothing: the primary does. It holds what it does not see in the archive yet, so that nothing is missing there when
+//! the primary is lost and this replica is promoted: it goes on then where the primary's archiver has ended.
 
+mod held_log;
 mod worker;
 
 use crate::archive::Archive;
@@ -131,7 +140,8 @@ impl fmt::Debug for Archiver {
 }
 
 impl Archiver {
-    /// Begins to archive. Whether the storage answers is seen in the status.
+    /// Begins to archive; on a replica, to hold what the archive lacks. From the return on, no log goes before it is archived.
+    /// Whether the storage answers is seen in the status.
     ///
     /// # Errors
     /// [`ArchiveError::Place`] if there is no thread to be had.

@@ -10,3 +10,4 @@ mod faulty;
 mod following;
 mod primary;
 mod restores;
+mod standing_by;

@@ -202,7 +202,8 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) hba: Option<PathBuf>,
     /// Archive the database to a directory while it is served: its log, and backups. What the archive needs is kept until it is
-    /// sent; a place that does not answer holds nobody up
+    /// sent; a place that does not answer holds nobody up. A replica holds what its primary has not archived, and goes on there
+    /// once it is promoted
     #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage")]
     pub(crate) archive: Option<String>,
     /// Seconds after which log is archived that does not fill a stretch of 8 MB

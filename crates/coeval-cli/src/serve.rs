@@ -81,7 +81,8 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
     let size = arguments.max_slot_wal_keep_size.as_ref();
     configure(&database, &[("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)])?;
-    let archive = arguments.archive.as_deref().filter(|_| is_writable);
+    let is_archived = is_writable || following.is_some();
+    let archive = arguments.archive.as_deref().filter(|_| is_archived);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
@@ -126,8 +127,9 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         server.run(stop).await;
         Ok::<_, Failure>(ended)
     })?;
-    if let Some(archiver) = archiver {
-        archive::end(archiver);
+    match archiver {
+        Some(archiver) if !is_replica => archive::end(archiver),
+        archiver => drop(archiver),
     }
     drop((following, watch));
     Ok(ended)

@@ -27,7 +27,7 @@ use crate::segment::{
 };
 use crate::transaction::Committed;
 use coeval_txn::Version;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,6 +65,11 @@ pub(crate) struct Disk {
     /// # Locking
     /// Held for moments, never across a call to the file layer.
     opened: Mutex<BTreeMap<u64, Weak<Segment>>>,
+    /// The turn to note what is kept of the log (`kept_log.rs`).
+    ///
+    /// # Locking
+    /// Held while the file is written; the locks of this and of the retention are taken behind it, never the other way round.
+    noting: Mutex<()>,
     memory: Arc<ChunkMemory>,
 }
 
@@ -93,6 +98,7 @@ impl Disk {
             next_segment: AtomicU64::new(next_segment),
             loads: Mutex::default(),
             opened: Mutex::default(),
+            noting: Mutex::default(),
             memory: Arc::default(),
         }
     }
@@ -243,6 +249,11 @@ impl Disk {
     pub(crate) fn note_committed(&self, numbers: impl Iterator<Item = u64>, version: Version) {
         let mut loads = self.loads.lock();
         loads.extend(numbers.map(|number| (number, LoadState::Committed(version))));
+    }
+
+    /// The turn to note what is kept of the log; waits for who has it.
+    pub(crate) fn noting_turn(&self) -> MutexGuard<'_, ()> {
+        self.noting.lock()
     }
 
     /// The segment files of bulk loads behind a version. Of which version one is that is on its way is not known: if not of a

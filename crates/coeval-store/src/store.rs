@@ -233,6 +233,18 @@ impl Store {
         LogFeed::from_position(Arc::clone(&self.shared), position)
     }
 
+    /// All log that is sure to be there with the files that it names: from where it is [kept](LogFeed::keep_over_closes), if it
+    /// is, else from the last checkpoint on. For who is not to lose any of it before he knows what he needs.
+    ///
+    /// # Errors
+    /// [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`].
+    pub fn whole_log_feed(&self) -> Result<LogFeed, StoreError> {
+        self.shared.check_files_writable("an archive of it")?;
+        let kept = self.shared.retention.kept().map(|kept| kept.log);
+        let position = kept.unwrap_or_else(|| self.shared.checkpoints.last_log());
+        LogFeed::from_position(Arc::clone(&self.shared), position)
+    }
+
     /// Makes a slot of this name: from here on the log is kept for the replica that is going to [follow by
     /// it](LogFeed::with_slot), also while it is not there, and over a close. Durable on return.
     ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The archiver's thread.
 
+use super::held_log::HeldLog;
 use super::{ArchiverOptions, Shared};
 use crate::archive::Archive;
 use crate::backup::{Base, KnownFiles};
@@ -10,11 +11,12 @@ use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
 use crate::history::{Gap, History};
 use crate::log_sender::{LogSender, Sent};
+use crate::names::BackupName;
 use crate::patience::Patience;
 use coeval_store::log::{LogError, Lsn};
 use coeval_store::{LogFeed, LogTime, Store, StoreError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What waits when the archiver is stopped is given so long for each request.
 const LAST_ATTEMPT: Duration = Duration::from_secs(5);
@@ -31,6 +33,10 @@ pub(super) struct Worker {
     archive: Archive,
     options: ArchiverOptions,
     shared: Arc<Shared>,
+    /// As long as nothing is sent.
+    held: Option<HeldLog>,
+    /// When a replica last saw what the archive has.
+    looked: Option<Instant>,
     sender: Option<LogSender>,
     /// What the sender had sent when its figures were last added to the status.
     told: Sent,
@@ -44,14 +50,26 @@ pub(super) struct Worker {
     failures: u32,
 }
 
+/// What an archive has of a database.
+struct Archived {
+    newest: BackupName,
+    /// The log that follows on behind that backup ends here.
+    end: Lsn,
+}
+
 impl Worker {
+    /// From here on the log stays until it is archived.
     pub(super) fn new(store: Store, archive: Archive, options: ArchiverOptions, shared: Arc<Shared>) -> Self {
         let archive = archive.until(Arc::clone(&shared.stop));
+        // Who cannot hold the log cannot read it either, and is told so.
+        let held = HeldLog::begin(&store, options.keep_max).ok();
         Self {
             store,
             archive,
             options,
             shared,
+            held,
+            looked: None,
             sender: None,
             told: Sent::default(),
             known: KnownFiles::new(),
@@ -100,6 +118,9 @@ impl Worker {
 
     /// Sends what there is, and makes a backup if one is due.
     fn turn(&mut self) -> Result<(), ArchiveError> {
+        if self.store.is_following() {
+            return self.stand_by();
+        }
         if self.sender.is_none() {
             self.begin()?;
         }
@@ -115,6 +136,25 @@ impl Worker {
             self.owes_collection = false;
         }
         Ok(())
+    }
+
+    /// On a replica: sends nothing, and lets go of log that the archive has.
+    fn stand_by(&mut self) -> Result<(), ArchiveError> {
+        if self.looked.is_some_and(|looked| looked.elapsed() < self.options.archive_timeout) {
+            return Ok(());
+        }
+        let mut held = match self.held.take() {
+            Some(held) => held,
+            None => HeldLog::begin(&self.store, self.options.keep_max)?,
+        };
+        let archived = self.archived();
+        if let Ok(Some(Archived { end, .. })) = archived {
+            held.advance(end)?;
+            self.shared.tell(|status| status.archived = Some(end));
+        }
+        self.held = Some(held);
+        self.looked = Some(Instant::now());
+        archived.map(drop)
     }
 
     fn send_log(&mut self) -> Result<(), ArchiveError> {
@@ -150,23 +190,13 @@ impl Worker {
 
     /// The log from where the archive ends, if the archive has a backup of this history and the database that log.
     fn continued(&mut self) -> Result<Option<LogFeed>, ArchiveError> {
+        let Some(Archived { newest, end }) = self.archived()? else { return Ok(None) };
         let terms = self.store.terms();
-        let contents = match Contents::read(&self.archive) {
-            Ok(contents) => contents,
-            Err(ArchiveError::NoArchive { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
         self.archive.claim(terms.database_id())?;
-        let Some(history) = History::new(terms.terms().to_vec()) else { return Ok(None) };
-        let Some(newest) = contents.backups_of(&history).next_back() else { return Ok(None) };
-        let entry = BackupEntry::fetch(&self.archive, newest)?;
-        let made = LogTime::from_micros(entry.made);
-        let stretches = history.stretches(&contents, newest.position);
-        let end = stretches.last().map_or(newest.position, |last| last.end);
-        let Some((term, _)) = history.term_at(end) else { return Ok(None) };
+        let made = LogTime::from_micros(BackupEntry::fetch(&self.archive, newest)?.made);
         // The term that wrote the record that ends there.
-        let before = history.terms().iter().rev().find(|other| other.start < end).map(|other| other.id);
-        match self.store.log_feed(before.or(Some(term.id)), end) {
+        let before = terms.terms().iter().rfind(|term| term.start < end).or(terms.terms().first());
+        match self.store.log_feed(before.map(|term| term.id), end) {
             Ok(feed) => {
                 self.last_backup = Some((newest.position, made));
                 Ok(Some(feed))
@@ -177,6 +207,26 @@ impl Worker {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What the archive has of this database, in its history; nothing without a backup.
+    fn archived(&self) -> Result<Option<Archived>, ArchiveError> {
+        let terms = self.store.terms();
+        let contents = match Contents::read(&self.archive) {
+            Ok(contents) => contents,
+            Err(ArchiveError::NoArchive { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let (database, found) = (terms.database_id(), contents.database);
+        if database != found {
+            let place = self.archive.place().to_owned();
+            return Err(ArchiveError::AnotherDatabase { place, database, found });
+        }
+        let Some(history) = History::new(terms.terms().to_vec()) else { return Ok(None) };
+        let Some(newest) = contents.backups_of(&history).next_back() else { return Ok(None) };
+        let stretches = history.stretches(&contents, newest.position);
+        let end = stretches.last().map_or(newest.position, |last| last.end);
+        Ok(Some(Archived { newest, end }))
     }
 
     fn is_backup_due(&self) -> bool {
@@ -244,6 +294,10 @@ impl Worker {
         let sender = LogSender::new(self.archive.once(), &self.store, feed, self.options.chunk_bytes);
         self.told = sender.sent();
         self.sender = Some(sender);
+        // The sender holds the rest.
+        if let Some(held) = self.held.take() {
+            held.let_go();
+        }
     }
 
     /// A backup without a sender of the log holds the log itself.
@@ -257,9 +311,17 @@ impl Worker {
     }
 
     fn let_go_of_too_much(&mut self) {
-        let Some(sent) = self.sender.as_ref().map(|sender| sender.sent().end) else { return };
         let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-        if durable.get().saturating_sub(sent.get()) > self.options.keep_max {
+        let is_too_much = |from: Lsn| durable.get().saturating_sub(from.get()) > self.options.keep_max;
+        if let Some(held) = self.held.take_if(|held| is_too_much(held.from())) {
+            tracing::warn!(
+                place = self.archive.place(),
+                from = %held.from(),
+                "more log is held than may be kept for the archive, which is not known to have it: it is let go of"
+            );
+            held.let_go();
+        }
+        if self.sender.as_ref().is_some_and(|sender| is_too_much(sender.sent().end)) {
             self.let_go("more log waits for the archive than may be kept");
         }
     }

@@ -14,7 +14,7 @@ use crate::names::LOG;
 use crate::restore::Target;
 use coeval_store::files::SimulatedFiles;
 use coeval_store::log::Lsn;
-use coeval_store::{Candidacy, Follower, Store, StoreError, promote};
+use coeval_store::{Candidacy, Fed, Follower, Store, StoreError, promote};
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use object_store::ObjectStoreExt;
@@ -76,6 +76,31 @@ impl Copy {
             }
         }
         Ok(true)
+    }
+
+    /// Takes all that a primary has, from that itself.
+    pub(super) fn take_from(&mut self, primary: &Primary) {
+        let (_, follower) = self.open.as_mut().unwrap();
+        let term = follower.terms().last().map(|term| term.id);
+        let mut feed = primary.store().log_feed(term, follower.position()).unwrap();
+        while follower.position() < primary.last().end {
+            match feed.next_piece().unwrap() {
+                Some(Fed::File(name, mut file)) => {
+                    let mut to = follower.receive_file(&name).unwrap();
+                    loop {
+                        let part = file.read(1 << 16).unwrap();
+                        if part.is_empty() {
+                            break;
+                        }
+                        to.write(&part).unwrap();
+                    }
+                    to.finish().unwrap();
+                }
+                Some(Fed::Records(records)) => follower.take(&records).unwrap(),
+                Some(Fed::Published(_) | Fed::Boundary(_)) | None => {}
+            }
+        }
+        follower.note_all_published();
     }
 
     /// The same, and the storage may fail.

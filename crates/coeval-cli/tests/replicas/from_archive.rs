@@ -2,7 +2,8 @@
 //! Replicas that take the log from an archive: alone, when the primary is lost, and when it has not got the log any more.
 
 use super::{
-    PATIENCE, PROGRAM, SUM, Server, Sql, check, directories, place, replica_of, run, until_it_reads, wait_for,
+    PATIENCE, PROGRAM, SUM, Server, Sql, check, directories, place, replica_of, run, until_it_reads,
+    until_writable, wait_for,
 };
 use std::path::Path;
 use std::process::{Command, Output};
@@ -178,6 +179,43 @@ fn a_primary_that_is_lost_leaves_the_rest_in_its_archive() {
     drop((copy, sql));
     replica.stop();
     check(&copy_dir);
+}
+
+/// The replica is started with the archive as well, and promoted when the primary is lost that had archived nothing for a while.
+#[test]
+fn what_a_lost_primary_had_not_archived_comes_from_its_replica() {
+    let (parent, primary_dir, copy_dir) = directories();
+    let (archive, restored) = (parent.path().join("archive"), parent.path().join("restored"));
+    let (archive, restored) = (archive.to_str().unwrap(), restored.to_str().unwrap());
+    let primary = Server::start(&primary_dir, 0, &["--archive", archive, "--archive-timeout", "3600"]);
+    let sql = Sql::open(primary.port);
+    fill(&sql);
+    primary.until_said("a backup was made");
+    let of = replica_of(&primary);
+    let mut options = vec!["--replica-of", &of];
+    options.extend(archiving(archive));
+    let replica = Server::start(&copy_dir, 0, &options);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    sql.run("INSERT INTO items SELECT g, 5, 'not archived' FROM generate_series(100000, 130000) g").unwrap();
+    let wanted = sql.value(SUM).unwrap().unwrap();
+    let moment = sql.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap();
+    sql.run("DELETE FROM items").unwrap();
+    wait_for(&copy, &sql);
+    copy.run("CHECKPOINT").unwrap();
+    drop(sql);
+    primary.kill();
+
+    copy.run("SELECT pg_promote()").unwrap();
+    drop(copy);
+    let sql = until_writable(replica.port);
+    sql.run("INSERT INTO items VALUES (-1, 1, 'promoted'); CHECKPOINT").unwrap();
+    until_archived(archive, &sql);
+    drop(sql);
+    replica.stop();
+    run(&["check", "--archive", archive]);
+    run(&["restore", archive, restored, "--to-lsn", &moment]);
+    assert!(run(&["sql", restored, "-c", SUM]).contains(&wanted));
 }
 
 /// The log goes in segments of 64 MB.

@@ -252,9 +252,11 @@ impl LogFeed {
 
     /// Has the log stay that is not [confirmed](Self::confirm), with the files that it names, when this is dropped and when the
     /// store is closed and opened again: until the next feed for which it is kept begins, or it is more than `bytes_max` bytes.
-    /// What was kept for an earlier feed is let go of.
+    /// What was kept for an earlier feed is let go of. Durable on return, or with the next checkpoint if the file cannot be
+    /// written now.
     pub fn keep_over_closes(&mut self, bytes_max: u64) {
         self.hold.keep(bytes_max);
+        self.note_kept();
     }
 
     /// Ends it; what was [kept](Self::keep_over_closes) goes with the next checkpoint.
@@ -293,6 +295,8 @@ impl Shared {
     /// [`StoreError::File`]; what was noted before is there then.
     pub(crate) fn note_kept_log(&self, through: Version) -> Result<(), StoreError> {
         let Some((disk, log)) = self.disk.as_ref().zip(self.pipeline.log()) else { return Ok(()) };
+        // Looked at and written by one at a time: what is newer is not replaced by what is older.
+        let _turn = disk.noting_turn();
         if let Some(from) = self.retention.let_go_of_too_much(log.end_lsn()) {
             tracing::warn!(%from, "more log is kept for an archive or a slot than may be: it is let go of");
         }

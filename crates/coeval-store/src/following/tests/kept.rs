@@ -105,3 +105,47 @@ fn no_more_is_left_than_may_be() {
     let fed = feed_of(&primary, &follower).unwrap().next_piece();
     assert!(matches!(fed, Err(StoreError::Log(LogError::Gone { .. }))), "{fed:?}");
 }
+
+/// Seen to fail if a checkpoint that runs meanwhile does not look at who holds the log, or if nothing is noted before the next one.
+#[test]
+fn who_does_not_know_yet_what_he_needs_holds_all() {
+    let (primary, files, _, mut follower) = small_pair();
+    primary.checkpoint().unwrap();
+    take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);
+    let mut held = primary.whole_log_feed().unwrap();
+    held.keep_over_closes(1 << 30);
+    assert!(is_noted(&files), "before any checkpoint");
+    commits(&primary, 200);
+    primary.checkpoint().unwrap();
+    drop((held, primary));
+    let files = files.crash();
+    let primary = open_primary(&files);
+    // Where it was kept, and not where the last checkpoint stands.
+    let mut held = primary.whole_log_feed().unwrap();
+    held.keep_over_closes(1 << 30);
+    assert!(held.position() <= follower.position());
+    commits(&primary, 20);
+    primary.checkpoint().unwrap();
+    take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);
+    held.let_go();
+    assert!(!is_noted(&files));
+}
+
+/// Seen to fail without the turn: one renames the file that the other one is about to rename.
+#[test]
+fn several_note_what_they_keep_at_once() {
+    let (primary, files, _, _) = small_pair();
+    std::thread::scope(|scope| {
+        for name in ["a", "b", "c"] {
+            let primary = &primary;
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    primary.create_slot(name).unwrap();
+                    primary.checkpoint().unwrap();
+                    primary.drop_slot(name).unwrap();
+                }
+            });
+        }
+    });
+    assert!(!is_noted(&files), "the last one says what is there");
+}
