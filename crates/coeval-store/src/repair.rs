@@ -39,6 +39,7 @@ use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::recovery::{
     MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, open_error, open_locked, restore,
 };
+use crate::retention::Places;
 use crate::segment::{Segment, SegmentRef, round_path, segment_path};
 use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
@@ -153,6 +154,7 @@ fn write(
         time: replayed.time,
         kept: None,
         slots: Vec::new(),
+        places: Places::default(),
         promise: None,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };

@@ -237,7 +237,9 @@ fn a_replica_that_is_far_behind_catches_up_by_the_archive() {
     let (parent, primary_dir, copy_dir) = directories();
     let archive = parent.path().join("archive");
     let archive = archive.to_str().unwrap();
-    let primary = Server::start(&primary_dir, 0, &archiving(archive));
+    // What it lacks is not to be there for it.
+    let options = [&archiving(archive)[..], &["--wal-keep-size", "0"]].concat();
+    let primary = Server::start(&primary_dir, 0, &options);
     let sql = Sql::open(primary.port);
     sql.run(
         "CREATE TABLE filling (id int PRIMARY KEY, text text);
