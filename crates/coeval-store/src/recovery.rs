@@ -31,7 +31,7 @@ use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{decode_places, encode_term};
-use crate::retention::{Place, Places};
+use crate::retention::{Kept, Place, Places, Slot};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -150,9 +150,7 @@ pub(crate) fn recover(
     let named = manifest.files().collect::<BTreeSet<_>>();
     let version = Version::new(manifest.version);
     let places = Places::with_left(places, Place { log: from, version });
-    let held = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
-    let held = held.chain(kept.map(|kept| kept.version)).chain(places.oldest().map(|place| place.version));
-    let needed = held.fold(version, Version::min);
+    let needed = loads_needed_behind(kept, &slots, &places).fold(version, Version::min);
     disk.remove_unneeded(needed, &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
@@ -193,6 +191,13 @@ fn kept_log(disk: &Disk) -> Result<KeptLog, StoreError> {
         disk.note_committed(std::iter::once(number), version);
     }
     Ok(kept)
+}
+
+/// The versions behind which somebody may ask for bulk loads.
+fn loads_needed_behind(kept: Option<Kept>, slots: &[Slot], places: &Places) -> impl Iterator<Item = Version> {
+    let slots = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
+    let kept = kept.map(|kept| kept.version);
+    slots.chain(kept).chain(places.oldest().map(|place| place.version))
 }
 
 /// Begins the term of a primary that is opened, in the timeline that it was promised, if it was.
