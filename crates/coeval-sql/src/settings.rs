@@ -2,6 +2,7 @@
 //! The settings of a session: what SET changes and SHOW prints.
 
 mod compatible;
+mod of_database;
 mod units;
 
 use crate::catalog::SettingRequest;
@@ -14,6 +15,7 @@ use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
+pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -10,7 +10,7 @@ use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
-use crate::settings::Settings;
+use crate::settings::{Settings, of_database};
 use crate::upstream::Upstream;
 use coeval_store::{RoleAttribute, Store, World};
 use datafusion::common::config::ConfigOptions;
@@ -155,7 +155,10 @@ impl CatalogAccess {
         let requests = self.0.requests.lock();
         match requests.last.iter().rev().find(|request| request.name.eq_ignore_ascii_case(name)) {
             Some(request) => Ok(request.value.clone()),
-            None => self.0.settings.get(name).map(str::to_owned),
+            None => {
+                let shared = of_database(&name.to_ascii_lowercase(), &self.0.store, &self.0.registry);
+                shared.map_or_else(|| self.0.settings.get(name).map(str::to_owned), Ok)
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::rows::{Cell, Table};
 use super::{Source, oids};
+use crate::settings::of_database;
 
 /// The number of UTF-8 among PostgreSQL's encodings.
 const UTF8: i32 = 6;
@@ -86,10 +87,12 @@ fn push_cursors(table: &mut Table, source: &Source<'_>) {
 }
 
 fn push_settings(table: &mut Table, source: &Source<'_>) {
+    let (store, registry) = (source.engine.store(), source.engine.registry());
     for setting in source.settings.all() {
+        let shared = of_database(setting.name, store, registry);
         table.push([
             ("name", setting.name.into()),
-            ("setting", setting.value.into()),
+            ("setting", shared.unwrap_or_else(|| setting.value.to_owned()).into()),
             ("category", "Coeval".into()),
             ("short_desc", setting.description.into()),
             ("context", "user".into()),

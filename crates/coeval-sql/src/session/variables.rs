@@ -9,8 +9,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
-    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, limit, log_bytes, shown_log_bytes,
-    shown_slot_bytes, slot_bytes,
+    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, limit, log_bytes, of_database,
+    slot_bytes,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -271,7 +271,7 @@ impl Session {
         rows(&[(shown_name(&name), values)])
     }
 
-    /// Settings that the open transaction answers.
+    /// Settings that the open transaction answers, or the database.
     fn override_of(&self, name: &str) -> Option<String> {
         let options = match &self.state {
             State::Active(block) | State::Failed(block) => Some(block.options),
@@ -282,16 +282,6 @@ impl Session {
                 Some(options) => Some(options.isolation.to_string().to_lowercase()),
                 None => self.settings.get("default_transaction_isolation").ok().map(str::to_owned),
             },
-            "coeval.snapshot_lag" => Some(self.snapshot_lag()),
-            "coeval.safe_snapshot_max_lag" => {
-                let lag = self.engine.store().safe_snapshot_lag_max();
-                Some(lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis())))
-            }
-            SYNCHRONOUS_STANDBY_NAMES => {
-                Some(standby_names::shown(self.engine.store().recorded_replicas().as_ref()))
-            }
-            MAX_SLOT_WAL_KEEP_SIZE => Some(shown_slot_bytes(self.engine.store().slot_bytes_max())),
-            WAL_KEEP_SIZE => Some(shown_log_bytes(self.engine.store().log_keep_bytes())),
             "transaction_deferrable" => Some(match options {
                 Some(options) => options.deferrable.shown().to_owned(),
                 None => self.settings.default_deferrable().shown().to_owned(),
@@ -303,7 +293,7 @@ impl Session {
                 None if self.settings.is_replica() => Some("on".to_owned()),
                 None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
             },
-            _ => None,
+            _ => of_database(name, self.engine.store(), self.engine.registry()),
         }
     }
 
@@ -345,17 +335,6 @@ impl Session {
         })?;
         self.floor = floor;
         Ok(())
-    }
-
-    /// What SHOW coeval.snapshot_lag says.
-    fn snapshot_lag(&self) -> String {
-        let lag = self.engine.store().snapshot_lag();
-        let behind = format!("{} commits, {} ms", lag.commits, lag.age.as_millis());
-        let Some(holder) = lag.holder.filter(|_| lag.boundary < lag.published) else { return behind };
-        match self.engine.registry().session_of(holder.transaction) {
-            Some(pid) => format!("{behind}, held by transaction {} of process {pid}", holder.transaction),
-            None => format!("{behind}, held by transaction {}", holder.transaction),
-        }
     }
 
     fn discard(&mut self, object: &DiscardObject) -> Result<StatementResult, SqlError> {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Settings that are of the whole database: whoever asks is answered by that, and not by what his session has set.
+
+use super::{MAX_SLOT_WAL_KEEP_SIZE, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes};
+use crate::registry::Registry;
+use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
+use coeval_store::Store;
+
+/// What such a setting is now; nothing if the name, in lower case, is of another one.
+pub(crate) fn of_database(name: &str, store: &Store, registry: &Registry) -> Option<String> {
+    Some(match name {
+        "coeval.snapshot_lag" => snapshot_lag(store, registry),
+        "coeval.safe_snapshot_max_lag" => {
+            let lag = store.safe_snapshot_lag_max();
+            lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis()))
+        }
+        SYNCHRONOUS_STANDBY_NAMES => standby_names::shown(store.recorded_replicas().as_ref()),
+        MAX_SLOT_WAL_KEEP_SIZE => shown_slot_bytes(store.slot_bytes_max()),
+        WAL_KEEP_SIZE => shown_log_bytes(store.log_keep_bytes()),
+        _ => return None,
+    })
+}
+
+/// What SHOW coeval.snapshot_lag says.
+fn snapshot_lag(store: &Store, registry: &Registry) -> String {
+    let lag = store.snapshot_lag();
+    let behind = format!("{} commits, {} ms", lag.commits, lag.age.as_millis());
+    let Some(holder) = lag.holder.filter(|_| lag.boundary < lag.published) else { return behind };
+    match registry.session_of(holder.transaction) {
+        Some(pid) => format!("{behind}, held by transaction {} of process {pid}", holder.transaction),
+        None => format!("{behind}, held by transaction {}", holder.transaction),
+    }
+}
