@@ -116,6 +116,15 @@ impl KeptLog {
         files.sync_dir(dir)
     }
 
+    /// Whether something was noted that cannot be read any more.
+    ///
+    /// # Errors
+    /// [`FileError`] if the file cannot be read.
+    pub(crate) fn is_damaged(files: &dyn FileSystem, dir: &Path) -> Result<bool, FileError> {
+        let path = dir.join(FILE_NAME);
+        Ok(files.exists(&path)? && Self::decode(&files.read(&path)?).is_none())
+    }
+
     /// What was noted, if anything was.
     ///
     /// # Errors
@@ -127,7 +136,7 @@ impl KeptLog {
         }
         let read = Self::decode(&files.read(&path)?);
         if read.is_none() {
-            tracing::warn!(path = %path.display(), "what is kept of the log for an archive cannot be read: it is not kept");
+            tracing::warn!(path = %path.display(), "what is kept of the log for slots and an archive cannot be read: it is not kept");
         }
         Ok(read)
     }
