@@ -37,8 +37,10 @@ use crate::log::{Log, LogOptions, Lsn, OpenError, read};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::recovery::{
-    MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, open_error, open_locked, restore,
+    MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, kept_log, open_error,
+    open_locked, restore,
 };
+use crate::retention::{Kept, Slot};
 use crate::segment::{Segment, SegmentRef, round_path, segment_path};
 use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
@@ -84,6 +86,8 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
 fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<RepairReport, StoreError> {
     let options = LogOptions::default();
     let (disk, manifest) = open_locked(&files, dir, options.checksums)?;
+    // What others need of the files is not lost for a table that is mended.
+    let kept = kept_log(&disk)?;
     let mut mender = Mender::new(&disk);
     let world = restore(&disk, &manifest, Mending::All(&mut mender))?;
     mender.unneeded_chunks(&manifest);
@@ -125,7 +129,7 @@ fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<
         }
     }
     disk.sync_segments()?;
-    write(disk, &manifest, replayed, log, (sizes, emptied))?;
+    write(disk, &manifest, replayed, (log, kept), (sizes, emptied))?;
     Ok(report)
 }
 
@@ -134,7 +138,7 @@ fn write(
     disk: Disk,
     manifest: &Manifest,
     replayed: ReplayedLog,
-    mut log: Log,
+    (mut log, (kept, slots)): (Log, (Option<Kept>, Vec<Slot>)),
     (sizes, emptied): (Sizes, BTreeSet<u64>),
 ) -> Result<(), StoreError> {
     let mut terms = replayed.terms;
@@ -151,8 +155,8 @@ fn write(
         manifest_log: Lsn::new(manifest.log),
         terms,
         time: replayed.time,
-        kept: None,
-        slots: Vec::new(),
+        kept,
+        slots,
         promise: None,
     };
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
