@@ -237,6 +237,10 @@ pub(crate) struct ServeArguments {
     /// the replica needs a new copy, or the archive
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) max_slot_wal_keep_size: Option<String>,
+    /// Log that stays behind each checkpoint, whoever is connected, in MB or as in 2GB: a replica that lacks no more can follow this
+    /// machine once that is promoted. SET wal_keep_size changes it while it is served
+    #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = log_bytes)]
+    pub(crate) wal_keep_size: u64,
     /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
     #[arg(long, hide = true, conflicts_with = "salvage")]
     pub(crate) without_safe_logging: bool,
@@ -653,6 +657,13 @@ fn bytes(text: &str) -> Result<usize, String> {
     let bytes =
         digits.parse::<usize>().ok().zip(factor).and_then(|(count, factor)| count.checked_mul(factor));
     bytes.ok_or_else(|| "a number with kB, MB, GB or TB is wanted".to_owned())
+}
+
+/// Bytes of log, in MB if there is no unit.
+fn log_bytes(text: &str) -> Result<u64, String> {
+    let is_number = text.chars().all(|c| c.is_ascii_digit());
+    let counted = if is_number { bytes(&format!("{text}MB")) } else { bytes(text) };
+    counted.map(|bytes| bytes as u64)
 }
 
 fn engine_option(text: &str) -> Result<(String, String), String> {

@@ -167,6 +167,8 @@ fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened
     if let Some(bytes) = arguments.data_memory {
         opening = opening.data_memory(bytes as u64);
     }
+    // Not by a SET behind the opening, as the keeper may run a checkpoint at once, which would let go of it.
+    opening = opening.log_keep_bytes(arguments.wal_keep_size);
     if arguments.without_safe_logging {
         opening = opening.safe_logging(SafeLogging::Off);
     }

@@ -3,7 +3,7 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -212,6 +212,38 @@ fn a_command_line_that_makes_no_sense_ends_with_two() {
     }
 }
 
+/// A server gives its clients what is there, and refuses the rest.
+fn what_is_kept_is_served(path: &str) {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .args(["serve", "--salvage", path, "--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let port = lines.find_map(|line| line.strip_prefix("Listening on 127.0.0.1:")?.parse().ok());
+    std::thread::spawn(move || lines.count());
+    let mut config = tokio_postgres::Config::new();
+    config.host("127.0.0.1").port(port.unwrap()).user("tester").dbname("coeval");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let kept: i64 = client.query_one("SELECT count(*) FROM kept", &[]).await.unwrap().get(0);
+        assert_eq!(kept, 2);
+        for (statement, state) in [
+            ("SELECT count(*) FROM lost", "XX001"),
+            ("INSERT INTO kept VALUES (3)", "25006"),
+            ("CREATE TABLE other (a int)", "25006"),
+            ("CHECKPOINT", "25006"),
+        ] {
+            let refused = client.batch_execute(statement).await.unwrap_err();
+            assert_eq!(refused.code().map(tokio_postgres::error::SqlState::code), Some(state), "{statement}");
+        }
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
 /// One damaged segment used to keep the whole database closed.
 #[test]
 fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
@@ -240,6 +272,7 @@ fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
     );
     assert!(stderr(&salvage("SELECT count(*) FROM lost;")).contains("XX001"));
     assert!(stderr(&salvage("INSERT INTO kept VALUES (3);")).contains("25006"));
+    what_is_kept_is_served(path);
 
     let repaired = coeval(&["check", "--repair", path]);
     assert!(stdout(&repaired).contains("lost: table lost"), "{}", stdout(&repaired));

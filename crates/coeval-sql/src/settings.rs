@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{DEFAULT_COPY_BYTES, bytes, milliseconds, shown_duration, shown_size};
-pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, shown_slot_bytes, slot_bytes};
+pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes, slot_bytes};
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,9 @@ pub enum ReadOnlySnapshot {
 
 /// The name of the setting that bounds what slots keep.
 pub(crate) const MAX_SLOT_WAL_KEEP_SIZE: &str = "max_slot_wal_keep_size";
+
+/// The name of the setting that says how much log stays behind checkpoints, whoever is connected.
+pub(crate) const WAL_KEEP_SIZE: &str = "wal_keep_size";
 
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +222,12 @@ const KNOWN: &[Known] = &[
     known("transaction_deferrable", "off", Domain::Boolean, "Whether this transaction is DEFERRABLE."),
     known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
     known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
+    known(
+        WAL_KEEP_SIZE,
+        "0",
+        Domain::Text,
+        "Log that stays behind each checkpoint, whoever follows. Of the whole database, until it is closed.",
+    ),
 ];
 
 /// What the settings of a session may take that are not at their defaults: names and values of an application's own among

@@ -11,9 +11,10 @@
 //!                       its changes apart: `since`
 //! 2 settle              F is published, the log is durable up to L
 //! 3 merge               base(F) + delta(F) -> new chunks, in new segment files, synced
-//! 4 manifest            F's definitions, F's chunks, L: durable in the place of the old one
+//! 4 manifest            what stays of the log before L (`kept_log.rs`), then F's definitions, F's chunks, L: durable in the
+//!                       place of the old one
 //! 5 install   [leader]  in every visible world: base = the merged one, delta = since
-//! 6 clean up            log before L, segment files that nothing needs
+//! 6 clean up            log before L, segment files that nothing needs and nobody keeps (`retention.rs`)
 //! ```
 //! Steps 1 and 5 hold the leader's lock for moments: they copy pointers of spaces, never rows.
 //!
@@ -58,9 +59,10 @@ use crate::clock::LogTime;
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
-use crate::log::Lsn;
+use crate::log::{LogHandle, Lsn};
 use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
 use crate::publishing::Until;
+use crate::retention::{LogExtent, Place};
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
@@ -245,6 +247,7 @@ impl<'s> Checkpoint<'s> {
             );
             self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
             shared.trap.pass(Step::WriteAside);
+            note_place(shared, disk, Place { log: Lsn::new(manifest.log), version: self.frozen.version() });
             shared.note_kept_log(self.frozen.version())?;
             Ok(Lsn::new(manifest.log))
         });
@@ -392,6 +395,14 @@ fn manifest_of(shared: &Shared, disk: &Disk, checkpoint: &Checkpoint<'_>) -> Man
             except: world.epochs().except().iter().map(|epoch| epoch.get()).collect(),
         }),
     }
+}
+
+/// Has as much stay behind a checkpoint that is going to stand here as is asked for.
+fn note_place(shared: &Shared, disk: &Disk, place: Place) {
+    // Nobody has to look at files if nothing is asked for.
+    let loads = if shared.retention.keep_bytes() > 0 { disk.load_bytes() } else { Vec::new() };
+    let end = shared.pipeline.log().map_or(place.log, LogHandle::end_lsn);
+    shared.retention.note_checkpoint(place, &LogExtent { end, loads });
 }
 
 /// The terms of the log up to a place.

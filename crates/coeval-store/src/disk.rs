@@ -267,6 +267,17 @@ impl Disk {
         with_version.filter(|(_, committed)| *committed > version).collect()
     }
 
+    /// The bytes of the files of committed bulk loads, with the versions of the loads. One that cannot be looked at has none.
+    pub(crate) fn load_bytes(&self) -> Vec<(Version, u64)> {
+        let loads = self.loads.lock().clone();
+        let committed = loads.into_iter().filter_map(|(number, state)| match state {
+            LoadState::OnItsWay => None,
+            LoadState::Committed(version) => Some((number, version)),
+        });
+        let bytes = |number| self.files.len(&segment_path(&self.dir, number)).unwrap_or(0);
+        committed.map(|(number, version)| (version, bytes(number))).collect()
+    }
+
     /// Removes files that nobody refers to. What cannot be removed now is a leftover, and removed later.
     pub(crate) fn discard(&self, written: &LoadFiles) {
         for &number in &written.numbers {

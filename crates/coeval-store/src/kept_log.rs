@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of the log over a close, for an archive that has not got it yet and for slots: the file `kept-log`.
+//! What is kept of the log over a close, for an archive that has not got it yet, for slots, and for whoever comes: the file
+//! `kept-log`.
 //!
 //! While a database is open, what somebody still needs is held in memory (`retention.rs`). This file says it to the next open.
 //! It is written before a checkpoint's manifest, so what that manifest makes superfluous is known to be kept, and when
@@ -14,13 +15,14 @@
 //! | 24..28 | count of files |
 //! | then each | number u64, version u64, of files of bulk loads that lie before the manifest's place in the log |
 //! | if there are any | slots: each position u64, version u64, 1 if it is lost u8, length of the name u8, the name |
+//! | if there are any | places of checkpoints before the manifest's, from the first of which on everything is kept: as slots, without a name |
 //! | at the end | CRC32C of all before |
 //!
 //! Numbers are little-endian. A file that is not whole says nothing.
 
 use crate::files::{FileError, FileSystem, replace_file};
 use crate::log::Lsn;
-use crate::retention::{Kept, Slot};
+use crate::retention::{Kept, Place, Slot};
 use coeval_txn::Version;
 use crc32c::crc32c;
 use std::path::Path;
@@ -31,11 +33,13 @@ pub(crate) const FILE_NAME: &str = "kept-log";
 const HEAD_BYTES: usize = 28;
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeptLog {
     /// For an archive.
     pub(crate) kept: Option<Kept>,
     pub(crate) slots: Vec<Slot>,
+    /// Of checkpoints, the oldest first.
+    pub(crate) places: Vec<Place>,
     /// The segment files of bulk loads by number, each with the version of the load.
     pub(crate) loads: Vec<(u64, Version)>,
 }
@@ -54,12 +58,14 @@ impl KeptLog {
             bytes.extend_from_slice(&number.to_le_bytes());
             bytes.extend_from_slice(&version.get().to_le_bytes());
         }
-        for slot in &self.slots {
-            bytes.extend_from_slice(&slot.log.get().to_le_bytes());
-            bytes.extend_from_slice(&slot.version.get().to_le_bytes());
-            bytes.push(u8::from(slot.is_lost));
-            bytes.push(u8::try_from(slot.name.len()).expect("names of slots are short"));
-            bytes.extend_from_slice(slot.name.as_bytes());
+        let slots = self.slots.iter().map(|slot| (slot.log, slot.version, slot.is_lost, slot.name.as_str()));
+        let places = self.places.iter().map(|place| (place.log, place.version, false, ""));
+        for (log, version, is_lost, name) in slots.chain(places) {
+            bytes.extend_from_slice(&log.get().to_le_bytes());
+            bytes.extend_from_slice(&version.get().to_le_bytes());
+            bytes.push(u8::from(is_lost));
+            bytes.push(u8::try_from(name.len()).expect("names of slots are short"));
+            bytes.extend_from_slice(name.as_bytes());
         }
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         bytes
@@ -78,21 +84,21 @@ impl KeptLog {
         let read = |bytes: &[u8]| Some(u64::from_le_bytes(*bytes.first_chunk()?));
         let entry = |entry: &[u8; 16]| Some((read(&entry[..8])?, Version::new(read(&entry[8..])?)));
         let loads = entries.as_chunks::<16>().0.iter().map(entry).collect::<Option<Vec<_>>>()?;
-        let mut slots = Vec::new();
+        let (mut slots, mut places) = (Vec::new(), Vec::new());
         while !rest.is_empty() {
             let (head, behind) = rest.split_first_chunk::<18>()?;
             let (name, behind) = behind.split_at_checked(usize::from(head[17]))?;
             rest = behind;
-            slots.push(Slot {
-                name: String::from_utf8(name.to_vec()).ok()?,
-                log: Lsn::new(read(head)?),
-                version: Version::new(read(&head[8..])?),
-                is_active: false,
-                is_lost: head[16] == 1,
-            });
+            let (log, version) = (Lsn::new(read(head)?), Version::new(read(&head[8..])?));
+            if name.is_empty() {
+                places.push(Place { log, version });
+                continue;
+            }
+            let name = String::from_utf8(name.to_vec()).ok()?;
+            slots.push(Slot { name, log, version, is_active: false, is_lost: head[16] == 1 });
         }
         let kept = (kept.bytes_max > 0).then_some(kept);
-        Some(Self { kept, slots, loads })
+        Some(Self { kept, slots, places, loads })
     }
 
     /// Puts it in the place of what was noted before; durable on return.
@@ -136,7 +142,7 @@ impl KeptLog {
         }
         let read = Self::decode(&files.read(&path)?);
         if read.is_none() {
-            tracing::warn!(path = %path.display(), "what is kept of the log for slots and an archive cannot be read: it is not kept");
+            tracing::warn!(path = %path.display(), "what is kept of the log cannot be read: it is not kept");
         }
         Ok(read)
     }
@@ -162,13 +168,16 @@ mod tests {
         };
         let loads = vec![(4, Version::new(10)), (1 << 40, Version::new(12))];
         let slots = vec![slot("a", false), slot("west", true)];
-        for (kept, loads, slots) in [
-            (Some(kept), vec![], vec![]),
-            (Some(kept), loads.clone(), vec![]),
-            (None, loads, slots.clone()),
-            (Some(kept), vec![], slots),
+        let place = |place| Place { log: Lsn::new(place), version: Version::new(place / 2) };
+        let places = vec![place(8), place(9)];
+        for (kept, loads, slots, places) in [
+            (Some(kept), vec![], vec![], vec![]),
+            (Some(kept), loads.clone(), vec![], vec![]),
+            (None, loads.clone(), slots.clone(), vec![]),
+            (Some(kept), vec![], slots.clone(), places.clone()),
+            (None, loads, vec![], places),
         ] {
-            let written = KeptLog { kept, slots, loads };
+            let written = KeptLog { kept, slots, places, loads };
             written.write(&files, dir).unwrap();
             assert_eq!(KeptLog::read(&files, dir).unwrap(), Some(written.clone()));
             let bytes = written.encode();
@@ -189,11 +198,17 @@ mod tests {
     #[test]
     fn the_bytes_are_pinned() {
         let kept = Kept { log: Lsn::new(1), version: Version::new(2), bytes_max: 3 };
-        let bytes = KeptLog { kept: Some(kept), slots: vec![], loads: vec![(4, Version::new(5))] }.encode();
+        let loads = vec![(4, Version::new(5))];
+        let mut pinned = KeptLog { kept: Some(kept), slots: vec![], places: vec![], loads };
+        let bytes = pinned.encode();
         let numbers = [1_u64, 2, 3].iter().flat_map(|number| number.to_le_bytes());
         let entry = [4_u64, 5].into_iter().flat_map(u64::to_le_bytes);
         let body: Vec<u8> = numbers.chain(1_u32.to_le_bytes()).chain(entry).collect();
         assert_eq!(bytes[..44], body);
         assert_eq!(bytes.len(), 48);
+        pinned.places.push(Place { log: Lsn::new(6), version: Version::new(7) });
+        let bytes = pinned.encode();
+        let place: Vec<u8> = [6_u64, 7].into_iter().flat_map(u64::to_le_bytes).chain([0, 0]).collect();
+        assert_eq!((&bytes[44..62], bytes.len()), (&place[..], 66));
     }
 }

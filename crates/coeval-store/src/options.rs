@@ -80,6 +80,9 @@ pub struct StoreOptions {
     /// the machine's memory if not given. Scans read what has no room without keeping it. Transactions that read row by row
     /// keep what they have read until they end, also beyond it.
     pub data_memory: Option<u64>,
+    /// So many bytes of log stay behind each checkpoint, whoever is connected; see
+    /// [`Store::set_log_keep_bytes`](crate::Store::set_log_keep_bytes), which changes it.
+    pub log_keep_bytes: u64,
     /// Whether replicas are told of safe snapshots. Only a benchmark says no.
     #[doc(hidden)]
     pub safe_logging: SafeLogging,

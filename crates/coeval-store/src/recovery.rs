@@ -31,7 +31,7 @@ use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
 use crate::promises::{FILE_NAME as PROMISE_FILE, KeptPromise, PromisedTo};
 use crate::record::{decode_places, encode_term};
-use crate::retention::{Kept, Slot};
+use crate::retention::{Kept, Place, Places, Slot};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -119,7 +119,7 @@ pub(crate) fn recover(
     files.sync_dir(dir)?;
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
-    let (kept, slots) = kept_log(&disk)?;
+    let KeptLog { kept, slots, places, .. } = kept_log(&disk)?;
     // A follower sends nothing to an archive.
     let kept = kept.filter(|_| !role.is_follower());
     let world = restore(&disk, &manifest, Mending::None)?;
@@ -150,9 +150,8 @@ pub(crate) fn recover(
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
     let named = manifest.files().collect::<BTreeSet<_>>();
     let version = Version::new(manifest.version);
-    let held = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
-    let needed = held.chain(kept.map(|kept| kept.version)).fold(version, Version::min);
-    disk.remove_unneeded(needed, &named)?;
+    let places = Places::with_left(places, Place { log: from, version });
+    disk.remove_unneeded(loads_through(version, kept, &slots, &places), &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -164,9 +163,17 @@ pub(crate) fn recover(
         time: replayed.time,
         kept,
         slots,
+        places,
         promise,
     };
     Ok(Recovered { contents, log: Some(log), disk, applied })
+}
+
+/// Up to which version nobody needs the files of bulk loads, beside a manifest of this one.
+fn loads_through(version: Version, kept: Option<Kept>, slots: &[Slot], places: &Places) -> Version {
+    let held = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
+    let held = held.chain(kept.map(|kept| kept.version)).chain(places.oldest().map(|place| place.version));
+    held.fold(version, Version::min)
 }
 
 /// Whether a record is of a later version than is applied.
@@ -183,14 +190,14 @@ fn keep_loads(disk: &Disk, payload: &[u8]) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// What is kept of the log for an archive, and for slots. The bulk loads in it are noted; before the log is read, which knows better of which
+/// What is kept of the log. The bulk loads in it are noted; before the log is read, which knows better of which
 /// version one is that was on its way.
-pub(crate) fn kept_log(disk: &Disk) -> Result<(Option<Kept>, Vec<Slot>), StoreError> {
-    let Some(KeptLog { kept, slots, loads }) = KeptLog::read(&**disk.files(), disk.dir())? else {
-        return Ok((None, Vec::new()));
-    };
-    loads.into_iter().for_each(|(number, version)| disk.note_committed(std::iter::once(number), version));
-    Ok((kept, slots))
+pub(crate) fn kept_log(disk: &Disk) -> Result<KeptLog, StoreError> {
+    let kept = KeptLog::read(&**disk.files(), disk.dir())?.unwrap_or_default();
+    for &(number, version) in &kept.loads {
+        disk.note_committed(std::iter::once(number), version);
+    }
+    Ok(kept)
 }
 
 /// Refuses a replica's directory that has lost the file which says so. It would begin a term of a timeline that another machine

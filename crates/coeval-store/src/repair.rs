@@ -33,6 +33,7 @@ use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
 use crate::files::{FileError, FileSystem};
 use crate::ids::SpaceId;
+use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError, read};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
@@ -40,7 +41,7 @@ use crate::recovery::{
     MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, kept_log, open_error,
     open_locked, restore,
 };
-use crate::retention::{Kept, Slot};
+use crate::retention::{Place, Places};
 use crate::segment::{Segment, SegmentRef, round_path, segment_path};
 use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
@@ -49,6 +50,7 @@ use crate::table::Table;
 use crate::terms::Timeline;
 use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
+use coeval_txn::Version;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -138,9 +140,13 @@ fn write(
     disk: Disk,
     manifest: &Manifest,
     replayed: ReplayedLog,
-    (mut log, (kept, slots)): (Log, (Option<Kept>, Vec<Slot>)),
+    (mut log, kept): (Log, KeptLog),
     (sizes, emptied): (Sizes, BTreeSet<u64>),
 ) -> Result<(), StoreError> {
+    // Whoever opens it next says how much log is to stay behind checkpoints; here none of it goes.
+    let log_keep_bytes = if kept.places.is_empty() { 0 } else { u64::MAX };
+    let checkpoint = Place { log: Lsn::new(manifest.log), version: Version::new(manifest.version) };
+    let places = Places::with_left(kept.places, checkpoint);
     let mut terms = replayed.terms;
     if terms.last().is_some() {
         // What is lost here, a copy has perhaps.
@@ -155,11 +161,13 @@ fn write(
         manifest_log: Lsn::new(manifest.log),
         terms,
         time: replayed.time,
-        kept,
-        slots,
+        kept: kept.kept,
+        slots: kept.slots,
+        places,
         promise: None,
     };
-    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let checkpoint = CheckpointPolicy::Manual;
+    let options = StoreOptions { checkpoint, log_keep_bytes, ..StoreOptions::default() };
     let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);
     let mut checkpoint = Checkpoint::freeze(&shared).emptying(emptied);
     checkpoint.write()?;

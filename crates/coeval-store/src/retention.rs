@@ -9,12 +9,17 @@
 //! and for *slots*, each of which has a name and is for one replica. It is left then, until the next one comes who keeps it, or
 //! who has the slot; or until it is more than it may be. A slot of which that is so is lost: it holds nothing, and says so.
 //!
+//! A minimum stays behind each checkpoint, whoever comes and goes ([`Places`]).
+//!
 //! # Locking
 //! A leaf lock, held for moments.
+
+mod places;
 
 use crate::log::Lsn;
 use coeval_txn::Version;
 use parking_lot::Mutex;
+pub(crate) use places::{LogExtent, Place, Places};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,11 +33,16 @@ struct State {
     next: u64,
     /// At most so many bytes of log are kept for each slot.
     slot_bytes_max: u64,
+    /// So many bytes stay behind each checkpoint.
+    keep_bytes: u64,
+    /// Checkpoints, from the oldest of which on everything stays.
+    places: Places,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { held: BTreeMap::new(), next: 0, slot_bytes_max: SLOT_BYTES_MAX }
+        let (held, places) = (BTreeMap::new(), Places::default());
+        Self { held, next: 0, slot_bytes_max: SLOT_BYTES_MAX, keep_bytes: 0, places }
     }
 }
 
@@ -224,13 +234,35 @@ impl Retention {
         self.0.lock().slot_bytes_max
     }
 
+    /// At least so many bytes stay behind each checkpoint from now on.
+    pub(crate) fn set_keep_bytes(&self, keep_bytes: u64) {
+        self.0.lock().keep_bytes = keep_bytes;
+    }
+
+    /// See [`set_keep_bytes`](Self::set_keep_bytes).
+    pub(crate) fn keep_bytes(&self) -> u64 {
+        self.0.lock().keep_bytes
+    }
+
+    /// A checkpoint is about to stand here. What lies behind an earlier one and is not asked for is let go of.
+    pub(crate) fn note_checkpoint(&self, place: Place, extent: &LogExtent) {
+        let state = &mut *self.0.lock();
+        state.places.note(place, state.keep_bytes, extent);
+    }
+
+    /// The checkpoints before the newest from which on something stays, the oldest first.
+    pub(crate) fn earlier_places(&self) -> Vec<Place> {
+        self.0.lock().places.earlier().collect()
+    }
+
     fn insert(&self, held: Held) -> u64 {
         self.0.lock().insert(held)
     }
 
     /// That of a store in whose directory this was left.
-    pub(crate) fn with_left(kept: Option<Kept>, slots: &[Slot]) -> Self {
+    pub(crate) fn with_left(kept: Option<Kept>, slots: &[Slot], places: Places) -> Self {
         let retention = Self::default();
+        retention.0.lock().places = places;
         if let Some(Kept { log, version, bytes_max }) = kept {
             let (files, kept) = (BTreeSet::new(), Some(bytes_max));
             retention.insert(Held { log, version, files, kept, is_left: true, slot: None, is_lost: false });
@@ -269,12 +301,16 @@ impl Retention {
 
     /// How far the log may be removed, up to `lsn`.
     pub(crate) fn log_before(&self, lsn: Lsn) -> Lsn {
-        self.0.lock().holding().map(|held| held.log).fold(lsn, Lsn::min)
+        let state = self.0.lock();
+        let places = state.places.oldest().map(|place| place.log);
+        state.holding().map(|held| held.log).chain(places).fold(lsn, Lsn::min)
     }
 
     /// Up to which version the files of bulk loads may be removed, up to `version`.
     pub(crate) fn loads_through(&self, version: Version) -> Version {
-        self.0.lock().holding().map(|held| held.version).fold(version, Version::min)
+        let state = self.0.lock();
+        let places = state.places.oldest().map(|place| place.version);
+        state.holding().map(|held| held.version).chain(places).fold(version, Version::min)
     }
 
     /// Adds the files that are held.
@@ -377,7 +413,7 @@ mod tests {
         let retention = Retention::default();
         retention.create_slot("a", at(100), Version::new(5)).unwrap();
         let hold = retention.attach_slot("a").unwrap();
-        let again = Retention::with_left(retention.kept(), &retention.slots());
+        let again = Retention::with_left(retention.kept(), &retention.slots(), Places::default());
         assert_eq!(again.log_before(at(900)), at(100));
         assert!(!again.slots()[0].is_active);
         drop(hold);

@@ -18,7 +18,7 @@ use crate::promises::{KeptPromise, Promises};
 use crate::publishing::Until;
 use crate::record::encode_body;
 use crate::replicas::Replicas;
-use crate::retention::{Kept, Retention, Slot};
+use crate::retention::{Kept, Places, Retention, Slot};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
@@ -127,6 +127,8 @@ pub(crate) struct Contents {
     /// What is kept of the log for an archive.
     pub(crate) kept: Option<Kept>,
     pub(crate) slots: Vec<Slot>,
+    /// The manifest's place, and those of earlier checkpoints from which on the log is kept.
+    pub(crate) places: Places,
     /// What the directory has promised.
     pub(crate) promise: Option<KeptPromise>,
 }
@@ -145,6 +147,7 @@ impl Contents {
             time: LogTime::ZERO,
             kept: None,
             slots: Vec::new(),
+            places: Places::default(),
             promise: None,
         }
     }
@@ -188,6 +191,8 @@ impl Shared {
         standing: Standing,
     ) -> Self {
         let durability = if log.is_some() { options.durability } else { Durability::None };
+        let retention = Retention::with_left(contents.kept, &contents.slots, contents.places);
+        retention.set_keep_bytes(options.log_keep_bytes);
         let begun = (contents.world.version(), contents.world.epochs().newest());
         let pipeline = Pipeline::new(log, durability, begun, sizes);
         let world = Arc::new(contents.world);
@@ -228,7 +233,7 @@ impl Shared {
             keeper,
             graveyard: Mutex::default(),
             terms: Mutex::new(contents.terms),
-            retention: Retention::with_left(contents.kept, &contents.slots),
+            retention,
             replicas,
             requiring: Mutex::default(),
             promises: Promises::new(contents.promise),

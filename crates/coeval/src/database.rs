@@ -85,6 +85,15 @@ impl DatabaseOptions {
         self
     }
 
+    /// Bytes of log that stay behind each checkpoint, with the files of bulk loads that this log names, whoever is connected: for
+    /// replicas that come to follow this database and lack some of it. None unless said otherwise. `SET wal_keep_size` changes
+    /// it while the database is open.
+    #[must_use]
+    pub fn log_keep_bytes(mut self, bytes: u64) -> Self {
+        self.store.log_keep_bytes = bytes;
+        self
+    }
+
     /// Whether replicas are told what they make safe snapshots of. They are unless said otherwise, which only a benchmark
     /// does that asks what it costs.
     #[doc(hidden)]

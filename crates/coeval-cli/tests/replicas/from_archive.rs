@@ -187,16 +187,22 @@ fn what_a_lost_primary_had_not_archived_comes_from_its_replica() {
     let (parent, primary_dir, copy_dir) = directories();
     let (archive, restored) = (parent.path().join("archive"), parent.path().join("restored"));
     let (archive, restored) = (archive.to_str().unwrap(), restored.to_str().unwrap());
-    let primary = Server::start(&primary_dir, 0, &["--archive", archive, "--archive-timeout", "3600"]);
+    let primary = Server::start(&primary_dir, 0, &archiving(archive));
     let sql = Sql::open(primary.port);
     fill(&sql);
     primary.until_said("a backup was made");
+    until_archived(archive, &sql);
     let of = replica_of(&primary);
     let mut options = vec!["--replica-of", &of];
     options.extend(archiving(archive));
     let replica = Server::start(&copy_dir, 0, &options);
     let copy = Sql::open(replica.port);
     wait_for(&copy, &sql);
+    let port = primary.port;
+    drop(sql);
+    primary.stop();
+    let primary = Server::start(&primary_dir, port, &["--archive", archive, "--archive-timeout", "3600"]);
+    let sql = Sql::open(port);
     sql.run("INSERT INTO items SELECT g, 5, 'not archived' FROM generate_series(100000, 130000) g").unwrap();
     let wanted = sql.value(SUM).unwrap().unwrap();
     let moment = sql.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap();
@@ -231,7 +237,9 @@ fn a_replica_that_is_far_behind_catches_up_by_the_archive() {
     let (parent, primary_dir, copy_dir) = directories();
     let archive = parent.path().join("archive");
     let archive = archive.to_str().unwrap();
-    let primary = Server::start(&primary_dir, 0, &archiving(archive));
+    // What it lacks is not to be there for it.
+    let options = [&archiving(archive)[..], &["--wal-keep-size", "0"]].concat();
+    let primary = Server::start(&primary_dir, 0, &options);
     let sql = Sql::open(primary.port);
     sql.run(
         "CREATE TABLE filling (id int PRIMARY KEY, text text);

@@ -125,8 +125,8 @@ fn signal(server: &Server, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
-/// A new primary has the log of before its checkpoint no more: who lacked some of it says so, and begins with a copy, as an operator
-/// sees to.
+/// A new primary has the log of long before its checkpoint no more: who lacked some of that says so, and begins with a copy, as an
+/// operator sees to.
 fn copy_anew_who_has_stopped(machines: &mut Machines, primary: usize) {
     for replica in [(primary + 1) % 3, (primary + 2) % 3] {
         let has_stopped = machines.server(replica).said.lock().unwrap().contains("does not follow any more");

@@ -9,7 +9,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
-    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, limit, shown_slot_bytes, slot_bytes,
+    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, limit, log_bytes, shown_log_bytes,
+    shown_slot_bytes, slot_bytes,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -148,6 +149,7 @@ impl Session {
                 self.engine.store().set_slot_bytes_max(bytes_max);
                 return Ok(());
             }
+            WAL_KEEP_SIZE => return self.set_log_keep_bytes((!is_default).then_some(text.as_str())),
             "coeval.wait_for_token" if !is_default && !text.is_empty() => {
                 self.wait_for_token(&SnapshotToken::parse(&text)?)?;
             }
@@ -168,6 +170,21 @@ impl Session {
             scope,
             |settings| if is_default { settings.reset(name) } else { settings.set(name, &text) },
         )
+    }
+
+    /// Has so much log stay behind checkpoints; what the database was opened with, if no size is given.
+    fn set_log_keep_bytes(&self, value: Option<&str>) -> Result<(), SqlError> {
+        self.require_superuser("permission denied to set parameter \"wal_keep_size\"")?;
+        let store = self.engine.store();
+        let bytes = match value {
+            None => store.options().log_keep_bytes,
+            Some(value) => log_bytes(value).ok_or_else(|| {
+                let message = format!("invalid value for parameter \"{WAL_KEEP_SIZE}\": \"{value}\"");
+                SqlError::new(SqlState::InvalidParameterValue, message).with_hint("It is a size.")
+            })?,
+        };
+        store.set_log_keep_bytes(bytes);
+        Ok(())
     }
 
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
@@ -274,6 +291,7 @@ impl Session {
                 Some(standby_names::shown(self.engine.store().recorded_replicas().as_ref()))
             }
             MAX_SLOT_WAL_KEEP_SIZE => Some(shown_slot_bytes(self.engine.store().slot_bytes_max())),
+            WAL_KEEP_SIZE => Some(shown_log_bytes(self.engine.store().log_keep_bytes())),
             "transaction_deferrable" => Some(match options {
                 Some(options) => options.deferrable.shown().to_owned(),
                 None => self.settings.default_deferrable().shown().to_owned(),

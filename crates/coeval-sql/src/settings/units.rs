@@ -69,13 +69,22 @@ pub(crate) fn slot_bytes(value: &str) -> Option<Option<u64>> {
     if value.trim() == "-1" {
         return Some(None);
     }
-    u64::try_from(number(value, &SIZE_UNITS, 1 << 20)?).ok().map(Some)
+    log_bytes(value).map(Some)
 }
 
 /// The same as it is shown.
 pub(crate) fn shown_slot_bytes(bytes_max: Option<u64>) -> String {
-    bytes_max
-        .map_or_else(|| "-1".to_owned(), |bytes| shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS))
+    bytes_max.map_or_else(|| "-1".to_owned(), shown_log_bytes)
+}
+
+/// Bytes of log, in MB if there is no unit.
+pub(crate) fn log_bytes(value: &str) -> Option<u64> {
+    u64::try_from(number(value, &SIZE_UNITS, 1 << 20)?).ok()
+}
+
+/// The same as they are shown.
+pub(crate) fn shown_log_bytes(bytes: u64) -> String {
+    shown(i64::try_from(bytes).unwrap_or(i64::MAX), &SIZE_UNITS)
 }
 
 #[cfg(test)]
@@ -93,6 +102,15 @@ mod tests {
             (shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))),
             ("-1".to_owned(), "64MB".to_owned())
         );
+    }
+
+    #[test]
+    fn what_stays_behind_checkpoints_is_in_megabytes_without_a_unit() {
+        let shown = |value: &str| log_bytes(value).map(shown_log_bytes);
+        for (given, wanted) in [("0", "0"), ("64", "64MB"), ("1024MB", "1GB"), ("512 kB", "512kB")] {
+            assert_eq!(shown(given).as_deref(), Some(wanted), "{given}");
+        }
+        assert_eq!((log_bytes("-1"), log_bytes("1 XB"), log_bytes("")), (None, None, None));
     }
 
     #[test]

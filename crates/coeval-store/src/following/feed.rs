@@ -288,7 +288,7 @@ impl Drop for LogFeed {
 }
 
 impl Shared {
-    /// Notes in the directory what is kept of the log for an archive; `through` is the newest version that there may be of a
+    /// Notes in the directory what is kept of the log; `through` is the newest version that there may be of a
     /// bulk load whose fate is not known here. What was left and is too much by now is let go of first.
     ///
     /// # Errors
@@ -302,10 +302,11 @@ impl Shared {
         }
         let (files, dir) = (&**disk.files(), disk.dir());
         let (kept, slots) = (self.retention.kept(), self.retention.slots());
-        if kept.is_none() && slots.is_empty() {
+        let places = self.retention.earlier_places();
+        if kept.is_none() && slots.is_empty() && places.is_empty() {
             return Ok(KeptLog::remove(files, dir)?);
         }
         let loads = disk.loads_behind(self.retention.loads_through(through), through);
-        Ok(KeptLog { kept, slots, loads }.write(files, dir)?)
+        Ok(KeptLog { kept, slots, places, loads }.write(files, dir)?)
     }
 }

@@ -7,6 +7,7 @@ mod chain;
 mod changes;
 mod failover;
 mod kept;
+mod left_behind;
 mod panics;
 mod paused;
 mod safe;

@@ -14,6 +14,7 @@ use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::log::{ChecksumPolicy, Lsn, read};
 use crate::manifest::{FILE_NAME as MANIFEST_FILE, Manifest};
+use crate::retention::Places;
 use crate::sequence::Sequences;
 use crate::shared::Contents;
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ pub(crate) fn salvage(
         time: replayed.time,
         kept: None,
         slots: Vec::new(),
+        places: Places::default(),
         promise: None,
     };
     Ok(Recovered { contents, log: None, disk, applied: from })

@@ -328,10 +328,13 @@ fn a_repair_leaves_what_is_kept_of_the_log() {
     work(&mut workload, &store, 8);
     let from = store.create_slot(SLOT).unwrap();
     store.whole_log_feed().unwrap().keep_over_closes(1 << 30);
+    store.set_log_keep_bytes(1 << 30);
     for _ in 0..2 {
         work(&mut workload, &store, 12);
         store.checkpoint().unwrap();
     }
+    let places = store.shared.retention.earlier_places();
+    assert!(!places.is_empty());
     drop(store);
     let segments = Path::new(PRIMARY).join("segments");
     let names = files.list(&segments).unwrap();
@@ -344,6 +347,8 @@ fn a_repair_leaves_what_is_kept_of_the_log() {
     let store = open_primary(&files.crash(), PRIMARY).unwrap();
     let slots = store.slots();
     assert!(slots.len() == 1 && slots[0].name == SLOT && slots[0].log == from && !slots[0].is_lost);
+    let left = store.shared.retention.earlier_places();
+    assert!(places.iter().all(|place| left.contains(place)), "of {places:?} {left:?} are left");
     let mut feed = store.whole_log_feed().unwrap();
     assert!(feed.position() <= from);
     let mut groups = 0;
