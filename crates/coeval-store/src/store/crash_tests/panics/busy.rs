@@ -43,13 +43,25 @@ fn work_until_told(store: &Store, workload: &mut Workload, step: Step) -> Option
         if Step::OF_KEEPER.contains(&step) || Step::OF_CHECKPOINTS.contains(&step) {
             // Steps take no time, and the keeper would hardly get its turn.
             store.shared.keeper.poke();
-            std::thread::sleep(Duration::from_micros(300));
         }
+        std::thread::sleep(pause(step));
         if store.check_running().is_err() {
             workload.has_stopped = true;
         }
     }
     None
+}
+
+/// What comes by the clock is met some times in a life.
+fn pause(step: Step) -> Duration {
+    Duration::from_micros(match step {
+        // Ten times a second at most.
+        Step::Unload => 2_000,
+        // A hundred times.
+        Step::Time => 500,
+        step if Step::OF_KEEPER.contains(&step) || Step::OF_CHECKPOINTS.contains(&step) => 300,
+        _ => 0,
+    })
 }
 
 /// Whether it came to that passage.
