@@ -177,6 +177,33 @@ fn that_a_directory_follows_and_how_far_survives() {
     is_seen(standing, Lie::IgnoreDirectorySync, "/replica");
 }
 
+/// A copy that did not end is known by its mark, whatever of it was durable.
+fn unfinished_copy(files: &SimulatedFiles, seed: u64) -> Result<(), String> {
+    let mut workload = Workload::new(seed);
+    let primary = open_primary(files, PRIMARY).map_err(text)?;
+    work(&mut workload, &primary, 4);
+    primary.checkpoint().map_err(text)?;
+    let copy = primary.base_copy().map_err(text)?;
+    let writer = CopyWriter::begin(Arc::new(files.clone()), Path::new(REPLICA)).map_err(text)?;
+    writer.note_timeline(primary.timeline()).map_err(text)?;
+    for name in copy.files().iter().take(usize::try_from(seed % 3).unwrap()) {
+        let mut file = writer.file(name).map_err(text)?;
+        file.write(b"half of it").map_err(text)?;
+        file.finish().map_err(text)?;
+    }
+    drop(writer);
+    match open_primary(&files.crash(), REPLICA) {
+        Err(StoreError::UnfinishedCopy { .. }) => Ok(()),
+        opened => Err(format!("an unfinished copy was opened as {opened:?}")),
+    }
+}
+
+#[test]
+fn that_a_copy_did_not_end_survives() {
+    holds(unfinished_copy);
+    is_seen(unfinished_copy, Lie::IgnoreDirectorySync, "/replica");
+}
+
 /// Whether a directory is a replica's, or a primary's in the timeline that it was promised; else what it is.
 fn is_replica_or_promoted(files: &SimulatedFiles, dir: &str, promised: Timeline) -> Result<bool, String> {
     match open_primary(&files.copy(), dir) {
