@@ -81,6 +81,14 @@ pub enum ReplicaError {
         /// The promised one.
         promised: Timeline,
     },
+    /// A replica is followed that does not have the log from here on, and other machines are known that may be the primary.
+    #[error("{address} is a replica itself and does not have the log: {reason}")]
+    ReplicaLacks {
+        /// Host and port.
+        address: String,
+        /// What it says.
+        reason: String,
+    },
     /// It is followed only while it is the primary.
     #[error("{0} is a replica itself")]
     NoPrimary(String),

@@ -12,7 +12,8 @@
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
 //!
-//! Beside a primary that does not answer, or has been superseded, the peers are asked first whether one of them is the primary.
+//! Beside a primary that does not answer, has been superseded, or is a replica by now that has not got the log, the peers are asked
+//! first whether one of them is the primary. Of a primary among them it says the same as of the one that was named.
 
 mod archive;
 mod primary;
@@ -199,13 +200,14 @@ impl Taking {
     }
 
     /// Follows the primary that was named, or, if that does not give the log, another machine that is the primary by now. The
-    /// error is the first one's.
+    /// error is the first one's, unless the primary says that it has not got the log any more.
     fn follow_any(&mut self, primary: &PrimaryAddress, link: Option<Link>) -> Result<(), ReplicaError> {
         let Err(error) = self.follow_primary(primary, link, Upstream::Configured) else { return Ok(()) };
         let is_lost = matches!(
             error,
             ReplicaError::Connection { .. }
                 | ReplicaError::Superseded { .. }
+                | ReplicaError::ReplicaLacks { .. }
                 | ReplicaError::Follow(FollowError::Superseded { .. })
         );
         for peer in self.sources.peers.clone() {
@@ -214,6 +216,8 @@ impl Taking {
             }
             match self.follow_primary(&peer.address, None, Upstream::Peer) {
                 Ok(()) => return Ok(()),
+                // The primary itself lacks it.
+                Err(other) if other.needs_copy() => return Err(other),
                 // One that cannot be followed whatever is tried is not the only one.
                 Err(other) => tracing::debug!(peer = %peer.name, error = %other, "not followed"),
             }

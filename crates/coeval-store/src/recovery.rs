@@ -151,7 +151,8 @@ pub(crate) fn recover(
     let named = manifest.files().collect::<BTreeSet<_>>();
     let version = Version::new(manifest.version);
     let places = Places::with_left(places, Place { log: from, version });
-    disk.remove_unneeded(loads_through(version, kept, &slots, &places), &named)?;
+    let needed = loads_needed_behind(kept, &slots, &places).fold(version, Version::min);
+    disk.remove_unneeded(needed, &named)?;
     let contents = Contents {
         sequences: Sequences::recovered(replayed.resume_points),
         world: replayed.world,
@@ -167,13 +168,6 @@ pub(crate) fn recover(
         promise,
     };
     Ok(Recovered { contents, log: Some(log), disk, applied })
-}
-
-/// Up to which version nobody needs the files of bulk loads, beside a manifest of this one.
-fn loads_through(version: Version, kept: Option<Kept>, slots: &[Slot], places: &Places) -> Version {
-    let held = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
-    let held = held.chain(kept.map(|kept| kept.version)).chain(places.oldest().map(|place| place.version));
-    held.fold(version, Version::min)
 }
 
 /// Whether a record is of a later version than is applied.
@@ -198,6 +192,13 @@ pub(crate) fn kept_log(disk: &Disk) -> Result<KeptLog, StoreError> {
         disk.note_committed(std::iter::once(number), version);
     }
     Ok(kept)
+}
+
+/// The versions behind which somebody may ask for bulk loads.
+fn loads_needed_behind(kept: Option<Kept>, slots: &[Slot], places: &Places) -> impl Iterator<Item = Version> {
+    let slots = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
+    let kept = kept.map(|kept| kept.version);
+    slots.chain(kept).chain(places.oldest().map(|place| place.version))
 }
 
 /// Refuses a replica's directory that has lost the file which says so. It would begin a term of a timeline that another machine

@@ -125,12 +125,20 @@ fn signal(server: &Server, signal: &str) {
     assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
 }
 
-/// A new primary has the log of long before its checkpoint no more: who lacked some of that says so, and begins with a copy, as an
-/// operator sees to.
+/// Whether the log does not begin at its very beginning.
+fn was_copied(dir: &Path) -> bool {
+    let names = std::fs::read_dir(dir.join("log")).unwrap().map(|entry| entry.unwrap().file_name());
+    let is_first = |name: &str| name.trim_end_matches(".log").bytes().all(|byte| byte == b'0');
+    !names.into_iter().any(|name| is_first(&name.to_string_lossy()))
+}
+
+/// A new primary that was copied itself has the log from there on alone (`wal_keep_size` is more than is written here): who lacks
+/// earlier log says so, and begins with a copy, as an operator sees to.
 fn copy_anew_who_has_stopped(machines: &mut Machines, primary: usize) {
     for replica in [(primary + 1) % 3, (primary + 2) % 3] {
         let has_stopped = machines.server(replica).said.lock().unwrap().contains("does not follow any more");
         if has_stopped {
+            assert!(was_copied(&machines.dir(primary)), "{}", machines.server(replica).said.lock().unwrap());
             machines.kill(replica);
             std::fs::remove_dir_all(machines.dir(replica)).unwrap();
             machines.follow(replica, primary);

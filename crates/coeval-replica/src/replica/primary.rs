@@ -106,7 +106,15 @@ impl Taking {
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
-        let outcome = self.take(&mut link);
+        let outcome = self.take(&mut link).map_err(|error| match error {
+            // Its log begins with its copy: that says nothing of the primary's.
+            lacking
+                if lacking.needs_copy() && found.role == Role::Replica && !self.sources.peers.is_empty() =>
+            {
+                ReplicaError::ReplicaLacks { address: from.to_string(), reason: lacking.to_string() }
+            }
+            other => other,
+        });
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
         let synced = self.follower.sync();
         self.note();
