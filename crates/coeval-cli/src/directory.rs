@@ -11,7 +11,7 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 12] = [
+const OWN_FILES: [&str; 14] = [
     "LOCK",
     "MANIFEST.tmp",
     "follower",
@@ -21,6 +21,8 @@ const OWN_FILES: [&str; 12] = [
     "log",
     "mock-secret",
     "pg_hba.conf",
+    "promise",
+    "promise.tmp",
     "segments",
     "spill",
     "unfinished-copy",
@@ -115,5 +117,15 @@ mod tests {
         assert_eq!(seen(&path.join("letter.txt")), Contents::Foreign);
         std::fs::write(path.join(MANIFEST), "").unwrap();
         assert_eq!(seen(path), Contents::Database);
+    }
+
+    /// The promise comes before anything else. A copy that ended behind it was taken for somebody else's directory.
+    #[test]
+    fn a_copy_that_did_not_end_is_what_remains_of_one() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["LOCK", "promise", "promise.tmp", "unfinished-copy"] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(look(directory.path()).unwrap(), Contents::Remains);
     }
 }

@@ -238,6 +238,7 @@ impl<'s> Checkpoint<'s> {
         shared.trap.pass(Step::Merge);
         let Some(disk) = &shared.disk else { return outcome };
         let outcome = outcome.and_then(|()| self.flush_bricks(disk));
+        shared.trap.pass(Step::Flush);
         let outcome = outcome.and_then(|()| disk.sync_segments()).and_then(|()| {
             let manifest = manifest_of(shared, disk, self);
             assert!(
@@ -245,6 +246,7 @@ impl<'s> Checkpoint<'s> {
                 "what was emptied is not needed any more"
             );
             self.report.bytes_written += manifest.write_aside(&**disk.files(), disk.dir())?;
+            shared.trap.pass(Step::WriteAside);
             note_place(shared, disk, Place { log: Lsn::new(manifest.log), version: self.frozen.version() });
             shared.note_kept_log(self.frozen.version())?;
             Ok(Lsn::new(manifest.log))
@@ -254,6 +256,7 @@ impl<'s> Checkpoint<'s> {
                 // From here on the directory may have the new manifest even if this fails: its files stay until
                 // the next checkpoint or open.
                 Manifest::put_in_place(&**disk.files(), disk.dir())?;
+                shared.trap.pass(Step::Replace);
                 *shared.checkpoints.last.lock() =
                     LastCheckpoint { log, epochs: self.frozen.epochs().clone() };
                 self.rounds.iter().for_each(FlushedTable::settle);
@@ -307,6 +310,7 @@ impl<'s> Checkpoint<'s> {
             // The old base is used on; the next checkpoint writes it anew.
             return Err(error);
         }
+        self.shared.trap.pass(Step::Remove);
         if let Some(disk) = &self.shared.disk {
             let mut segments = merged.segments();
             segments.extend(self.rounds.iter().flat_map(FlushedTable::segments));
@@ -315,6 +319,7 @@ impl<'s> Checkpoint<'s> {
             let loads_through = retention.loads_through(self.frozen.version());
             self.report.segments_removed = disk.remove_unneeded(loads_through, &segments)?;
         }
+        self.shared.trap.pass(Step::RemoveLog);
         if let Some((log, end)) = self.shared.pipeline.log().zip(self.log_end) {
             self.report.log_segments_removed = log.remove_before(self.shared.retention.log_before(end))?;
         }

@@ -80,7 +80,9 @@ use crate::recovery::{FollowedLog, ObserveReplay, ReplayError, Replayer};
 use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
+use crate::stopping::contained;
 use crate::terms::{TermHistory, Timeline};
+use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::Version;
 use std::fmt;
@@ -268,17 +270,24 @@ impl Follower {
         if std::mem::replace(&mut self.has_failed, true) {
             return Err(FollowError::Stopped);
         }
-        if observer.is_some() {
-            self.apply(records, observer)?;
-        } else if self.shared.pipeline.publishing.is_paused() {
-            // Whoever has paused it may ask for the world of any version.
-            records.iter().try_for_each(|record| self.apply(std::slice::from_ref(record), None))?;
-        } else {
-            self.apply(records, None)?;
-        }
+        // Who gives the log may have a thread for that alone: were it to end with a panic, nobody would hear of it.
+        contained(&self.shared, "while the log was followed", || self.apply_together(records, observer))??;
         self.position = position;
         self.has_failed = false;
         Ok(())
+    }
+
+    /// Applies records as one group, or one by one if the world of each is wanted.
+    fn apply_together(
+        &self,
+        records: &[LogRecord],
+        observer: Option<&mut dyn ObserveReplay>,
+    ) -> Result<(), FollowError> {
+        if observer.is_none() && self.shared.pipeline.publishing.is_paused() {
+            // Whoever has paused it may ask for the world of any version.
+            return records.iter().try_for_each(|record| self.apply(std::slice::from_ref(record), None));
+        }
+        self.apply(records, observer)
     }
 
     fn apply(
@@ -302,6 +311,7 @@ impl Follower {
             })?;
         }
         let followed = replayer.finish_following();
+        shared.trap.pass(Step::Follow);
         Ok(self.put_in_place(records, followed)?)
     }
 
@@ -325,6 +335,7 @@ impl Follower {
             let end = log.append(&record.payload)?;
             assert_eq!(end, record.end, "records have their places in both logs");
         }
+        shared.trap.pass(Step::FollowInstall);
         shared.sequences.follow(resume_points);
         shared.raise_next_numbers(next_space, next_sequence);
         shared.set_terms(terms);
@@ -389,11 +400,17 @@ impl Follower {
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
     pub fn note_boundary(&self, boundary: Version) {
-        if !self.shared.tells_of_safe() {
+        let shared = &*self.shared;
+        // Behind a panic nobody knows what safe snapshots would be made of.
+        if !shared.tells_of_safe() || shared.pipeline.publishing.check_whole().is_err() {
             return;
         }
-        self.shared.serializable.lock_followed().note_boundary(boundary);
-        self.shared.follow_safe();
+        let note = || {
+            shared.serializable.lock_followed().note_boundary(boundary);
+            shared.follow_safe();
+        };
+        // If it panics, the replica has stopped: the next records are told so.
+        contained(shared, "while a safe snapshot was made", note).ok();
     }
 
     /// Makes all that was taken durable, and returns up to where that is.
@@ -555,6 +572,7 @@ impl Shared {
         let mut newest = None;
         {
             let mut snapshots = self.serializable.lock_followed();
+            self.trap.pass(Step::FollowSafe);
             while let Some(made) = snapshots.advance() {
                 newest = Some(made);
             }

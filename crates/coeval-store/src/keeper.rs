@@ -238,7 +238,9 @@ impl Drop for Keeper {
         }
         if let Some(shared) = self.shared.upgrade() {
             // Commits that waited for durability have it already; nobody is left to hear of the others.
-            let _ = shared.pipeline.attest_log(&shared);
+            let attest = || shared.pipeline.attest_log(&shared);
+            // A panic here would end a process that is closing the store because of another one.
+            let _ = contained(&shared, "while the store was closed", attest);
         }
     }
 }
@@ -283,15 +285,18 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
         look(signal, shared);
     }
     if woken == Woken::Fullness {
+        shared.trap.pass(Step::Unload);
         unload(shared);
     }
     // Before the sweep, so that a world that is buried meanwhile is not forgotten.
     signal.state.lock().has_graves = false;
+    shared.trap.pass(Step::Sweep);
     let has_graves = shared.sweep_graves();
     if has_graves {
         signal.state.lock().has_graves = true;
     }
     if is_poked || (woken == Woken::Time && !has_graves) {
+        shared.trap.pass(Step::Purge);
         // Behind the sweep: worlds in graves hold their epochs.
         shared.purge_bricks();
     }

@@ -122,6 +122,15 @@ impl KeptLog {
         files.sync_dir(dir)
     }
 
+    /// Whether something was noted that cannot be read any more.
+    ///
+    /// # Errors
+    /// [`FileError`] if the file cannot be read.
+    pub(crate) fn is_damaged(files: &dyn FileSystem, dir: &Path) -> Result<bool, FileError> {
+        let path = dir.join(FILE_NAME);
+        Ok(files.exists(&path)? && Self::decode(&files.read(&path)?).is_none())
+    }
+
     /// What was noted, if anything was.
     ///
     /// # Errors

@@ -314,6 +314,18 @@ impl Workload {
         Some(choices.swap_remove(at))
     }
 
+    /// Takes over what readers see of a store that has stopped: all that was acknowledged, and perhaps the step of unknown fate.
+    /// What they have seen is there after the next open.
+    ///
+    /// # Errors
+    /// What differs.
+    pub(crate) fn take_shown(&mut self, world: &World) -> Result<(), String> {
+        if let Some(seen) = self.possible.take_if(|possible| possible.version == world.version().get()) {
+            self.model = seen;
+        }
+        self.model.check(world)
+    }
+
     /// Notes that everything acknowledged is durable.
     pub(crate) fn note_durable(&mut self) {
         self.earlier.clear();

@@ -352,6 +352,7 @@ impl Pipeline {
     fn write_tail(&self, shared: &Shared, led: Led) -> Verdicts {
         let Led { mut verdicts, tail } = led;
         let Some(Tail { place, body, version }) = tail else { return verdicts };
+        shared.trap.pass(Step::Fill);
         match place.fill(&body) {
             Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
             // It is published by who syncs.
@@ -419,6 +420,7 @@ impl Pipeline {
             }
             Err(reason) => drop(self.publishing.stop(reason.clone())),
         }
+        shared.trap.pass(Step::Prune);
         leader.prune(shared);
         logged.map(|(_, tail)| tail)
     }
@@ -432,6 +434,7 @@ impl Pipeline {
         let mut leader = self.lock_leader_to_append(shared, TIME_BYTES)?;
         let Some((log, time)) = leader.log.as_mut().zip(shared.clock.due()) else { return Ok(()) };
         log.append_inert(|out| encode_time(time, out))?;
+        shared.trap.pass(Step::Time);
         shared.clock.raise(time);
         Ok(())
     }
@@ -447,6 +450,7 @@ impl Pipeline {
         let Ok(mut leader) = self.lock_leader_to_append(shared, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
         let boundary = shared.boundary_for_others();
+        shared.trap.pass(Step::Beat);
         if boundary > *logged_boundary {
             if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
@@ -517,6 +521,7 @@ impl Pipeline {
         if let Some(end) = end {
             handle.sync(end)?;
         }
+        shared.trap.pass(Step::Attest);
         handle.note_end()
     }
 
@@ -615,6 +620,7 @@ impl Pipeline {
     ) -> (Arc<World>, Option<Lsn>, LogTime) {
         let leader = self.lock_leader(shared);
         let world = self.publishing.replace_newest(shared, change);
+        shared.trap.pass(Step::Freeze);
         let end = leader.log.as_ref().map(|log| shared.applied_end.get().unwrap_or(log.end_lsn()));
         (world, end, shared.clock.last())
     }

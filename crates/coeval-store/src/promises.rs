@@ -46,6 +46,10 @@
 //!
 //! Numbers are little-endian. A damaged file ends the open: forgetting a promise may lose what was acknowledged.
 //!
+//! It also tells whose directory it is. A primary's has promised another only a timeline beyond its own (and takes no commits), or
+//! itself the one that it was promoted to; so one that has promised another a timeline that its log has reached is a replica's. If
+//! it has lost the file `follower`, it is refused to whoever would begin a term of that timeline.
+//!
 //! [`promises_needed`]: crate::SynchronousReplicas::promises_needed
 //! [`CopyWriter::note_timeline`]: crate::CopyWriter::note_timeline
 
@@ -192,6 +196,31 @@ impl Promises {
         new.write(files, dir)?;
         *kept = Some(new);
         self.timeline.store(promise.timeline.get(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Somebody has begun this timeline, and his log is followed: none of a lower one is from here on. Durable on return.
+    ///
+    /// # Errors
+    /// [`StoreError::PromisedAnother`] if it is out of all reach of that of the log, `own`; [`StoreError::File`].
+    pub(crate) fn note_begun(
+        &self,
+        (files, dir): (&dyn FileSystem, &Path),
+        own: Timeline,
+        timeline: Timeline,
+    ) -> Result<(), StoreError> {
+        let mut kept = self.kept.lock();
+        if kept.is_some_and(|kept| kept.promise.timeline >= timeline) {
+            return Ok(());
+        }
+        if !timeline.may_follow(own) {
+            let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));
+            return Err(StoreError::PromisedAnother { asked: timeline, promised });
+        }
+        let new = KeptPromise::of_begun(timeline);
+        new.write(files, dir)?;
+        *kept = Some(new);
+        self.timeline.store(timeline.get(), Ordering::SeqCst);
         Ok(())
     }
 

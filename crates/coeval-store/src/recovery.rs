@@ -29,7 +29,7 @@ use crate::ids::SpaceId;
 use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_path};
-use crate::promises::{KeptPromise, PromisedTo};
+use crate::promises::{FILE_NAME as PROMISE_FILE, KeptPromise, PromisedTo};
 use crate::record::{decode_places, encode_term};
 use crate::retention::{Kept, Place, Places, Slot};
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
@@ -144,6 +144,7 @@ pub(crate) fn recover(
     let mut terms = replayed.terms;
     let promise = KeptPromise::read(disk.files().as_ref(), disk.dir())?;
     if role == Role::Primary {
+        refuse_former_replica(disk.dir(), promise, &terms)?;
         begin_own_term(&mut terms, &mut log, promise, &replayed.world)?;
     }
     disk.raise_next_segment(highest_segment_below(&disk, manifest.next_segment)? + 1);
@@ -185,7 +186,7 @@ fn keep_loads(disk: &Disk, payload: &[u8]) -> Result<(), ReplayError> {
 
 /// What is kept of the log. The bulk loads in it are noted; before the log is read, which knows better of which
 /// version one is that was on its way.
-fn kept_log(disk: &Disk) -> Result<KeptLog, StoreError> {
+pub(crate) fn kept_log(disk: &Disk) -> Result<KeptLog, StoreError> {
     let kept = KeptLog::read(&**disk.files(), disk.dir())?.unwrap_or_default();
     for &(number, version) in &kept.loads {
         disk.note_committed(std::iter::once(number), version);
@@ -198,6 +199,31 @@ fn loads_needed_behind(kept: Option<Kept>, slots: &[Slot], places: &Places) -> i
     let slots = slots.iter().filter(|slot| !slot.is_lost).map(|slot| slot.version);
     let kept = kept.map(|kept| kept.version);
     slots.chain(kept).chain(places.oldest().map(|place| place.version))
+}
+
+/// Refuses a replica's directory that has lost the file which says so. It would begin a term of a timeline that another machine
+/// writes. A replica has promised the timeline of whom it follows to that one; a primary's directory has a promise to another only
+/// of a timeline beyond its own, and one that was promoted has a promise to itself.
+///
+/// # Errors
+/// [`StoreError::IncompleteDatabase`].
+pub(crate) fn refuse_former_replica(
+    dir: &Path,
+    promise: Option<KeptPromise>,
+    terms: &TermHistory,
+) -> Result<(), StoreError> {
+    let is_others =
+        |kept: KeptPromise| kept.to == PromisedTo::Another && kept.promise.timeline <= terms.timeline();
+    if !promise.is_some_and(is_others) {
+        return Ok(());
+    }
+    Err(StoreError::IncompleteDatabase {
+        directory: dir.display().to_string(),
+        found: PROMISE_FILE.to_owned(),
+        missing: FOLLOWER_FILE,
+        advice: "it was a replica, whose log another machine writes; put the file back (an empty one will do), and follow \
+                 or promote it",
+    })
 }
 
 /// Begins the term of a primary that is opened, in the timeline that it was promised, if it was.

@@ -33,13 +33,15 @@ use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
 use crate::files::{FileError, FileSystem};
 use crate::ids::SpaceId;
+use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError, read};
 use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::recovery::{
-    MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, open_error, open_locked, restore,
+    MendTables, Mending, ReplayedLog, Replayer, begin_term, highest_segment, kept_log, open_error,
+    open_locked, restore,
 };
-use crate::retention::Places;
+use crate::retention::{Place, Places};
 use crate::segment::{Segment, SegmentRef, round_path, segment_path};
 use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
@@ -48,6 +50,7 @@ use crate::table::Table;
 use crate::terms::Timeline;
 use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
+use coeval_txn::Version;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -85,6 +88,8 @@ pub fn repair(files: Arc<dyn FileSystem>, dir: &Path) -> Result<RepairReport, St
 fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<RepairReport, StoreError> {
     let options = LogOptions::default();
     let (disk, manifest) = open_locked(&files, dir, options.checksums)?;
+    // What others need of the files is not lost for a table that is mended.
+    let kept = kept_log(&disk)?;
     let mut mender = Mender::new(&disk);
     let world = restore(&disk, &manifest, Mending::All(&mut mender))?;
     mender.unneeded_chunks(&manifest);
@@ -126,7 +131,7 @@ fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<
         }
     }
     disk.sync_segments()?;
-    write(disk, &manifest, replayed, log, (sizes, emptied))?;
+    write(disk, &manifest, replayed, (log, kept), (sizes, emptied))?;
     Ok(report)
 }
 
@@ -135,9 +140,13 @@ fn write(
     disk: Disk,
     manifest: &Manifest,
     replayed: ReplayedLog,
-    mut log: Log,
+    (mut log, kept): (Log, KeptLog),
     (sizes, emptied): (Sizes, BTreeSet<u64>),
 ) -> Result<(), StoreError> {
+    // Whoever opens it next says how much log is to stay behind checkpoints; here none of it goes.
+    let log_keep_bytes = if kept.places.is_empty() { 0 } else { u64::MAX };
+    let checkpoint = Place { log: Lsn::new(manifest.log), version: Version::new(manifest.version) };
+    let places = Places::with_left(kept.places, checkpoint);
     let mut terms = replayed.terms;
     if terms.last().is_some() {
         // What is lost here, a copy has perhaps.
@@ -152,12 +161,13 @@ fn write(
         manifest_log: Lsn::new(manifest.log),
         terms,
         time: replayed.time,
-        kept: None,
-        slots: Vec::new(),
-        places: Places::default(),
+        kept: kept.kept,
+        slots: kept.slots,
+        places,
         promise: None,
     };
-    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let checkpoint = CheckpointPolicy::Manual;
+    let options = StoreOptions { checkpoint, log_keep_bytes, ..StoreOptions::default() };
     let shared = Shared::new(options, sizes, contents, Some(log), Some(disk), Standing::Alone);
     let mut checkpoint = Checkpoint::freeze(&shared).emptying(emptied);
     checkpoint.write()?;

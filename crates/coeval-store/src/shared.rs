@@ -26,7 +26,7 @@ use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
 use crate::transaction::{AccessMode, Committed, GlobalKey, MemoryAccounts, Serializing, Transaction};
-use crate::trap::Trap;
+use crate::trap::{Step, Trap};
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -488,6 +488,7 @@ impl Shared {
         }
         self.aside(|| {
             let loads = disk.write_loads(&mut submission.loads)?;
+            self.trap.pass(Step::Load);
             if let Err(error) = self.encode(&mut submission) {
                 disk.discard(&loads);
                 return Err(error);

@@ -8,7 +8,8 @@
 //!    are checked like those of the manifest.
 //! 3. In the world that results: tree invariants; base and delta fit together; each row has its key, its
 //!    entries in all indexes and no others; unique keys have one owner; NOT NULL, foreign keys and CHECKs hold.
-//! 4. No sequence gives a number that its column has (a warning: somebody may have put it there; of hidden row ids a problem).
+//! 4. What the directory has promised, and what it keeps for others, can be read, and it is no replica's that has lost its mark.
+//! 5. No sequence gives a number that its column has (a warning: somebody may have put it there; of hidden row ids a problem).
 //!
 //! Nothing is changed, but the directory is locked meanwhile. What is damaged is named and left out of later
 //! steps, so that one damage is reported once.
@@ -18,6 +19,7 @@
 //! sum of hashes over both, which needs no sort and no memory; only where sums differ are entries looked up.
 
 mod constraints;
+mod marks;
 mod sequences;
 mod spaces;
 
@@ -32,6 +34,7 @@ use crate::segment::SegmentRef;
 use crate::table::Table;
 use crate::world::World;
 use constraints::check_table_constraints;
+use marks::check_marks;
 use sequences::check_sequences;
 pub(crate) use sequences::move_row_ids;
 use spaces::check_table_spaces;
@@ -191,7 +194,9 @@ pub fn verify(
     // Also what the log empties or drops later: an open reads it before.
     tables.values().for_each(|damage| report.add_damage(damage));
     let replayer = Replayer::new(&disk, world, &manifest).salvaging(tables);
-    if let Some(replayed) = replay(&disk, &manifest, replayer, &mut damaged, &mut report)? {
+    let replayed = replay(&disk, &manifest, replayer, &mut damaged, &mut report)?;
+    check_marks(&disk, replayed.as_ref().map(|replayed| &replayed.terms), &mut report)?;
+    if let Some(replayed) = replayed {
         check_world(&replayed.world, checks.as_deref(), &damaged, &mut report);
         check_sequences(&replayed, &damaged, &mut report);
     }

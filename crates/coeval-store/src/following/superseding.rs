@@ -3,7 +3,7 @@
 
 use crate::error::StoreError;
 use crate::log::{LogError, Lsn};
-use crate::promises::{KeptPromise, LogStanding, Promise};
+use crate::promises::{LogStanding, Promise};
 use crate::shared::Shared;
 use crate::stopping::stop;
 use crate::terms::Timeline;
@@ -23,15 +23,15 @@ impl Shared {
         Ok(self.log_standing())
     }
 
-    /// Notes, durably, that a log of this timeline is followed: none of a lower one is from here on.
+    /// Notes, durably, that a log of this timeline is followed: none of a lower one is from here on. Also if the own log is in that
+    /// timeline already: a replica's directory is known by it that has lost the file which says so.
     pub(crate) fn note_followed(&self, timeline: Timeline) -> Result<(), StoreError> {
         let own = self.terms().timeline();
-        if timeline <= own.max(self.promises.timeline()) {
+        if timeline < own.max(self.promises.timeline()) {
             return Ok(());
         }
         let disk = self.disk.as_ref().ok_or(StoreError::NoDirectory)?;
-        let promise = KeptPromise::of_begun(timeline).promise;
-        self.promises.keep((&**disk.files(), disk.dir()), own, promise)
+        self.promises.note_begun((&**disk.files(), disk.dir()), own, timeline)
     }
 
     /// How long the log is.

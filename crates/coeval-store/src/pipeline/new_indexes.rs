@@ -16,6 +16,7 @@ use crate::shared::Shared;
 use crate::space::Space;
 use crate::submission::{RebuiltIndex, Submission};
 use crate::table::Table;
+use crate::trap::Step;
 use coeval_txn::Version;
 use std::sync::Arc;
 
@@ -94,6 +95,7 @@ impl Pipeline {
             if is_left_to_leader {
                 break;
             }
+            shared.trap.pass(Step::CatchUp);
             for (position, entries) in &mut indexes {
                 *entries =
                     shared.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;

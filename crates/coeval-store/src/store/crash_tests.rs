@@ -10,6 +10,7 @@
 
 mod damage;
 mod full_disk;
+mod kinds;
 mod lives;
 mod panics;
 mod random;

@@ -3,7 +3,12 @@
 //! given twice: every later commit panicked, and those who waited waited for ever, while the store said that it was well.
 //!
 //! Whatever the step: commits stop with the reason, everybody who waits is told, reads go on, and after the next open
-//! all that was acknowledged is there, and nothing half.
+//! all that was acknowledged is there, and nothing half. A step at its later passes, with a keeper that runs by itself:
+//! `panics/busy.rs`; what sessions do before anybody else depends on it, and large transactions: `panics/sessions.rs`; replicas:
+//! `following/tests/panics.rs`.
+
+mod busy;
+mod sessions;
 
 use super::lives::{DIR, SMALL};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
@@ -11,12 +16,12 @@ use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::log::LogOptions;
 use crate::model_workload::{End, Outcome, Workload};
-use crate::options::{CheckpointPolicy, StoreOptions};
+use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::row::RowWriter;
 use crate::store::Store;
 use crate::transaction::AccessMode;
-use crate::trap::{Step, Trap};
+use crate::trap::Step;
 use crate::types::ColumnType;
 use crate::value::Value;
 use crate::verify::verify;
@@ -37,7 +42,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn open(files: &SimulatedFiles) -> Store {
     let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
     let files: Arc<dyn FileSystem> = Arc::new(files.clone());
-    Store::open_tuned(files, Path::new(DIR), options, LogOptions::default(), SMALL).unwrap()
+    let sizes = Sizes { heartbeat: Some(HEARTBEAT), ..SMALL };
+    Store::open_tuned(files, Path::new(DIR), options, LogOptions::default(), sizes).unwrap()
+}
+
+/// Far enough apart that they seldom disturb a test of another step.
+const HEARTBEAT: Duration = Duration::from_millis(30);
+
+/// Those whom a test without a large transaction brings to a step, if they do not come by themselves.
+fn steps() -> Vec<Step> {
+    let all = [&Step::OF_COMMITS[..], &Step::OF_KEEPER, &Step::OF_CHECKPOINTS].concat();
+    all.into_iter().filter(|step| *step != Step::Fill).collect()
 }
 
 fn assert_says_so(reason: &str, step: Step) {
@@ -55,17 +70,23 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// Brings somebody to the step, if it is none of a commit's. Whether it was.
 fn go_there(store: &Store, step: Step) -> bool {
+    let keeper = &store.shared.keeper;
     match step {
-        Step::Keep => {
-            store.shared.keeper.poke();
-            until("the keeper's panic has stopped commits", || store.check_running().is_err());
-        }
-        Step::Merge | Step::PutInPlace => {
+        Step::Beat | Step::Attest => keeper.note_commit(0, None),
+        Step::Unload => keeper.note_full(),
+        step if Step::OF_KEEPER.contains(&step) => keeper.poke(),
+        step if Step::OF_CHECKPOINTS.contains(&step) => {
             let error = store.checkpoint().unwrap_err();
             assert_says_so(&error.to_string(), step);
+            return true;
         }
-        _ => return false,
+        _ => {
+            // The time is written down when it has gone on.
+            std::thread::sleep(Duration::from_millis(12));
+            return false;
+        }
     }
+    until("the keeper's panic has stopped commits", || store.check_running().is_err());
     true
 }
 
@@ -83,26 +104,41 @@ fn one_life(step: Step, end: End, seed: u64) {
         Outcome::Committed | Outcome::Refused => None,
     });
     assert_says_so(&told.expect("no commit came to the step"), step);
+    assert_has_stopped(&store, &mut workload, step);
+    drop(store);
+    let store = open_again(&files, &mut workload, step, end);
+    assert_goes_on(&store, &mut workload, step);
+}
+
+/// Nobody panics or commits, and reads go on.
+fn assert_has_stopped(store: &Store, workload: &mut Workload, step: Step) {
     assert_says_so(&store.check_running().unwrap_err().to_string(), step);
-    // Nobody panics or commits, and reads go on.
-    (0..10).for_each(|_| drop(workload.step(&store)));
+    workload.take_shown(&store.world()).unwrap();
+    (0..10).for_each(|_| drop(workload.step(store)));
     assert_says_so(&store.checkpoint().unwrap_err().to_string(), step);
     workload.model.check(&store.world()).unwrap();
-    drop(store);
+}
+
+/// What was acknowledged is there, and nothing half.
+fn open_again(files: &SimulatedFiles, workload: &mut Workload, step: Step, end: End) -> Store {
     workload.note_end(end);
     let files = if end == End::Machine { files.crash() } else { files.restart() };
-    assert_eq!(verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap().problems, []);
+    assert_eq!(verify(Arc::new(files.clone()), Path::new(DIR), None).unwrap().problems, [], "{step:?}");
     let store = open(&files);
-    workload.take_recovered(&store.world()).unwrap_or_else(|what| panic!("{step:?}, seed {seed}: {what}"));
-    assert!((0..20).any(|_| workload.step(&store) == Outcome::Committed), "{step:?}: commits go on");
+    workload.take_recovered(&store.world()).unwrap_or_else(|what| panic!("{step:?}: {what}"));
+    store
+}
+
+fn assert_goes_on(store: &Store, workload: &mut Workload, step: Step) {
+    assert!((0..20).any(|_| workload.step(store) == Outcome::Committed), "{step:?}: commits go on");
     store.checkpoint().unwrap();
     workload.model.check(&store.world()).unwrap();
 }
 
 #[test]
 fn after_a_panic_at_any_step_commits_stop_with_the_reason_and_the_next_open_has_what_was_acknowledged() {
-    for step in Trap::ALL {
-        for seed in 0..10 {
+    for step in steps() {
+        for seed in 0..6 {
             one_life(step, if seed % 2 == 0 { End::Machine } else { End::Process }, seed);
         }
     }
@@ -197,5 +233,27 @@ fn threads_meet(step: Step) {
 
 #[test]
 fn everybody_who_waits_when_a_panic_stops_commits_is_told_so() {
-    Trap::ALL.into_iter().for_each(threads_meet);
+    steps().into_iter().for_each(threads_meet);
+}
+
+/// A second panic while one is on its way ends the process.
+#[test]
+fn a_panic_of_who_closes_the_store_reaches_nobody() {
+    let files = SimulatedFiles::new(5);
+    let mut workload = Workload::new(5);
+    let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+    let open_silent = |files: &SimulatedFiles| {
+        let files: Arc<dyn FileSystem> = Arc::new(files.clone());
+        Store::open_tuned(files, Path::new(DIR), options, LogOptions::default(), SMALL).unwrap()
+    };
+    let store = open_silent(&files);
+    (0..12).for_each(|_| drop(workload.step(&store)));
+    store.shared.trap.arm(Step::Attest);
+    let shared = Arc::clone(&store.shared);
+    drop(store);
+    assert!(!shared.trap.is_armed(), "a close attests the end of the log");
+    drop(shared);
+    let store = open_silent(&files.crash());
+    workload.note_end(End::Machine);
+    workload.take_recovered(&store.world()).unwrap();
 }
