@@ -106,7 +106,11 @@ impl Replica {
         let thread = std::thread::Builder::new().name("coeval-replica".to_owned()).spawn({
             let (status, stopping) = (Arc::clone(&status), Arc::clone(&stopping));
             let progress = Progress::default();
-            move || Taking { follower, sources, log, status, stopping, progress }.run(link)
+            let told = ToldOfPanic(Arc::clone(&status));
+            move || {
+                let _told = told;
+                Taking { follower, sources, log, status, stopping, progress }.run(link);
+            }
         })?;
         Ok(Self { status, stopping, thread: Some(thread) })
     }
@@ -148,6 +152,19 @@ impl Drop for Replica {
         if let Some(thread) = self.thread.take() {
             // Its own panic has been reported by the panic hook.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Has the status say that the thread has ended, if that is by a panic, which is a bug.
+struct ToldOfPanic(Arc<Mutex<ReplicaStatus>>);
+
+impl Drop for ToldOfPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let what =
+                "a bug has ended the thread that follows: start the replica again, and report what it said";
+            self.0.lock().state = ReplicaState::Stopped(what.to_owned());
         }
     }
 }

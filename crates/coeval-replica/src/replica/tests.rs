@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a replica makes of an archive, with and without a primary that does not answer.
 
-use super::{Replica, ReplicaState, ReplicaStatus};
+use super::{Replica, ReplicaState, ReplicaStatus, ToldOfPanic};
 use crate::address::PrimaryAddress;
 use crate::source::{ArchiveSource, Sources};
 use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverStatus, backup, copy_newest};
 use coeval_store::files::DiskFiles;
-use coeval_store::{AccessMode, CatalogChange, Store, StoreOptions};
+use coeval_store::log::Lsn;
+use coeval_store::{AccessMode, CatalogChange, LogTime, Store, StoreOptions};
 use coeval_txn::Isolation;
+use parking_lot::Mutex;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -113,4 +115,24 @@ fn what_cannot_be_followed_is_said_and_a_primary_may_yet_come() {
     commit(&primary, "second");
     backup(&primary, &archive, &mut |_| {}).unwrap();
     ends_with(&archive, None, &waits("is missing"));
+}
+
+#[test]
+fn a_thread_that_a_bug_has_ended_is_no_follower() {
+    for panics in [false, true] {
+        let status = Arc::new(Mutex::new(ReplicaStatus {
+            state: ReplicaState::Following,
+            taken: Lsn::START,
+            applied: Lsn::START,
+            durable: Lsn::START,
+            time: LogTime::default(),
+        }));
+        let told = ToldOfPanic(Arc::clone(&status));
+        let thread = std::thread::spawn(move || {
+            let _told = told;
+            assert!(!panics, "as a test of it");
+        });
+        assert_eq!(thread.join().is_err(), panics);
+        assert_eq!(matches!(status.lock().state, ReplicaState::Stopped(_)), panics);
+    }
 }
