@@ -120,8 +120,6 @@ pub(crate) fn recover(
     let disk =
         Disk::new(Arc::clone(&files), dir.to_path_buf(), lock, log_options.checksums, manifest.next_segment);
     let KeptLog { kept, slots, places, .. } = kept_log(&disk)?;
-    // A follower sends nothing to an archive.
-    let kept = kept.filter(|_| !role.is_follower());
     let world = restore(&disk, &manifest, Mending::None)?;
     let bricks = manifest.flushed_epochs();
     let mut replayer = Replayer::new(&disk, world, &manifest);

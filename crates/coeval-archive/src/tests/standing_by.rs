@@ -28,10 +28,15 @@ fn what_a_lost_primary_had_not_archived_comes_from_the_replica() {
     for (seed, stands_by) in [(1, true), (2, true), (3, false)] {
         let (storage, mut primary, archiver, mut copy) = three(seed);
         let start = |store| Archiver::start(store, impatient(&storage), options()).unwrap();
-        let standing_by = stands_by.then(|| start(copy.store().clone()));
+        let mut standing_by = stands_by.then(|| start(copy.store().clone()));
         let from = primary.last().version;
         storage.is_gone.store(true, Ordering::SeqCst);
-        for _ in 0..5 {
+        for round in 0..5 {
+            if round == 3 {
+                drop(standing_by.take());
+                copy.restart();
+                standing_by = stands_by.then(|| start(copy.store().clone()));
+            }
             (0..10).for_each(|_| primary.commit());
             primary.load();
             copy.take_from(&primary);
