@@ -192,11 +192,7 @@ impl Promises {
         if promise.timeline <= promised || !promise.timeline.may_follow(own) {
             return Err(StoreError::PromisedAnother { asked: promise.timeline, promised });
         }
-        let new = KeptPromise { promise, to: PromisedTo::Another };
-        new.write(files, dir)?;
-        *kept = Some(new);
-        self.timeline.store(promise.timeline.get(), Ordering::SeqCst);
-        Ok(())
+        self.replace(&mut kept, KeptPromise { promise, to: PromisedTo::Another }, (files, dir))
     }
 
     /// Somebody has begun this timeline, and his log is followed: none of a lower one is from here on. Durable on return.
@@ -217,10 +213,19 @@ impl Promises {
             let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));
             return Err(StoreError::PromisedAnother { asked: timeline, promised });
         }
-        let new = KeptPromise::of_begun(timeline);
+        self.replace(&mut kept, KeptPromise::of_begun(timeline), (files, dir))
+    }
+
+    /// Puts another one in the place of what is kept, whose lock is held. Durable on return; what was kept stays if it fails.
+    fn replace(
+        &self,
+        kept: &mut Option<KeptPromise>,
+        new: KeptPromise,
+        (files, dir): (&dyn FileSystem, &Path),
+    ) -> Result<(), StoreError> {
         new.write(files, dir)?;
         *kept = Some(new);
-        self.timeline.store(timeline.get(), Ordering::SeqCst);
+        self.timeline.store(new.promise.timeline.get(), Ordering::SeqCst);
         Ok(())
     }
 

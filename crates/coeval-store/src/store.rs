@@ -288,8 +288,8 @@ impl Store {
 
     /// At least so many bytes of log stay behind each checkpoint from now on, with the files of bulk loads that this log names,
     /// whoever is connected: for replicas that come to follow this store and lack some of it. Bytes of those files count as
-    /// bytes of log, so who lacks no more than this of both together finds all of it. What stays does so over a close, if the next open asks for it as well. 0: nothing stays that nobody
-    /// needs. What is not asked for any more goes with the next checkpoint; what has gone does not come back.
+    /// bytes of log, so who lacks no more than this of both together finds all of it. What stays does so over a close, if the next
+    /// open asks for it as well. 0: nothing stays that nobody needs. What is not asked for any more goes with the next checkpoint; what has gone does not come back.
     pub fn set_log_keep_bytes(&self, bytes: u64) {
         self.shared.retention.set_keep_bytes(bytes);
     }

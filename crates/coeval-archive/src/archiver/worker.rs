@@ -143,18 +143,15 @@ impl Worker {
         if self.looked.is_some_and(|looked| looked.elapsed() < self.options.archive_timeout) {
             return Ok(());
         }
-        let mut held = match self.held.take() {
-            Some(held) => held,
-            None => HeldLog::begin(&self.store, self.options.keep_max)?,
-        };
-        let archived = self.archived();
-        if let Ok(Some(Archived { end, .. })) = archived {
+        if self.held.is_none() {
+            self.held = Some(HeldLog::begin(&self.store, self.options.keep_max)?);
+        }
+        if let (Some(Archived { end, .. }), Some(held)) = (self.archived()?, &mut self.held) {
             held.advance(end)?;
             self.shared.tell(|status| status.archived = Some(end));
         }
-        self.held = Some(held);
         self.looked = Some(Instant::now());
-        archived.map(drop)
+        Ok(())
     }
 
     fn send_log(&mut self) -> Result<(), ArchiveError> {

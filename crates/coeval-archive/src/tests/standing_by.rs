@@ -83,5 +83,10 @@ fn a_replica_lets_go_of_what_the_archive_has() {
             "the file of the load, whose rows are in one of its own now: {before:?}"
         );
     }
-    assert_eq!(standing_by.stop().failures_in_all, 0);
+    assert_eq!(standing_by.status().failures_in_all, 0);
+    // A storage that does not answer is asked again, and that it does not is seen until it does.
+    storage.is_gone.store(true, Ordering::SeqCst);
+    wait(&standing_by, |status| status.failures > 2 && status.last_error.is_some());
+    storage.is_gone.store(false, Ordering::SeqCst);
+    wait(&standing_by, |status| status.failures == 0);
 }

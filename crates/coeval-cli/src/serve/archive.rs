@@ -12,7 +12,7 @@ use std::time::Duration;
 const SECONDS_OF_HOUR: f64 = 3_600.0;
 const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
-/// Begins to archive.
+/// Begins to archive; on a replica, to hold what the archive lacks.
 ///
 /// # Errors
 /// If the place cannot be used, or no thread be started. Whether it answers shows later, in the log.
@@ -30,9 +30,13 @@ pub(super) fn begin(
         keep: days.map(|days| Keep { count: 1, age: Duration::from_secs(days * SECONDS_OF_DAY) }),
         ..ArchiverOptions::default()
     };
-    database.engine().set_change_source(Arc::new(ArchivedChanges { archive: archive.clone() }));
-    let archiver = Archiver::start(database.engine().store().clone(), archive, options).map_err(failed)?;
-    database.engine().set_archiving(Arc::new(Shown(archiver.watch())));
+    let engine = database.engine();
+    let archiver = Archiver::start(engine.store().clone(), archive.clone(), options).map_err(failed)?;
+    // A replica sends nothing: alarms on its backups would be false.
+    if !engine.store().is_following() {
+        engine.set_change_source(Arc::new(ArchivedChanges { archive }));
+        engine.set_archiving(Arc::new(Shown(archiver.watch())));
+    }
     Ok(archiver)
 }
 
