@@ -120,11 +120,22 @@ impl Sql {
     }
 
     fn open_as(port: u16, user: &str, password: Option<&str>) -> Result<Self, tokio_postgres::Error> {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let mut config = Config::new();
         config.host("127.0.0.1").port(port).user(user).dbname("coeval");
         password.map(|password| config.password(password));
+        Self::open_with(&config)
+    }
+
+    /// The SQLSTATE that a connection with these options ends with before its first statement.
+    fn refused_at_opening(port: u16, options: &str) -> String {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(port).user("coeval").dbname("coeval").options(options);
+        Self::open_with(&config).err().expect("it was let in").code().unwrap().code().to_owned()
+    }
+
+    fn open_with(config: &Config) -> Result<Self, tokio_postgres::Error> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (client, connection) = runtime.block_on(config.connect(NoTls))?;
         // How it ends is told by the statements.
         runtime.spawn(async move { drop(connection.await) });
@@ -641,8 +652,14 @@ fn tokens_find_what_they_were_given_for(sql: &Sql, copy: &Sql, replica: &Server)
         let token = sql.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
         let query = format!("SELECT count(*) FROM t WHERE n = {n}");
         for session in [&safe, copy] {
-            session.run(&format!("SET coeval.wait_for_token = '{token}'")).unwrap();
-            assert_eq!(session.value(&query).unwrap().unwrap(), "1", "{token}");
+            // As a driver does that sends values apart from the text.
+            let set = if n % 2 == 0 {
+                format!("SET coeval.wait_for_token = '{token}'")
+            } else {
+                format!("SELECT set_config('coeval.wait_for_token', '{token}', false)")
+            };
+            session.run(&set).unwrap();
+            assert_eq!(session.value(&query).unwrap().unwrap(), "1", "{set}");
         }
     }
     let token = sql.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
@@ -652,6 +669,12 @@ fn tokens_find_what_they_were_given_for(sql: &Sql, copy: &Sql, replica: &Server)
     let future = format!("{}-{}-{}-{}", parts[0], parts[1], "ffffffffff", "ffffffffff");
     safe.run("SET coeval.wait_for_token_timeout = '100ms'").unwrap();
     assert_eq!(safe.refused(&format!("SET coeval.wait_for_token = '{future}'")), "57014");
+    assert_eq!(
+        safe.refused(&format!("SELECT set_config('coeval.wait_for_token', '{future}', false)")),
+        "57014"
+    );
+    let at_once = format!("-c coeval.wait_for_token_timeout=100ms -c coeval.wait_for_token={future}");
+    assert_eq!(Sql::refused_at_opening(replica.port, &at_once), "57014");
     // One of a history that this one has gone past is refused.
     let lost = format!("1-{}-{}-{}", "00000000000000ff", "ff", "ff");
     for session in [&safe, sql] {

@@ -73,6 +73,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use variables::{Assigned, Scope};
 
 /// How often a statement outside a transaction block is run again before its conflict is reported.
 const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
@@ -257,9 +258,12 @@ impl Session {
     /// Gives a setting the value that the session begins with, and that RESET goes back to.
     ///
     /// # Errors
-    /// `42704` for a setting that does not exist, `22023` for a value that it does not take.
+    /// `42704` for a setting that does not exist, `22023` for a value that it does not take, and what SET of it fails with.
     pub fn configure(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        self.settings.begin_with(name, value)
+        match self.assign_elsewhere(Scope::Session, name, Some(value))? {
+            Assigned::Yes => Ok(()),
+            Assigned::No => self.settings.begin_with(name, value),
+        }
     }
 
     /// The definitions that its next statement sees: those of the open transaction with its own changes, else the

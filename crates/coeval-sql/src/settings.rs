@@ -50,6 +50,9 @@ pub(crate) const MAX_SLOT_WAL_KEEP_SIZE: &str = "max_slot_wal_keep_size";
 /// The name of the setting that says how much log stays behind checkpoints, whoever is connected.
 pub(crate) const WAL_KEEP_SIZE: &str = "wal_keep_size";
 
+/// The name of the setting that bounds how old safe snapshots become.
+pub(crate) const SAFE_SNAPSHOT_MAX_LAG: &str = "coeval.safe_snapshot_max_lag";
+
 /// What a setting accepts.
 #[derive(Clone, Copy, Debug)]
 enum Domain {
@@ -121,7 +124,7 @@ const KNOWN: &[Known] = &[
         "Snapshot of READ ONLY transactions at SERIALIZABLE.",
     ),
     known(
-        "coeval.safe_snapshot_max_lag",
+        SAFE_SNAPSHOT_MAX_LAG,
         "0",
         Domain::Duration,
         "Longest that a transaction may hold safe snapshots back; 0 for any. Of the whole database.",
@@ -727,7 +730,7 @@ impl Settings {
 }
 
 /// Names of settings do not care for case; some have two names.
-fn canonical(name: &str) -> String {
+pub(crate) fn canonical(name: &str) -> String {
     let lower = name.to_lowercase();
     match lower.as_str() {
         "time zone" => "timezone".to_owned(),

@@ -355,10 +355,6 @@ impl Newcomer<'_> {
         }
         let mut session = shared.engine.session();
         session.set_acknowledgement(Acknowledgement::LeftToCaller);
-        let given = shared.options.session_settings.iter().cloned();
-        for (name, value) in given.chain(settings_of(startup)) {
-            session.configure(&name, &value).map_err(End::Fatal)?;
-        }
         session.name_database(database);
         let client = Client {
             user: user.to_owned(),
@@ -392,6 +388,11 @@ impl Newcomer<'_> {
             return Err(End::Fatal(SqlError::new(SqlState::TooManyConnections, message)));
         };
         session.identify(user, standing, guard.pid());
+        // What they do depends on who asks.
+        let given = shared.options.session_settings.iter().cloned();
+        for (name, value) in given.chain(settings_of(startup)) {
+            session.configure(&name, &value).map_err(End::Fatal)?;
+        }
         Ok((session, Entry::new(guard)))
     }
 

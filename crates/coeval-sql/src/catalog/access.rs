@@ -168,8 +168,10 @@ impl CatalogAccess {
     /// As setting it. Then nothing is asked for.
     pub(super) fn request(&self, request: SettingRequest) -> Result<(), SqlError> {
         let mut requests = self.0.requests.lock();
-        // Who may take on a role is for the session to say.
-        if !request.name.eq_ignore_ascii_case("role") {
+        // Who may act as whom is for the session to say.
+        let is_identity =
+            ["role", "session_authorization"].iter().any(|name| request.name.eq_ignore_ascii_case(name));
+        if !is_identity {
             let outcome = requests.outcome.get_or_insert_with(|| self.0.settings.clone());
             outcome.set(&request.name, &request.value)?;
         }

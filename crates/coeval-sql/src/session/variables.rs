@@ -9,8 +9,8 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
-    MAX_SLOT_WAL_KEEP_SIZE, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, limit, log_bytes, of_database,
-    slot_bytes,
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, canonical,
+    limit, log_bytes, of_database, slot_bytes,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -27,6 +27,17 @@ use std::time::{Duration, Instant};
 
 /// How often one who waits for a token looks whether its snapshot is there.
 const TOKEN_LOOK: Duration = Duration::from_millis(1);
+
+/// The settings that are the database's: one value for all sessions.
+const OF_DATABASE: [&str; 4] =
+    [SAFE_SNAPSHOT_MAX_LAG, SYNCHRONOUS_STANDBY_NAMES, MAX_SLOT_WAL_KEEP_SIZE, WAL_KEEP_SIZE];
+
+/// Whether a setting has been assigned, or is a text of the session like most.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Assigned {
+    Yes,
+    No,
+}
 
 /// How long a SET lasts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,11 +59,9 @@ impl Session {
                         settings.reset_all();
                         Ok(())
                     })?,
-                    Reset::ConfigurationParameter(name) => match setting_name(name).as_str() {
-                        "role" => self.set_role(Scope::Session, None)?,
-                        "session_authorization" => self.set_authorization(Scope::Session, None)?,
-                        name => self.change(Scope::Session, |settings| settings.reset(name))?,
-                    },
+                    Reset::ConfigurationParameter(name) => {
+                        self.assign(Scope::Session, &setting_name(name), None)?;
+                    }
                 }
                 Ok(StatementResult::plain("RESET"))
             }
@@ -112,79 +121,90 @@ impl Session {
         let texts = values.iter().map(value_text).collect::<Result<Vec<_>, _>>()?;
         let text = texts.join(", ");
         let is_default = values.len() == 1 && text.eq_ignore_ascii_case("default");
-        match name {
-            "transaction_isolation" | "transaction_read_only" if !is_default => {
-                return self.set_modes(&[mode_of(name, &text)?]);
-            }
-            "transaction_deferrable" if !is_default => {
-                let mut checked = self.settings.clone();
-                checked.set(name, &text)?;
-                let is_on = checked.is_on(name);
-                return self.set_deferrable(if is_on { Deferrable::Yes } else { Deferrable::No });
-            }
-            // Not the session's but the database's.
-            "coeval.safe_snapshot_max_lag" => {
-                self.require_superuser(
-                    "permission denied to set parameter \"coeval.safe_snapshot_max_lag\"",
-                )?;
-                let mut checked = self.settings.clone();
-                let value = if is_default { "0" } else { &text };
-                checked.set(name, value)?;
-                self.engine.store().set_safe_snapshot_lag_max(limit(checked.get(name)?));
-                return Ok(());
-            }
-            SYNCHRONOUS_STANDBY_NAMES => {
-                self.require_superuser("permission denied to set parameter \"synchronous_standby_names\"")?;
-                let required = standby_names::parse(if is_default { "" } else { &text })?;
-                self.engine.store().require_replicas(required)?;
-                return Ok(());
-            }
-            MAX_SLOT_WAL_KEEP_SIZE => {
-                self.require_superuser("permission denied to set parameter \"max_slot_wal_keep_size\"")?;
-                let value = if is_default { SLOT_SIZE_DEFAULT } else { text.as_str() };
-                let bytes_max = slot_bytes(value).ok_or_else(|| {
-                    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
-                    SqlError::new(SqlState::InvalidParameterValue, message).with_hint("It is a size, or -1.")
-                })?;
-                self.engine.store().set_slot_bytes_max(bytes_max);
-                return Ok(());
-            }
-            WAL_KEEP_SIZE => return self.set_log_keep_bytes((!is_default).then_some(text.as_str())),
-            "coeval.wait_for_token" if !is_default && !text.is_empty() => {
-                self.wait_for_token(&SnapshotToken::parse(&text)?)?;
-            }
-            "role" | "session_authorization" => {
-                let given = match values {
-                    [Expr::Identifier(ident)] => role_text(ident),
-                    _ => text,
-                };
-                let given = (!is_default).then_some(given.as_str());
-                return match name {
-                    "role" => self.set_role(scope, given),
-                    _ => self.set_authorization(scope, given),
-                };
-            }
-            _ => {}
-        }
-        self.change(
-            scope,
-            |settings| if is_default { settings.reset(name) } else { settings.set(name, &text) },
-        )
+        let text = match (name, values) {
+            ("role" | "session_authorization", [Expr::Identifier(ident)]) => role_text(ident),
+            _ => text,
+        };
+        self.assign(scope, name, (!is_default).then_some(text.as_str()))
     }
 
-    /// Has so much log stay behind checkpoints; what the database was opened with, if no size is given.
-    fn set_log_keep_bytes(&self, value: Option<&str>) -> Result<(), SqlError> {
-        self.require_superuser("permission denied to set parameter \"wal_keep_size\"")?;
+    /// Gives a setting this value, or the one that the session began with: the same for SET, RESET, `set_config` and what a client
+    /// asks for when it connects.
+    fn assign(&mut self, scope: Scope, name: &str, value: Option<&str>) -> Result<(), SqlError> {
+        match self.assign_elsewhere(scope, name, value)? {
+            Assigned::Yes => Ok(()),
+            Assigned::No => self.change(scope, |settings| match value {
+                Some(value) => settings.set(name, value),
+                None => settings.reset(name),
+            }),
+        }
+    }
+
+    /// Assigns what is more than a text of the session: who it is, what its open transaction does, what all of the database have in
+    /// common. Waits for a token.
+    ///
+    /// # Errors
+    /// `22023` for a value that the setting does not take, `42501` for one that is for others to set, `25001` where a query has run
+    /// already; that of [`wait_for_token`](Self::wait_for_token).
+    pub(super) fn assign_elsewhere(
+        &mut self,
+        scope: Scope,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<Assigned, SqlError> {
+        match (canonical(name).as_str(), value) {
+            (name @ ("transaction_isolation" | "transaction_read_only"), Some(value)) => {
+                self.set_modes(&[mode_of(name, value)?])?;
+            }
+            (name @ "transaction_deferrable", Some(value)) => {
+                let mut checked = self.settings.clone();
+                checked.set(name, value)?;
+                let is_on = checked.is_on(name);
+                self.set_deferrable(if is_on { Deferrable::Yes } else { Deferrable::No })?;
+            }
+            ("role", name) => self.set_role(scope, name)?,
+            ("session_authorization", name) => self.set_authorization(scope, name)?,
+            ("coeval.wait_for_token", Some(token)) => {
+                if !token.is_empty() {
+                    self.wait_for_token(&SnapshotToken::parse(token)?)?;
+                }
+                // It is a setting, too: SHOW says what was waited for.
+                return Ok(Assigned::No);
+            }
+            (name, value) => return self.assign_of_database(name, value),
+        }
+        Ok(Assigned::Yes)
+    }
+
+    /// Assigns what is not the session's but the database's. Only superusers may.
+    fn assign_of_database(&self, name: &str, value: Option<&str>) -> Result<Assigned, SqlError> {
+        if !OF_DATABASE.contains(&name) {
+            return Ok(Assigned::No);
+        }
+        self.require_superuser(&format!("permission denied to set parameter \"{name}\""))?;
         let store = self.engine.store();
-        let bytes = match value {
-            None => store.options().log_keep_bytes,
-            Some(value) => log_bytes(value).ok_or_else(|| {
-                let message = format!("invalid value for parameter \"{WAL_KEEP_SIZE}\": \"{value}\"");
-                SqlError::new(SqlState::InvalidParameterValue, message).with_hint("It is a size.")
-            })?,
-        };
-        store.set_log_keep_bytes(bytes);
-        Ok(())
+        match name {
+            SAFE_SNAPSHOT_MAX_LAG => {
+                let mut checked = self.settings.clone();
+                checked.set(name, value.unwrap_or("0"))?;
+                store.set_safe_snapshot_lag_max(limit(checked.get(name)?));
+            }
+            SYNCHRONOUS_STANDBY_NAMES => {
+                store.require_replicas(standby_names::parse(value.unwrap_or(""))?)?;
+            }
+            MAX_SLOT_WAL_KEEP_SIZE => {
+                let value = value.unwrap_or(SLOT_SIZE_DEFAULT);
+                store.set_slot_bytes_max(
+                    slot_bytes(value).ok_or_else(|| refused(name, value, "It is a size, or -1."))?,
+                );
+            }
+            WAL_KEEP_SIZE => store.set_log_keep_bytes(match value {
+                None => store.options().log_keep_bytes,
+                Some(value) => log_bytes(value).ok_or_else(|| refused(name, value, "It is a size."))?,
+            }),
+            other => unreachable!("{other} is listed and has no place"),
+        }
+        Ok(Assigned::Yes)
     }
 
     /// SET SESSION CHARACTERISTICS AS TRANSACTION.
@@ -233,15 +253,12 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the changes that `set_config` has asked for in the statement that has just succeeded.
+    /// Makes the changes that `set_config` has asked for in the statement that has just succeeded. An open block fails with one that
+    /// cannot be made; a statement that was a transaction of its own is committed by then.
     pub(super) fn grant_requests(&mut self) -> Result<(), SqlError> {
         for request in self.settings.take_requests() {
             let scope = if request.is_local { Scope::Transaction } else { Scope::Session };
-            if request.name.eq_ignore_ascii_case("role") {
-                self.set_role(scope, Some(&request.value))?;
-                continue;
-            }
-            self.change(scope, |settings| settings.set(&request.name, &request.value))?;
+            self.assign(scope, &request.name, Some(&request.value)).map_err(|error| self.fail(error))?;
         }
         Ok(())
     }
@@ -422,6 +439,12 @@ fn rows(columns: &[(&str, ArrayRef)]) -> Result<StatementResult, SqlError> {
 
 fn setting_name(name: &ObjectName) -> String {
     name.to_string().replace('"', "").to_lowercase()
+}
+
+/// The error of a value that the setting does not take.
+fn refused(name: &str, value: &str, hint: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+    SqlError::new(SqlState::InvalidParameterValue, message).with_hint(hint)
 }
 
 /// The role that a name in SET stands for.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Settings that are of the whole database: whoever asks is answered by that, and not by what his session has set.
 
-use super::{MAX_SLOT_WAL_KEEP_SIZE, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes};
+use super::{
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes,
+};
 use crate::registry::Registry;
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use coeval_store::Store;
@@ -10,7 +12,7 @@ use coeval_store::Store;
 pub(crate) fn of_database(name: &str, store: &Store, registry: &Registry) -> Option<String> {
     Some(match name {
         "coeval.snapshot_lag" => snapshot_lag(store, registry),
-        "coeval.safe_snapshot_max_lag" => {
+        SAFE_SNAPSHOT_MAX_LAG => {
             let lag = store.safe_snapshot_lag_max();
             lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis()))
         }
