@@ -47,8 +47,8 @@ const EPOCH_SECONDS: u64 = 946_684_800;
 /// What the reading thread has for the client.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// A frame, and the end of the log with it.
-    Frame(Vec<u8>, Lsn),
+    /// Frames that go together, each with the end of the log with it.
+    Frames(Vec<(Vec<u8>, Lsn)>),
     /// Nothing is new.
     Keepalive(Lsn),
     /// The copy is complete; the log behind it.
@@ -244,19 +244,21 @@ impl Connection {
         let Phase::Replicating(replicating) = &mut self.phase else { unreachable!("a piece has come") };
         let gone = || SqlError::internal("the thread that reads the log has ended");
         match piece.unwrap_or_else(|| Piece::Failed(gone())) {
-            Piece::Frame(frame, end) => {
-                let mut message = Vec::with_capacity(frame.len() + 25);
-                if let Some(following) = &replicating.following {
-                    following.note(|progress| progress.sent = end);
-                    message.push(b'w');
-                    let store = self.shared.engine.store();
-                    let durable = store.log_position().map_or(end, |(_, durable)| durable);
-                    [end.get(), durable.get(), now()].iter().for_each(|number| {
-                        message.extend_from_slice(&number.to_be_bytes());
-                    });
+            Piece::Frames(frames) => {
+                let store = self.shared.engine.store();
+                for (frame, end) in frames {
+                    let mut message = Vec::with_capacity(frame.len() + 25);
+                    if let Some(following) = &replicating.following {
+                        following.note(|progress| progress.sent = end);
+                        message.push(b'w');
+                        let durable = store.log_position().map_or(end, |(_, durable)| durable);
+                        [end.get(), durable.get(), now()].iter().for_each(|number| {
+                            message.extend_from_slice(&number.to_be_bytes());
+                        });
+                    }
+                    message.extend_from_slice(&frame);
+                    self.output.copy_data(&message);
                 }
-                message.extend_from_slice(&frame);
-                self.output.copy_data(&message);
             }
             Piece::Keepalive(end) => {
                 let mut message = vec![b'k'];
@@ -341,7 +343,7 @@ fn spawn(read: impl FnOnce() + Send + 'static) -> Result<(), SqlError> {
 /// Sends a copy; the log behind it, unless nobody listens any more.
 fn send_copy(copy: BaseCopy, sender: &mpsc::Sender<Piece>) -> Result<Option<Box<LogFeed>>, StoreError> {
     let position = copy.position();
-    let mut frame = |frame| sender.blocking_send(Piece::Frame(frame, position)).is_ok();
+    let mut frame = |frame| sender.blocking_send(Piece::Frames(vec![(frame, position)])).is_ok();
     for name in copy.files() {
         if !Frame::encode_fed(Fed::File(name.clone(), copy.open(name)?), &mut frame)? {
             return Ok(None);
@@ -354,6 +356,9 @@ fn send_copy(copy: BaseCopy, sender: &mpsc::Sender<Piece>) -> Result<Option<Box<
 }
 
 /// Sends the log until nobody listens any more.
+///
+/// That something is published waits for what can be read behind it without waiting: mostly the boundary that this has moved. Each
+/// commit would wake the connection, and the replica, once more otherwise.
 fn send_log(
     mut feed: LogFeed,
     confirmed: &AtomicU64,
@@ -362,6 +367,7 @@ fn send_log(
 ) -> Result<(), StoreError> {
     let mut last_word = Instant::now();
     let mut known = confirmed.load(Ordering::Relaxed);
+    let mut held = Vec::new();
     while !sender.is_closed() {
         let now_confirmed = confirmed.load(Ordering::Relaxed);
         if now_confirmed > known {
@@ -370,12 +376,20 @@ fn send_log(
         }
         match feed.next_piece()? {
             Some(fed) => {
-                let position = feed.position();
-                let mut frame = |frame| sender.blocking_send(Piece::Frame(frame, position)).is_ok();
+                let (position, is_held) = (feed.position(), matches!(fed, Fed::Published(_)));
+                let mut frame = |frame| {
+                    held.push((frame, position));
+                    is_held || sender.blocking_send(Piece::Frames(std::mem::take(&mut held))).is_ok()
+                };
                 if !Frame::encode_fed(fed, &mut frame)? {
                     return Ok(());
                 }
                 last_word = Instant::now();
+            }
+            None if !held.is_empty() => {
+                if sender.blocking_send(Piece::Frames(std::mem::take(&mut held))).is_err() {
+                    return Ok(());
+                }
             }
             None if last_word.elapsed() >= KEEPALIVE_INTERVAL => {
                 if sender.blocking_send(Piece::Keepalive(end())).is_err() {
