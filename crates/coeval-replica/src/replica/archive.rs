@@ -4,10 +4,26 @@
 use super::{ReplicaState, Taking};
 use crate::error::ReplicaError;
 use coeval_archive::{ArchivedLog, ArchivedPart, ArchivedStretch};
+use coeval_store::TermHistory;
+use coeval_store::log::Lsn;
 use std::time::{Duration, Instant};
 
 /// While there is a primary, it is asked at least so often whether it is there, or has the log by now.
 const PRIMARY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// What was fetched before its turn.
+struct Ahead {
+    terms: TermHistory,
+    position: Lsn,
+    stretch: Option<ArchivedStretch>,
+}
+
+impl Ahead {
+    /// The answer for one who has these terms up to there, if it is that.
+    fn of(self, terms: &TermHistory, position: Lsn) -> Option<Option<ArchivedStretch>> {
+        (self.position == position && self.terms == *terms).then_some(self.stretch)
+    }
+}
 
 impl Taking {
     /// Takes what the archive has, and says whether that was anything; `why` not from the primary, if there is one. None if
@@ -32,14 +48,36 @@ impl Taking {
 
     fn take_from(&mut self, log: &mut ArchivedLog, why: Option<&ReplicaError>) -> Result<bool, ReplicaError> {
         let (begun, mut took) = (Instant::now(), false);
+        let mut ahead = None;
         while !self.is_stopping() && (self.sources.primary.is_none() || begun.elapsed() < PRIMARY_INTERVAL) {
-            let next = log.next(&self.follower.terms(), self.follower.position())?;
+            let (terms, position) = (self.follower.terms(), self.follower.position());
+            // Of another place or history than is there now it says nothing; nor does an error, which may be of those.
+            let fetched = ahead.take().and_then(|ahead: Ahead| ahead.of(&terms, position));
+            let next = fetched.map_or_else(|| log.next(&terms, position), Ok)?;
             self.note_archive(log, why);
             let Some(stretch) = next else { break };
-            self.take_stretch(&stretch)?;
+            ahead = self.take_and_look_ahead(&stretch, log, &terms)?;
             took = true;
         }
         Ok(took)
+    }
+
+    /// Takes a stretch, while what comes behind it is fetched.
+    fn take_and_look_ahead(
+        &mut self,
+        stretch: &ArchivedStretch,
+        log: &mut ArchivedLog,
+        terms: &TermHistory,
+    ) -> Result<Option<Ahead>, ReplicaError> {
+        let position = stretch.end();
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("coeval-fetch".to_owned());
+            let fetching = thread.spawn_scoped(scope, || log.next(terms, position));
+            self.take_stretch(stretch)?;
+            // Without a thread, or behind a panic there, it is fetched when it is its turn.
+            let fetched = fetching.ok().and_then(|fetching| fetching.join().ok()).and_then(Result::ok);
+            Ok(fetched.map(|stretch| Ahead { terms: terms.clone(), position, stretch }))
+        })
     }
 
     fn take_stretch(&mut self, stretch: &ArchivedStretch) -> Result<(), ReplicaError> {
