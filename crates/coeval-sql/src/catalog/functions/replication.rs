@@ -8,8 +8,8 @@ use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
 use crate::token::SnapshotToken;
 use crate::upstream::PromotionLoss;
-use coeval_store::Store;
 use coeval_store::log::Lsn;
+use coeval_store::{LogTime, Store};
 use coeval_txn::Version;
 
 pub(super) const ENTRIES: &[Entry] = &[
@@ -32,7 +32,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     called("pg_last_wal_receive_lsn", 0..=0, Gives::Text, |call| received(call.access()?)),
     called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
-    called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |_| Ok(Cell::Null)),
+    called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |call| replayed_time(call.access()?)),
+    strict("pg_wal_lsn_diff", 2..=2, Gives::BigInt, distance),
     called("pg_promote", 0..=2, Gives::Bool, |call| promote(call, "pg_promote", PromotionLoss::Refused)),
     called("coeval_promote_accepting_loss", 0..=0, Gives::Bool, |call| {
         promote(call, "coeval_promote_accepting_loss", PromotionLoss::Accepted)
@@ -64,6 +65,29 @@ fn replayed(access: &CatalogAccess) -> Result<Cell, SqlError> {
     let store = access.store();
     let position = store.shown_position().filter(|_| store.is_following());
     Ok(position.map(Lsn::to_wal_text).into())
+}
+
+/// The time of the last commit that a replica has taken, to a hundredth of a second; NULL elsewhere, and before the first.
+fn replayed_time(access: &CatalogAccess) -> Result<Cell, SqlError> {
+    let store = access.store();
+    let time = Some(store.log_time()).filter(|time| store.is_following() && *time != LogTime::ZERO);
+    Ok(time.and_then(|time| i64::try_from(time.micros()).ok()).into())
+}
+
+/// How many bytes of log lie between the second place and the first.
+fn distance(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let place = |index| {
+        let text = call.text(index).unwrap_or_default();
+        Lsn::from_wal_text(text).ok_or_else(|| {
+            let message = format!("invalid input syntax for type pg_lsn: \"{text}\"");
+            SqlError::new(SqlState::InvalidTextRepresentation, message)
+        })
+    };
+    let (one, other) = (i128::from(place(0)?.get()), i128::from(place(1)?.get()));
+    let bytes = i64::try_from(one - other).map_err(|_| {
+        SqlError::new(SqlState::NumericValueOutOfRange, "the places are further apart than bigint counts")
+    })?;
+    Ok(bytes.into())
 }
 
 fn own_log(access: &CatalogAccess) -> Result<(Lsn, Lsn), SqlError> {
