@@ -13,6 +13,7 @@ use crate::rights::{Authority, Principal, Rights};
 use crate::settings::{Settings, of_database};
 use crate::upstream::Upstream;
 use coeval_store::{RoleAttribute, Store, World};
+use coeval_txn::Isolation;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use std::fmt;
@@ -45,6 +46,8 @@ pub(crate) struct CatalogAccess(Arc<Shared>);
 struct Shared {
     objects: Objects,
     settings: Settings,
+    isolation: Isolation,
+    is_read_only: bool,
     world: Arc<World>,
     store: Store,
     authority: Authority,
@@ -64,6 +67,8 @@ impl CatalogAccess {
         Self(Arc::new(Shared {
             objects: Objects::of(context.transaction, context.settings, &view_columns),
             settings: context.settings.clone(),
+            isolation: context.transaction.isolation(),
+            is_read_only: context.transaction.is_read_only(),
             world: Arc::clone(context.transaction.world()),
             store: context.engine.store().clone(),
             authority: context.authority(),
@@ -156,9 +161,20 @@ impl CatalogAccess {
         match requests.last.iter().rev().find(|request| request.name.eq_ignore_ascii_case(name)) {
             Some(request) => Ok(request.value.clone()),
             None => {
-                let shared = of_database(&name.to_ascii_lowercase(), &self.0.store, &self.0.registry);
-                shared.map_or_else(|| self.0.settings.get(name).map(str::to_owned), Ok)
+                let name = name.to_ascii_lowercase();
+                let elsewhere = self.of_transaction(&name);
+                let elsewhere = elsewhere.or_else(|| of_database(&name, &self.0.store, &self.0.registry));
+                elsewhere.map_or_else(|| self.0.settings.get(&name).map(str::to_owned), Ok)
             }
+        }
+    }
+
+    /// What the transaction says in which it runs.
+    fn of_transaction(&self, name: &str) -> Option<String> {
+        match name {
+            "transaction_isolation" => Some(self.0.isolation.to_string().to_lowercase()),
+            "transaction_read_only" => Some(if self.0.is_read_only { "on" } else { "off" }.to_owned()),
+            _ => None,
         }
     }
 
