@@ -401,7 +401,7 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
     pub(crate) archive: Option<String>,
     /// A replica that is running instead: whether it has what the server --against has, both at one version. libpq's words, as
-    /// host=db2 port=5432 user=me password=...; a superuser. The replica shows nothing newer for a moment
+    /// host=db2 port=5432 user=me password=... sslrootcert=FILE (then over TLS); a superuser. The replica shows nothing newer for a moment
     #[arg(long, value_name = "SERVER", requires = "against", conflicts_with_all = ["dir", "repair", "archive"])]
     pub(crate) replica: Option<String>,
     /// The primary of --replica

@@ -11,11 +11,15 @@
 
 use crate::failure::Failure;
 use crate::readable::grouped;
+use coeval_replica::PrimaryAddress;
 use futures::StreamExt;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, SimpleQueryMessage, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long the replica may take to come to the version of the primary's snapshot, before another is tried.
 const VERSION_PATIENCE: Duration = Duration::from_secs(20);
@@ -95,6 +99,15 @@ pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
     })
 }
 
+/// The client of a connection that lasts as long as it; how it ends is told by the statements.
+fn running<S>((client, connection): (Client, Connection<Socket, S>)) -> Client
+where
+    S: TlsStream + AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
 /// A server that is asked.
 struct Server {
     client: Client,
@@ -103,24 +116,21 @@ struct Server {
 
 impl Server {
     async fn open(words: &str) -> Result<Self, Failure> {
-        let words = words.replace(',', " ");
-        let config: Config =
-            words.parse().map_err(|error| Failure::Usage(format!("\"{words}\": {error}")))?;
-        let names = config.get_hosts().iter().zip(config.get_ports()).map(|(host, port)| match host {
-            Host::Tcp(host) => format!("{host}:{port}"),
-            Host::Unix(path) => path.display().to_string(),
-        });
-        let name = names.collect::<Vec<_>>().join(", ");
-        let mut config = config;
-        if config.get_dbname().is_none() {
-            config.dbname("coeval");
-        }
-        let connected = config.connect(NoTls).await;
-        let (client, connection) =
-            connected.map_err(|error| Failure::work(format_args!("cannot connect to {words}"), error))?;
-        // How it ends is told by the statements.
-        tokio::spawn(async move { drop(connection.await) });
-        let server = Self { client, name };
+        let address = PrimaryAddress::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
+        let mut config = Config::new();
+        config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
+        address.password.as_ref().map(|password| config.password(password));
+        let tls = address.tls_config().map_err(|error| Failure::Usage(error.to_string()))?;
+        let failed =
+            |error: tokio_postgres::Error| Failure::work(format_args!("cannot connect to {address}"), error);
+        let client = match tls {
+            None => running(config.connect(NoTls).await.map_err(failed)?),
+            Some(tls) => {
+                config.ssl_mode(SslMode::Require);
+                running(config.connect(MakeRustlsConnect::new(tls)).await.map_err(failed)?)
+            }
+        };
+        let server = Self { client, name: address.to_string() };
         // A replica may have nothing that is serializable, for the moment or for good.
         server.rows("SET default_transaction_isolation = 'repeatable read'").await?;
         Ok(server)

@@ -4,6 +4,8 @@
 
 #[path = "replicas/disk_full.rs"]
 mod disk_full;
+#[path = "replicas/encrypted.rs"]
+mod encrypted;
 #[path = "replicas/failover.rs"]
 mod failover;
 #[path = "replicas/feed.rs"]
@@ -681,6 +683,11 @@ fn tokens_find_what_they_were_given_for(sql: &Sql, copy: &Sql, replica: &Server)
         assert_eq!(session.refused(&format!("SET coeval.wait_for_token = '{lost}'")), "55000");
     }
     assert_eq!(safe.refused("SET coeval.wait_for_token = 'yesterday'"), "22023");
+    // What tools compute from it.
+    let since = "now() - pg_last_xact_replay_timestamp() BETWEEN interval '0 s' AND interval '1 min'";
+    assert_eq!(copy.value(&format!("SELECT {since}")).unwrap().unwrap(), "t");
+    let unshown = "pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())";
+    assert_eq!(copy.value(&format!("SELECT {unshown} BETWEEN 0 AND 100000")).unwrap().unwrap(), "t");
 }
 
 /// A connection that may write, as soon as somebody gives one on this port.

@@ -30,6 +30,7 @@ mod promotion;
 mod rejoining;
 mod replica;
 mod source;
+mod tls;
 
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;

@@ -3,13 +3,14 @@
 
 use crate::address::{PrimaryAddress, TlsMode};
 use crate::error::ReplicaError;
+use crate::tls::trusting;
 use bytes::BytesMut;
 use coeval_store::log::Lsn;
 use coeval_store::{FORMAT_VERSION, LogStanding, Promise, Timeline};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
-use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -459,19 +460,7 @@ fn encrypted(mut socket: TcpStream, to: &PrimaryAddress, authorities: &Path) -> 
     if answer != *b"S" {
         return Err(failed("the primary has no TLS".to_owned()));
     }
-    let mut roots = RootCertStore::empty();
-    let named = |error: &dyn fmt::Display| failed(format!("{}: {error}", authorities.display()));
-    let certificates = CertificateDer::pem_file_iter(authorities).map_err(|error| named(&error))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| named(&error))?;
-        roots.add(certificate).map_err(|error| named(&error))?;
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config = trusting(to, authorities)?;
     let name = ServerName::try_from(to.host.clone()).map_err(|error| failed(error.to_string()))?;
     let connection =
         ClientConnection::new(Arc::new(config), name).map_err(|error| failed(error.to_string()))?;
