@@ -14,6 +14,7 @@ use crate::readable::grouped;
 use coeval_replica::PrimaryAddress;
 use futures::StreamExt;
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config::SslMode;
@@ -108,6 +109,15 @@ where
     client
 }
 
+/// What the server says, or all that is known of what went wrong on the way there.
+fn reason(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
+
 /// A server that is asked.
 struct Server {
     client: Client,
@@ -121,8 +131,9 @@ impl Server {
         config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
         address.password.as_ref().map(|password| config.password(password));
         let tls = address.tls_config().map_err(|error| Failure::Usage(error.to_string()))?;
-        let failed =
-            |error: tokio_postgres::Error| Failure::work(format_args!("cannot connect to {address}"), error);
+        let failed = |error: tokio_postgres::Error| {
+            Failure::work(format_args!("cannot connect to {address}"), reason(&error))
+        };
         let client = match tls {
             None => running(config.connect(NoTls).await.map_err(failed)?),
             Some(tls) => {
@@ -137,8 +148,7 @@ impl Server {
     }
 
     fn failed(&self, error: &tokio_postgres::Error) -> Failure {
-        let said = error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
-        Failure::Work(format!("{}: {said}", self.name))
+        Failure::Work(format!("{}: {}", self.name, reason(error)))
     }
 
     async fn rows(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {

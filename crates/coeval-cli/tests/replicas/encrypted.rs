@@ -9,7 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 const CERTIFICATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../coeval-server/tests/certificate");
 
 /// The role of replicas comes encrypted, or not at all.
-const RULES: &str = "hostssl all follower 127.0.0.1/32 trust\nhost all coeval 127.0.0.1/32 trust\n";
+const RULES: &str =
+    "hostssl replication,all follower 127.0.0.1/32 trust\nhost all coeval 127.0.0.1/32 trust\n";
 
 /// A server that offers TLS.
 fn encrypting(parent: &Path, dir: &Path, options: &[&str]) -> Server {
