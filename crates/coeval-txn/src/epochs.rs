@@ -11,15 +11,14 @@
 //! - [`Epoch`], [`Stride`]: the number, and which numbers a node hands out;
 //! - [`EpochSet`]: what a snapshot sees;
 //! - [`EpochClock`]: EC, LCE, LSE and the pending epochs of one process;
-//! - [`EpochNode`], [`ClusterEpoch`]: the same on many nodes, by messages (AOSI IV).
+//! - [`cluster`]: the same on many nodes, by messages (AOSI IV).
 
 mod clock;
-mod cluster;
+pub mod cluster;
 mod counters;
 mod epoch;
 mod epoch_set;
 
 pub use clock::{BegunEpoch, EpochClock, EpochStatus, HeldEpochs};
-pub use cluster::{ClusterEpoch, EpochMessage, EpochNode, EpochRequest};
 pub use epoch::{Epoch, Stride};
 pub use epoch_set::EpochSet;

@@ -8,7 +8,7 @@
 //! under snapshot isolation ([`Certifier`], with the cases in [`CONFLICT_RULES`]), and the locks that make one
 //! wait for another ([`RowLocks`]). In [`ssi`], whether a serializable one may commit, and what a read safe
 //! snapshot holds. For brick tables, the numbers that label rows and the sets that see
-//! them ([`Epoch`], [`EpochSet`], [`EpochClock`]).
+//! them ([`Epoch`], [`EpochSet`], [`EpochClock`]; on many nodes [`cluster`]).
 //!
 //! # Never does
 //!
@@ -44,10 +44,7 @@ mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
 pub use certifier::{Certifier, Conflict, Precision};
-pub use epochs::{
-    BegunEpoch, ClusterEpoch, Epoch, EpochClock, EpochMessage, EpochNode, EpochRequest, EpochSet,
-    EpochStatus, HeldEpochs, Stride,
-};
+pub use epochs::{BegunEpoch, Epoch, EpochClock, EpochSet, EpochStatus, HeldEpochs, Stride, cluster};
 pub use isolation::Isolation;
 pub use row_locks::{
     Acquired, Deadlock, DeadlockSearches, DeadlockWait, Interrupt, LockError, LockListing, LockOwner,

@@ -58,15 +58,6 @@ impl EpochCounters {
         (epoch, dependencies)
     }
 
-    /// Notes a transaction that another node started.
-    pub(super) fn begin_elsewhere(&mut self, epoch: Epoch) {
-        assert!(epoch < self.next, "the message that brought epoch {epoch} moved the clock past it");
-        assert!(epoch > self.latest_committed, "epoch {epoch} begins below LCE {}", self.latest_committed);
-        let is_new = self.pending.insert(epoch);
-        assert!(is_new, "epoch {epoch} began twice");
-        self.check();
-    }
-
     /// Goes on to what another process has committed: `set`, of which all up to `ended` has ended there.
     pub(super) fn follow(&mut self, set: &EpochSet, ended: Epoch) {
         assert!(self.committed_above.is_empty(), "who follows ends no epoch itself");

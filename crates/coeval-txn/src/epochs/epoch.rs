@@ -72,6 +72,14 @@ impl Stride {
         Self { node: node as u64, nodes: nodes as u64 }
     }
 
+    /// The node that hands out `epoch`.
+    #[must_use]
+    pub const fn node_of(self, epoch: Epoch) -> u32 {
+        let rest = epoch.0 % self.nodes;
+        // There are fewer than 2^32 nodes.
+        (if rest == 0 { self.nodes } else { rest }) as u32
+    }
+
     /// The first epoch of this node.
     #[must_use]
     pub const fn first(self) -> Epoch {
@@ -116,6 +124,7 @@ mod tests {
             let mut epoch = stride.first();
             for _ in 0..100 {
                 all.push(epoch.get());
+                assert_eq!(Stride::new(1, 3).node_of(epoch), node);
                 epoch = stride.after(epoch);
             }
         }

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A transaction at the node that coordinates it: what is asked of whom, what is unanswered, and what comes next.
+//!
+//! ```text
+//!           all appends and Begin answered        all holders have logged
+//!   Open -----------------------------> Committing ----------------> Decided      (all members hear of it: forgotten)
+//!     |                                     |
+//!     |  the user, or no holder is left     |  a holder has lost rows, or no holder is left
+//!     +----------------> Cutting <----------+          (one without rows goes from Open to Ended: nothing has to last)
+//!                           |  all holders have cut
+//!                           v
+//!                         Ended                                              (all members hear of it: forgotten)
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::message::{Body, CommitTerms, Pending};
+use super::rules::{Rule, Rules};
+use super::view::{BrickAddress, CommittedEpoch, Member, NodeId, View};
+use crate::epochs::{Epoch, EpochSet};
+
+/// Where a transaction stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It takes appends.
+    Open,
+    /// Its holders are asked to log its commit.
+    Committing,
+    /// Its holders are asked to remove its rows.
+    Cutting,
+    /// It has committed; the members are told.
+    Decided,
+    /// It is rolled back; the members are told.
+    Ended,
+}
+
+impl Phase {
+    fn may_become(self, next: Self) -> bool {
+        matches!(
+            (self, next),
+            (Self::Open, Self::Committing | Self::Cutting)
+                | (Self::Open, Self::Ended)
+                | (Self::Committing, Self::Decided | Self::Cutting)
+                | (Self::Cutting, Self::Ended)
+        )
+    }
+}
+
+/// What its user, or a lost replica, wants of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    None,
+    Commit,
+    RollBack,
+}
+
+/// Rows on their way to the holders of a brick.
+#[derive(Clone, Debug)]
+struct Append<R> {
+    brick: BrickAddress,
+    /// `None` once all holders have them.
+    rows: Option<R>,
+    unanswered: BTreeSet<NodeId>,
+}
+
+impl<R> Append<R> {
+    /// Forgets the rows if nobody needs them again.
+    fn forget_rows(&mut self) {
+        if self.unanswered.is_empty() {
+            self.rows = None;
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Load<R> {
+    epoch: Epoch,
+    /// The view at its begin: where its rows go.
+    started: Arc<View>,
+    phase: Phase,
+    wish: Wish,
+    /// The members that have not answered its begin at the present view, while that matters.
+    begin_unanswered: BTreeSet<NodeId>,
+    pending: BTreeSet<Epoch>,
+    committed: BTreeSet<Epoch>,
+    ended_through: Epoch,
+    dependencies: Option<Arc<[Epoch]>>,
+    appends: Vec<Append<R>>,
+    bricks: BTreeMap<BrickAddress, Vec<NodeId>>,
+    /// How many appends each holder was sent.
+    counts: BTreeMap<NodeId, u32>,
+    /// Who has not answered what the phase asks.
+    unanswered: BTreeSet<NodeId>,
+}
+
+impl<R: Clone> Load<R> {
+    /// A transaction that begins at `view`.
+    pub(super) fn new(epoch: Epoch, view: &Arc<View>) -> Self {
+        Self {
+            epoch,
+            started: Arc::clone(view),
+            phase: Phase::Open,
+            wish: Wish::None,
+            begin_unanswered: view.members().map(|member| member.node).collect(),
+            pending: BTreeSet::new(),
+            committed: BTreeSet::new(),
+            ended_through: Epoch::ZERO,
+            dependencies: None,
+            appends: Vec::new(),
+            bricks: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            unanswered: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Whether the user may still append.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Open && self.wish == Wish::None
+    }
+
+    /// Whether all members have heard of its end.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Decided | Phase::Ended) && self.unanswered.is_empty()
+    }
+
+    /// Whether its user wanted it committed, and it has come to that.
+    pub(super) fn has_committed(&self) -> bool {
+        self.has_outcome() && self.wish == Wish::Commit
+    }
+
+    /// Whether its user has been told how it ended.
+    pub(super) fn has_outcome(&self) -> bool {
+        matches!(self.phase, Phase::Decided | Phase::Ended)
+    }
+
+    /// What the transaction sees besides its own rows, once that is known.
+    pub(super) fn snapshot(&self) -> Option<EpochSet> {
+        let dependencies = self.dependencies.as_ref()?;
+        Some(EpochSet::below(self.epoch).without(dependencies.iter().copied()))
+    }
+
+    /// What the others are told of its commit.
+    ///
+    /// # Panics
+    ///
+    /// If its dependencies are not known yet.
+    pub(super) fn decided(&self) -> CommittedEpoch {
+        let dependencies =
+            self.dependencies.as_ref().expect("a commit follows all answers to Begin").to_vec();
+        CommittedEpoch { epoch: self.epoch, dependencies }
+    }
+
+    /// Takes in what `node` answered to the begin.
+    pub(super) fn note_begun(&mut self, node: NodeId, known: &Pending) {
+        if self.dependencies.is_some() || !self.begin_unanswered.remove(&node) {
+            return;
+        }
+        self.pending.extend(known.pending.iter().filter(|epoch| **epoch < self.epoch));
+        self.committed.extend(&known.committed);
+        self.ended_through = self.ended_through.max(known.latest_committed);
+        self.fix_snapshot();
+    }
+
+    /// Fixes what the transaction depends on, when all have answered: what is pending somewhere, and has not ended for
+    /// all that anybody knows.
+    fn fix_snapshot(&mut self) {
+        if self.begin_unanswered.is_empty() && self.dependencies.is_none() {
+            let is_open = |epoch: &&Epoch| **epoch > self.ended_through && !self.committed.contains(epoch);
+            self.dependencies = Some(self.pending.iter().filter(is_open).copied().collect());
+        }
+    }
+
+    /// Adds rows for a brick that is on `holders` at the transaction's first view; gives the requests. Without a holder
+    /// that is left, the transaction is lost.
+    pub(super) fn append(
+        &mut self,
+        brick: BrickAddress,
+        rows: R,
+        holders: impl FnOnce(&View) -> Vec<NodeId>,
+        view: &View,
+    ) -> Vec<(NodeId, Body<R>)> {
+        assert!(self.is_open(), "an open transaction takes appends");
+        let started = Arc::clone(&self.started);
+        let nodes = self.bricks.entry(brick).or_insert_with(|| holders(&started));
+        nodes.retain(|node| live_holder(&started, view, *node).is_some());
+        if nodes.is_empty() {
+            self.doom();
+        }
+        let unanswered: BTreeSet<NodeId> = self.bricks[&brick].iter().copied().collect();
+        for node in &unanswered {
+            *self.counts.entry(*node).or_default() += 1;
+        }
+        self.appends.push(Append { brick, rows: Some(rows), unanswered });
+        self.appends_unanswered(self.appends.len() - 1..self.appends.len())
+    }
+
+    /// Takes in that `node` has the append of this number.
+    pub(super) fn note_appended(&mut self, node: NodeId, number: u32) {
+        if let Some(append) = self.appends.get_mut(number as usize) {
+            append.unanswered.remove(&node);
+            append.forget_rows();
+        }
+    }
+
+    /// The user wants it committed.
+    pub(super) fn commit(&mut self) {
+        assert!(self.is_open(), "an open transaction commits");
+        self.wish = Wish::Commit;
+    }
+
+    /// It cannot commit, or its user does not want it to.
+    pub(super) fn doom(&mut self) {
+        self.wish = Wish::RollBack;
+    }
+
+    /// Takes in an answer of `node` to what `phase` asks.
+    pub(super) fn note_answer(&mut self, phase: Phase, node: NodeId) {
+        if self.phase == phase {
+            self.unanswered.remove(&node);
+        }
+    }
+
+    /// Takes in that `node` has heard of the end.
+    pub(super) fn note_heard(&mut self, node: NodeId) {
+        if matches!(self.phase, Phase::Decided | Phase::Ended) {
+            self.unanswered.remove(&node);
+        }
+    }
+
+    /// Goes on to another view: those that are gone are asked no more, and what must be of one view is asked again.
+    pub(super) fn enter(&mut self, view: &View, rules: Rules) {
+        if self.dependencies.is_none() {
+            let members = view.members().map(|member| member.node);
+            if rules.keep(Rule::AnswersOfOneView) {
+                self.begin_unanswered = members.collect();
+            } else {
+                let members: BTreeSet<NodeId> = members.collect();
+                self.begin_unanswered.retain(|node| members.contains(node));
+                self.fix_snapshot();
+            }
+        }
+        let started = Arc::clone(&self.started);
+        let is_left = |node: &NodeId| live_holder(&started, view, *node).is_some();
+        self.counts.retain(|node, _| is_left(node));
+        for append in &mut self.appends {
+            append.unanswered.retain(is_left);
+            append.forget_rows();
+        }
+        let mut is_lost = false;
+        for holders in self.bricks.values_mut() {
+            holders.retain(is_left);
+            is_lost |= holders.is_empty();
+        }
+        match self.phase {
+            Phase::Open | Phase::Committing if is_lost => self.doom(),
+            // The commit names who is asked, so it is logged anew.
+            Phase::Committing => self.unanswered = self.holders(),
+            Phase::Cutting => self.unanswered.retain(is_left),
+            Phase::Decided | Phase::Ended => self.unanswered.retain(|node| view.member(*node).is_some()),
+            Phase::Open => {}
+        }
+    }
+
+    fn holders(&self) -> BTreeSet<NodeId> {
+        self.counts.keys().copied().collect()
+    }
+
+    /// Moves to the next phase if what it waits for is there.
+    pub(super) fn advance(&mut self, view: &View, own: NodeId, rules: Rules) -> Option<Phase> {
+        let others = || view.members().map(|member| member.node).filter(|node| *node != own).collect();
+        let is_ready =
+            self.dependencies.is_some() && self.appends.iter().all(|append| append.unanswered.is_empty());
+        let is_answered = self.unanswered.is_empty()
+            || (!rules.keep(Rule::DecidedBeforeShown) && self.unanswered.len() < self.counts.len());
+        let (next, unanswered) = match (self.phase, self.wish) {
+            (Phase::Open | Phase::Committing, Wish::RollBack) if !rules.keep(Rule::CutBeforeEnded) => {
+                (Phase::Cutting, BTreeSet::new())
+            }
+            (Phase::Open | Phase::Committing, Wish::RollBack) => (Phase::Cutting, self.holders()),
+            // A log that has no rows of it may not remember its number either: nobody's LCE may rest on it.
+            (Phase::Open, Wish::Commit) if self.appends.is_empty() && rules.keep(Rule::RowsForLatest) => {
+                (Phase::Ended, others())
+            }
+            (Phase::Open, Wish::Commit) if is_ready => (Phase::Committing, self.holders()),
+            (Phase::Committing, _) if is_answered => (Phase::Decided, others()),
+            (Phase::Cutting, _) if self.unanswered.is_empty() => (Phase::Ended, others()),
+            _ => return None,
+        };
+        assert!(self.phase.may_become(next), "{:?} does not become {next:?}", self.phase);
+        self.phase = next;
+        self.unanswered = unanswered;
+        Some(next)
+    }
+
+    /// All that is asked and not answered.
+    pub(super) fn requests(&self, view: &View) -> Vec<(NodeId, Body<R>)> {
+        let mut requests = Vec::new();
+        if self.dependencies.is_none() && matches!(self.phase, Phase::Open) {
+            requests.extend(self.begin_unanswered.iter().map(|node| (*node, Body::Begin(self.epoch))));
+        }
+        if self.phase == Phase::Open {
+            requests.extend(self.appends_unanswered(0..self.appends.len()));
+        }
+        let member = |node: &NodeId| live_holder(&self.started, view, *node);
+        let holders: Arc<[Member]> = self.counts.keys().filter_map(member).collect();
+        requests.extend(self.unanswered.iter().filter_map(|node| {
+            let body = match self.phase {
+                Phase::Open => return None,
+                Phase::Committing => Body::Commit(self.epoch, self.terms(*node, &holders)),
+                Phase::Cutting => Body::Cut(self.epoch),
+                Phase::Decided => Body::Decided(self.decided()),
+                Phase::Ended => Body::Ended(self.epoch),
+            };
+            Some((*node, body))
+        }));
+        requests
+    }
+
+    fn terms(&self, node: NodeId, holders: &Arc<[Member]>) -> CommitTerms {
+        let dependencies = self.dependencies.clone().unwrap_or_default();
+        CommitTerms { appends: self.counts[&node], dependencies, holders: Arc::clone(holders) }
+    }
+
+    fn appends_unanswered(&self, range: std::ops::Range<usize>) -> Vec<(NodeId, Body<R>)> {
+        let mut requests = Vec::new();
+        for index in range {
+            let Append { brick, rows: Some(rows), unanswered } = &self.appends[index] else { continue };
+            let number = u32::try_from(index).expect("a transaction has fewer than 2^32 appends");
+            let body = Body::Append { epoch: self.epoch, number, brick: *brick, rows: rows.clone() };
+            requests.extend(unanswered.iter().map(|node| (*node, body.clone())));
+        }
+        requests
+    }
+}
+
+/// The life in which a holder of the transaction's first view still answers for its rows: the same, or one that came
+/// back with its log.
+fn live_holder(started: &View, view: &View, node: NodeId) -> Option<Member> {
+    let member = view.member(node)?;
+    (started.has(member) || view.is_placed(node)).then_some(member)
+}

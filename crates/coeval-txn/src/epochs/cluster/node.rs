@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One node: what its user asks, and what it asks of its caller.
+
+mod follow;
+mod receive;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::keeper::{ClosedReport, ToKeeper};
+use super::ledger::Ledger;
+use super::load::{Load, Phase};
+use super::message::{Body, CommitTerms, Message};
+use super::record::{Effect, LoadFate, LoadOutcome, LogRecord};
+use super::rules::{Rule, Rules};
+use super::view::{BrickAddress, Incarnation, Member, NodeId, Placement, View, ViewNumber};
+use crate::epochs::{Epoch, EpochSet, Stride};
+
+/// Why a node does not do what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    /// The view that the node is at does not have it, or not in this life. Nothing has happened; ask another node.
+    #[error("the node is not in the view")]
+    OutOfView,
+    /// The node has just come back and does not know yet what all others know. Nothing has happened; try again.
+    #[error("the node has not met all others since it came back")]
+    NotMet,
+    /// The transaction takes no more work: it has ended or is about to, with or without its user's wish. How it ends
+    /// is told by [`Effect::Tell`].
+    #[error("the transaction is over")]
+    Over,
+    /// Somebody reads at another view. Nothing has happened; the reader's node asks again at its next view.
+    #[error("the reader is at another view")]
+    OtherView,
+    /// The brick is not served here: the reader asks one of the nodes that have it.
+    #[error("the brick is not here")]
+    NotHere,
+}
+
+/// What a node has of a transaction that has not ended, of whichever coordinator.
+#[derive(Clone, Debug, Default)]
+struct Share {
+    appends: BTreeSet<u32>,
+    commit: Option<CommitTerms>,
+    is_cut: bool,
+}
+
+/// A node of a cluster: it coordinates transactions, holds rows of them, and knows what has ended.
+///
+/// Pure state: it neither sends nor writes nor waits. Each call says what has happened (a message has come, the user
+/// wants something, the keeper has written a record) and leaves behind what is to be done, which
+/// [`take_effects`](Self::take_effects) gives in order. `R` is the caller's rows; they are cloned for each replica.
+///
+/// ```
+/// use coeval_txn::cluster::{BrickAddress, ClusterNode, Effect, Incarnation, Member, NodeId, Placement, ViewKeeper};
+/// use coeval_txn::{Epoch, Stride};
+///
+/// struct Everywhere;
+///
+/// impl Placement for Everywhere {
+///     fn holders(&self, nodes: &[NodeId], _: BrickAddress) -> Vec<NodeId> {
+///         nodes.to_vec()
+///     }
+/// }
+///
+/// let first = Member { node: NodeId::new(1), incarnation: Incarnation::new(1) };
+/// let (_, record) = ViewKeeper::found(&[first], 1);
+/// let mut node = ClusterNode::<&str, _>::new(first, Stride::ALONE, Everywhere);
+/// node.follow(&record);
+/// let epoch = node.begin()?;
+/// node.append(epoch, BrickAddress { table: 1, brick: 7 }, "a row")?;
+/// node.commit(epoch)?;
+/// // The caller logs, syncs, and carries messages, here those of the node to itself.
+/// for _ in 0..4 {
+///     for effect in node.take_effects() {
+///         if let Effect::Send(message) | Effect::SendOnceLogged(message) = effect {
+///             node.receive(message);
+///         }
+///     }
+/// }
+/// assert_eq!(node.latest_committed(), Epoch::new(1));
+/// # Ok::<(), coeval_txn::cluster::NodeError>(())
+/// ```
+#[derive(Debug)]
+pub struct ClusterNode<R, P> {
+    member: Member,
+    log_since: Incarnation,
+    placement: P,
+    rules: Rules,
+    view: Arc<View>,
+    ledger: Ledger,
+    /// The transactions that are coordinated here.
+    loads: BTreeMap<Epoch, Load<R>>,
+    /// What is here of transactions that have not ended.
+    shares: BTreeMap<Epoch, Share>,
+    /// Whom this incarnation has met; `None` once it has met all of one view.
+    unmet: Option<BTreeSet<Member>>,
+    has_left: bool,
+    effects: Vec<Effect<R>>,
+}
+
+impl<R: Clone, P: Placement> ClusterNode<R, P> {
+    /// A node with an empty log, before it has followed any record. It belongs to the cluster when a record says so.
+    #[must_use]
+    pub fn new(member: Member, stride: Stride, placement: P) -> Self {
+        Self::recover(member, stride, placement, [])
+    }
+
+    /// EC.
+    #[must_use]
+    pub fn next_epoch(&self) -> Epoch {
+        self.ledger.next()
+    }
+
+    /// LCE: everything that is not above it has ended, everywhere.
+    #[must_use]
+    pub fn latest_committed(&self) -> Epoch {
+        self.ledger.latest_committed()
+    }
+
+    /// The epochs that are pending for all that this node knows.
+    pub fn pending(&self) -> impl Iterator<Item = Epoch> + '_ {
+        self.ledger.pending()
+    }
+
+    /// Who this is.
+    #[must_use]
+    pub fn member(&self) -> Member {
+        self.member
+    }
+
+    /// The view that the node is at.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Whether the cluster goes on without this incarnation. Its transactions and readers are over; the caller starts
+    /// the node anew from its log, as after a crash.
+    #[must_use]
+    pub fn has_left(&self) -> bool {
+        self.has_left
+    }
+
+    /// What is to be done, in this order; each only once.
+    #[must_use]
+    pub fn take_effects(&mut self) -> Vec<Effect<R>> {
+        std::mem::take(&mut self.effects)
+    }
+
+    fn check_in_view(&self) -> Result<(), NodeError> {
+        if self.view.has(self.member) { Ok(()) } else { Err(NodeError::OutOfView) }
+    }
+
+    /// Begins a transaction here; gives the label of its rows.
+    ///
+    /// # Errors
+    ///
+    /// If the node is not in the view, or has just come back and begins above nobody's clock yet.
+    pub fn begin(&mut self) -> Result<Epoch, NodeError> {
+        self.check_in_view()?;
+        let is_met = self.unmet.is_none() && !self.view.unclosed().contains_key(&self.member.node);
+        if !is_met && self.rules.keep(Rule::ClockAboveAll) {
+            return Err(NodeError::NotMet);
+        }
+        let epoch = self.ledger.begin(self.member.incarnation);
+        let mut load = Load::new(epoch, &self.view);
+        load.note_begun(self.member.node, &self.ledger.pending_for(epoch));
+        let requests = load.requests(&self.view);
+        self.loads.insert(epoch, load);
+        self.send_all(requests);
+        Ok(epoch)
+    }
+
+    /// Adds rows to a brick. They go to all its holders, and are seen by nobody else before the transaction is decided.
+    ///
+    /// # Errors
+    ///
+    /// If the transaction is over, also because the last holder of a brick is gone.
+    pub fn append(&mut self, epoch: Epoch, brick: BrickAddress, rows: R) -> Result<(), NodeError> {
+        let (placement, view) = (&self.placement, Arc::clone(&self.view));
+        let load = self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?;
+        let requests = load.append(brick, rows, |started| started.serving(placement, brick), &view);
+        self.send_all(requests);
+        self.advance(epoch);
+        Ok(())
+    }
+
+    /// The user wants the transaction committed. How it ends comes as [`Effect::Tell`].
+    ///
+    /// # Errors
+    ///
+    /// If the transaction is over.
+    pub fn commit(&mut self, epoch: Epoch) -> Result<(), NodeError> {
+        self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?.commit();
+        self.advance(epoch);
+        Ok(())
+    }
+
+    /// The user wants the transaction rolled back. That it is comes as [`Effect::Tell`].
+    ///
+    /// # Errors
+    ///
+    /// If the transaction is over.
+    pub fn roll_back(&mut self, epoch: Epoch) -> Result<(), NodeError> {
+        self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?.doom();
+        self.advance(epoch);
+        Ok(())
+    }
+
+    /// What a transaction that began here sees besides its own rows; `None` until all members have answered its begin,
+    /// and when it is over.
+    #[must_use]
+    pub fn snapshot_of(&self, epoch: Epoch) -> Option<EpochSet> {
+        self.loads.get(&epoch).filter(|load| load.phase() == Phase::Open)?.snapshot()
+    }
+
+    /// What a read-only transaction that begins here sees, on every node: all up to LCE (AOSI IV-C).
+    ///
+    /// # Errors
+    ///
+    /// If the node is not in the view.
+    pub fn read_only(&self) -> Result<EpochSet, NodeError> {
+        self.check_in_view()?;
+        Ok(EpochSet::through(self.latest_committed()))
+    }
+
+    /// Whether who reads `brick` at `view` finds here what its snapshot shows.
+    ///
+    /// # Errors
+    ///
+    /// If this node is at another view, not in it, or not one that serves the brick.
+    pub fn may_read(&self, view: ViewNumber, brick: BrickAddress) -> Result<(), NodeError> {
+        self.check_in_view()?;
+        if view != self.view.number() && self.rules.keep(Rule::SameView) {
+            return Err(NodeError::OtherView);
+        }
+        let is_here = self.view.serving(&self.placement, brick).contains(&self.member.node);
+        if is_here { Ok(()) } else { Err(NodeError::NotHere) }
+    }
+
+    /// Asks again all that is unanswered. The caller calls it when it has heard nothing for a while.
+    pub fn resend(&mut self) {
+        if !self.view.has(self.member) {
+            let join = ToKeeper::Join { member: self.member, log_since: self.log_since };
+            self.effects.push(Effect::TellKeeperOnceLogged(join));
+            return;
+        }
+        self.meet();
+        self.report_closed();
+        let requests: Vec<_> = self.loads.values().flat_map(|load| load.requests(&self.view)).collect();
+        self.send_all(requests);
+    }
+
+    /// Asks those that this incarnation has not met.
+    fn meet(&mut self) {
+        let unmet: Vec<NodeId> = self.unmet.iter().flatten().map(|member| member.node).collect();
+        self.send_all(unmet.into_iter().map(|node| (node, Body::Meet)).collect());
+    }
+
+    /// Tells the keeper what is here of the transactions of dead coordinators.
+    fn report_closed(&mut self) {
+        let unclosed = self.view.unclosed();
+        if unclosed.is_empty() {
+            return;
+        }
+        let is_left = |epoch: &Epoch| unclosed.contains_key(&self.ledger.node_of(*epoch));
+        let shares = self.shares.iter().filter(|(epoch, share)| is_left(epoch) && !share.is_cut);
+        let commits = shares.filter_map(|(epoch, share)| Some((*epoch, share.commit.clone()?))).collect();
+        let mut decided = self.ledger.standing().committed;
+        decided.retain(|decided| is_left(&decided.epoch));
+        let report = ClosedReport {
+            from: self.member,
+            view: self.view.number(),
+            clock: self.ledger.next(),
+            latest_committed: self.latest_committed(),
+            decided,
+            commits,
+        };
+        self.effects.push(Effect::TellKeeperOnceLogged(ToKeeper::Closed(report)));
+    }
+
+    /// Takes a transaction of this node through all phases that it is ready for.
+    fn advance(&mut self, epoch: Epoch) {
+        let (view, own, rules) = (Arc::clone(&self.view), self.member.node, self.rules);
+        while let Some(load) = self.loads.get_mut(&epoch) {
+            let Some(phase) = load.advance(&view, own, rules) else { break };
+            let requests = load.requests(&view);
+            let decided = (phase == Phase::Decided).then(|| load.decided());
+            let fate = if load.has_committed() { LoadFate::Committed } else { LoadFate::RolledBack };
+            if let Some(decided) = decided {
+                self.note_decided(&decided);
+                self.tell(epoch, fate);
+            } else if phase == Phase::Ended {
+                self.note_ended(epoch);
+                self.tell(epoch, fate);
+            }
+            self.send_all(requests);
+        }
+        if self.loads.get(&epoch).is_some_and(Load::is_over) {
+            self.loads.remove(&epoch);
+        }
+    }
+
+    fn tell(&mut self, epoch: Epoch, fate: LoadFate) {
+        self.effects.push(Effect::Tell(LoadOutcome { epoch, fate }));
+    }
+
+    /// Appends to the own log what LCE has become, if it has moved since `before`.
+    fn log_latest(&mut self, before: Epoch) {
+        if self.latest_committed() > before {
+            self.effects.push(Effect::Log(LogRecord::Latest(self.latest_committed())));
+        }
+    }
+
+    fn send_all(&mut self, requests: Vec<(NodeId, Body<R>)>) {
+        for (node, body) in requests {
+            if let Some(to) = self.view.member(node) {
+                let message = self.envelope(to, body);
+                self.effects.push(Effect::Send(message));
+            }
+        }
+    }
+
+    fn envelope(&self, to: Member, body: Body<R>) -> Message<R> {
+        Message { from: self.member, to, view: self.view.number(), clock: self.ledger.next(), body }
+    }
+
+    /// Promises something that a crash must not undo.
+    fn promise(&mut self, to: Member, body: Body<R>) {
+        let message = self.envelope(to, body);
+        let is_kept = self.rules.keep(Rule::LogBeforeAnswer);
+        self.effects.push(if is_kept { Effect::SendOnceLogged(message) } else { Effect::Send(message) });
+    }
+}

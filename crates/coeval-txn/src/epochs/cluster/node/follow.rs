@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Starts, and the views: what a node makes of its own log, and of the keeper's records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{ClusterNode, Placement, Share};
+use crate::epochs::cluster::ledger::Ledger;
+use crate::epochs::cluster::record::{Effect, LoadFate, LogRecord};
+use crate::epochs::cluster::rules::{Rule, Rules};
+use crate::epochs::cluster::view::{
+    CommittedEpoch, Incarnation, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord,
+};
+use crate::epochs::{Epoch, Stride};
+
+impl<R: Clone, P: Placement> ClusterNode<R, P> {
+    /// A node that starts with the `records` of its log, as far as they are on disk, in a new incarnation. The caller has
+    /// it follow all records of the keeper from the first on.
+    ///
+    /// Transactions whose end the log does not tell are pending, until others or the keeper's records tell.
+    ///
+    /// # Panics
+    ///
+    /// If the log has records of this or a later incarnation.
+    #[must_use]
+    pub fn recover<'a>(
+        member: Member,
+        stride: Stride,
+        placement: P,
+        records: impl IntoIterator<Item = &'a LogRecord<R>>,
+    ) -> Self
+    where
+        R: 'a,
+    {
+        let rules = Rules::ALL;
+        let mut node = Self {
+            member,
+            log_since: member.incarnation,
+            placement,
+            rules,
+            view: Arc::new(View::default()),
+            ledger: Ledger::new(stride, rules),
+            loads: BTreeMap::new(),
+            shares: BTreeMap::new(),
+            unmet: Some(BTreeSet::new()),
+            has_left: false,
+            effects: Vec::new(),
+        };
+        records.into_iter().for_each(|record| node.replay(record));
+        node.effects.push(Effect::Log(LogRecord::Started(member.incarnation)));
+        node
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn keep_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+        self.ledger.keep_rules(rules);
+    }
+
+    fn replay(&mut self, record: &LogRecord<R>) {
+        match record {
+            LogRecord::Started(incarnation) => {
+                assert!(*incarnation < self.member.incarnation, "the incarnations of a node grow");
+                self.log_since = self.log_since.min(*incarnation);
+            }
+            LogRecord::Began(epoch, incarnation) => {
+                self.ledger.note_begin(*epoch, *incarnation);
+                self.shares.insert(*epoch, Share::default());
+            }
+            LogRecord::Append { epoch, number, .. } => {
+                self.logged_share(*epoch).appends.insert(*number);
+            }
+            LogRecord::Commit(epoch, terms) => self.logged_share(*epoch).commit = Some(terms.clone()),
+            LogRecord::Cut(epoch) => self.logged_share(*epoch).is_cut = true,
+            LogRecord::Latest(epoch) => {
+                self.ledger.learn_latest(*epoch);
+                self.shares.retain(|pending, _| pending > epoch);
+            }
+        }
+    }
+
+    fn logged_share(&mut self, epoch: Epoch) -> &mut Share {
+        self.shares
+            .get_mut(&epoch)
+            .expect("what is logged of a transaction follows that it began and precedes its end")
+    }
+
+    /// Goes on to the view that the keeper's next record leads to.
+    ///
+    /// # Panics
+    ///
+    /// If a record is left out, or comes twice.
+    pub fn follow(&mut self, record: &ViewRecord) {
+        let mut view = View::clone(&self.view);
+        view.follow(record);
+        let was_member = self.view.has(self.member);
+        let is_first = self.view.number() == ViewNumber::default();
+        self.view = Arc::new(view);
+        if let ViewChange::Outcomes { nodes, latest, through, committed } = &record.change {
+            self.learn_latest(*latest);
+            self.close(nodes, *through, committed);
+        }
+        match (was_member, self.view.has(self.member)) {
+            (true, true) => self.enter(),
+            (true, false) => self.leave(),
+            (false, true) if is_first => self.unmet = None, // Nobody knows of any epoch yet.
+            (false, true) => {
+                if !self.view.is_placed(self.member.node) && self.rules.keep(Rule::ForgetWhenAway) {
+                    self.forget_pending();
+                }
+                self.enter();
+            }
+            (false, false) => {}
+        }
+    }
+
+    /// Forgets what the log has of transactions that had not ended when this node left the view. Others know how they
+    /// ended, or nobody does; then their numbers may have been given out again.
+    fn forget_pending(&mut self) {
+        let left: Vec<Epoch> = self.shares.keys().copied().collect();
+        left.into_iter().for_each(|epoch| self.cut(epoch));
+        self.shares.clear();
+        self.ledger.forget();
+    }
+
+    /// Ends what dead coordinators have left.
+    fn close(&mut self, nodes: &BTreeMap<NodeId, Incarnation>, through: Epoch, committed: &[CommittedEpoch]) {
+        for decided in committed {
+            self.note_decided(decided);
+        }
+        let before = self.latest_committed();
+        for (node, incarnation) in nodes {
+            for epoch in self.ledger.pending_of(*node, *incarnation) {
+                self.cut(epoch);
+                self.shares.remove(&epoch);
+            }
+            self.ledger.close(*node, *incarnation, through);
+        }
+        self.log_latest(before);
+    }
+
+    /// Goes on with all that is under way, in the view's terms.
+    fn enter(&mut self) {
+        if self.unmet.is_some() {
+            let others = self.view.members().filter(|member| *member != self.member);
+            let unmet: BTreeSet<Member> = others.collect();
+            self.unmet = (!unmet.is_empty()).then_some(unmet);
+        }
+        let (view, rules) = (Arc::clone(&self.view), self.rules);
+        let epochs: Vec<Epoch> = self.loads.keys().copied().collect();
+        for epoch in epochs {
+            let pending = self.ledger.pending_for(epoch);
+            if let Some(load) = self.loads.get_mut(&epoch) {
+                load.enter(&view, rules);
+                load.note_begun(self.member.node, &pending);
+            }
+            self.advance(epoch);
+        }
+        self.resend();
+    }
+
+    /// The view goes on without this incarnation: its transactions are others' to end.
+    fn leave(&mut self) {
+        let open: Vec<Epoch> =
+            self.loads.values().filter(|load| !load.has_outcome()).map(|load| load.epoch()).collect();
+        open.into_iter().for_each(|epoch| self.tell(epoch, LoadFate::Unknown));
+        self.loads.clear();
+        self.has_left = true;
+    }
+
+    /// The first incarnation whose records the log has.
+    #[must_use]
+    pub fn log_since(&self) -> Incarnation {
+        self.log_since
+    }
+}

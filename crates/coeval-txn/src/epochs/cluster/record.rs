@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node writes into its own log, and what it asks of its caller.
+
+use super::keeper::ToKeeper;
+use super::message::{CommitTerms, Message};
+use super::view::{BrickAddress, Incarnation, ViewNumber};
+use crate::epochs::Epoch;
+
+/// A record of a node's own log. Its bricks are what a replay of `Append` and `Cut` makes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogRecord<R> {
+    /// The first record of each incarnation.
+    Started(Incarnation),
+    /// The first that is logged of a transaction: which incarnation of its node coordinates it.
+    Began(Epoch, Incarnation),
+    /// Rows of a transaction: they go to the end of the brick, labelled with the epoch.
+    Append {
+        /// The transaction.
+        epoch: Epoch,
+        /// The place of this append in it.
+        number: u32,
+        /// The brick.
+        brick: BrickAddress,
+        /// The rows.
+        rows: R,
+    },
+    /// All rows of the transaction are here, and it commits if its coordinator lives or the keeper's record says so.
+    Commit(Epoch, CommitTerms),
+    /// The rows of the transaction are removed from all bricks.
+    Cut(Epoch),
+    /// LCE: what is not above it has ended. A restart that lost it only learns it again.
+    Latest(Epoch),
+}
+
+/// What the caller has to do, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect<R> {
+    /// Append to the node's log, and apply to its bricks at once.
+    Log(LogRecord<R>),
+    /// Send. It may be lost, come late or twice: what matters is sent again by [`resend`](super::ClusterNode::resend).
+    Send(Message<R>),
+    /// Send, but not before all records given so far are on disk. It promises something that a crash must not undo.
+    SendOnceLogged(Message<R>),
+    /// The same, to the keeper of the views.
+    TellKeeperOnceLogged(ToKeeper),
+    /// Tell the user how a transaction has ended.
+    Tell(LoadOutcome),
+    /// Somebody is at this view: fetch the keeper's records up to it.
+    Fetch(ViewNumber),
+}
+
+/// How a transaction has ended, as its user is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadOutcome {
+    /// The transaction.
+    pub epoch: Epoch,
+    /// How it ended.
+    pub fate: LoadFate,
+}
+
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadFate {
+    /// Decided: it is in the logs of all live replicas of its bricks, and survives what fewer nodes than `replicas` do.
+    Committed,
+    /// Nothing of it is left or will ever be seen. It may be run again.
+    RolledBack,
+    /// The coordinator is out of the view; the keeper's record will tell.
+    Unknown,
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that the proof rests on, by name. A test leaves out one after the other and sees what goes wrong.
+
+/// A rule of the protocol; the README's proof names each where it is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Answers to `Begin` name what is pending.
+    PendingLists,
+    /// Whoever receives a message moves its clock.
+    Clocks,
+    /// A commit names what it depends on, and LCE waits for that.
+    Dependencies,
+    /// All holders log a commit before anybody takes it for decided.
+    DecidedBeforeShown,
+    /// What an answer promises is on disk before it is sent.
+    LogBeforeAnswer,
+    /// A rollback ends when the rows are gone everywhere.
+    CutBeforeEnded,
+    /// Who has ended is not taken for new when a message of it comes again.
+    EndedStaysEnded,
+    /// After a cut, no append of the transaction is taken any more.
+    CutStaysCut,
+    /// Appends have numbers, and one that comes twice is taken once.
+    NumberedAppends,
+    /// A holder that lost appends refuses the commit.
+    CountedAppends,
+    /// Messages of another view are refused.
+    SameView,
+    /// The answers to `Begin` that make a snapshot are all of one view.
+    AnswersOfOneView,
+    /// A new incarnation begins nothing before every member has told its clock.
+    ClockAboveAll,
+    /// A dead coordinator's transactions are closed on all nodes before their outcome is recorded.
+    CloseBeforeOutcome,
+    /// Of a dead coordinator's transactions those are committed that all surviving holders have logged; without the
+    /// rule one holder is enough.
+    AllHoldersCommit,
+    /// Who is removed from a view leaves enough replicas.
+    EnoughReplicas,
+    /// LCE moves to transactions with rows alone.
+    RowsForLatest,
+    /// Who comes back without its place forgets what its log has of transactions that had not ended.
+    ForgetWhenAway,
+    /// Only who comes back with its log keeps its place.
+    ReturnWithLog,
+}
+
+/// Which rules are kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    left_out: Option<Rule>,
+}
+
+impl Rules {
+    /// All of them.
+    pub(crate) const ALL: Self = Self { left_out: None };
+
+    /// All but one.
+    #[cfg(test)]
+    pub(crate) const fn without(rule: Rule) -> Self {
+        Self { left_out: Some(rule) }
+    }
+
+    /// Whether the rule is kept.
+    pub(crate) fn keep(self, rule: Rule) -> bool {
+        self.left_out != Some(rule)
+    }
+}
+
+#[cfg(test)]
+impl Rule {
+    /// Each of them.
+    pub(crate) const ALL: [Self; 19] = [
+        Self::PendingLists,
+        Self::Clocks,
+        Self::Dependencies,
+        Self::DecidedBeforeShown,
+        Self::LogBeforeAnswer,
+        Self::CutBeforeEnded,
+        Self::EndedStaysEnded,
+        Self::CutStaysCut,
+        Self::NumberedAppends,
+        Self::CountedAppends,
+        Self::SameView,
+        Self::AnswersOfOneView,
+        Self::ClockAboveAll,
+        Self::CloseBeforeOutcome,
+        Self::AllHoldersCommit,
+        Self::EnoughReplicas,
+        Self::RowsForLatest,
+        Self::ForgetWhenAway,
+        Self::ReturnWithLog,
+    ];
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The protocol holds over random schedules; and not, if a rule is left out.
+
+use super::simulator::{Counts, Faults, simulate};
+use crate::epochs::cluster::rules::{Rule, Rules};
+
+/// So many seeds; `COEVAL_CLUSTER_SEEDS` asks for more.
+const SEEDS: u64 = 400;
+
+fn run(faults: Faults) -> (u64, Counts) {
+    let seeds =
+        std::env::var("COEVAL_CLUSTER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let mut counts = Counts::default();
+    for seed in 0..seeds {
+        counts +=
+            simulate(seed, faults, Rules::ALL).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+    }
+    println!("{seeds} seeds: {counts:?}");
+    (seeds, counts)
+}
+
+#[test]
+fn snapshots_hold_whatever_the_network_does() {
+    let (seeds, counts) = run(Faults::Network);
+    let seeds = usize::try_from(seeds).unwrap();
+    assert!(counts.committed > 5 * seeds && counts.reads > 10 * seeds, "too little has happened");
+}
+
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_with_machines() {
+    let (seeds, counts) = run(Faults::Machines);
+    let seeds = usize::try_from(seeds).unwrap();
+    assert!(counts.committed > 2 * seeds && counts.reads > 5 * seeds, "too little has happened");
+    assert!(counts.crashes > seeds && counts.closed_committed > seeds / 50, "too little has gone wrong");
+}
+
+/// Within so many seeds the lack of a rule has to show.
+const SEEDS_TO_NOTICE: u64 = 2_000;
+
+/// Where to begin: what some rules are for happens so rarely that the seeds before are not worth the time.
+fn first_seed(rule: Rule) -> u64 {
+    match rule {
+        Rule::AnswersOfOneView => 0,
+        Rule::RowsForLatest => 0,
+        _ => 0,
+    }
+}
+
+#[test]
+fn each_rule_that_is_left_out_is_missed() {
+    let mut unnoticed = Vec::new();
+    for rule in Rule::ALL {
+        let first = first_seed(rule);
+        let found = [Faults::Network, Faults::Machines].into_iter().find_map(|faults| {
+            let violation = |seed| Some((seed, faults, simulate(seed, faults, Rules::without(rule)).err()?));
+            (first..first + SEEDS_TO_NOTICE).find_map(violation)
+        });
+        println!("{rule:?}: {found:?}");
+        if found.is_none() {
+            unnoticed.push(rule);
+        }
+    }
+    assert_eq!(unnoticed, [], "whose lack was not noticed");
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The invariants.
+
+use super::machine::Bricks;
+use super::{BrickAddress, Simulation, bricks};
+use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, ViewChange, ViewRecord};
+use crate::epochs::{Epoch, EpochSet};
+
+impl Simulation {
+    /// Notes what a user is told.
+    pub(super) fn note_outcome(&mut self, outcome: LoadOutcome) {
+        let LoadOutcome { epoch, fate } = outcome;
+        let truth = self.truth.get_mut(&epoch).expect("it has begun");
+        let before = truth.told.replace(fate);
+        match fate {
+            LoadFate::Committed => self.counts.committed += 1,
+            LoadFate::RolledBack => self.counts.rolled_back += 1,
+            LoadFate::Unknown => self.counts.unknown += 1,
+        }
+        if before.is_some() {
+            self.violate(format!("the user of {epoch} is told {before:?}, then {fate:?}"));
+        }
+        self.check_visible(epoch);
+    }
+
+    /// Notes what the keeper records of transactions of dead coordinators.
+    pub(super) fn note_outcomes(&mut self, record: &ViewRecord) {
+        if let ViewChange::Outcomes { committed, .. } = &record.change {
+            self.counts.closed_committed += committed.len();
+        }
+    }
+
+    /// What a transaction's user was told agrees with what readers find.
+    fn check_visible(&mut self, epoch: Epoch) {
+        let truth = &self.truth[&epoch];
+        let has_rows = !truth.rows.is_empty();
+        let is_wrong = match (truth.told, truth.is_visible) {
+            (Some(LoadFate::Committed), Some(is_visible)) => has_rows && !is_visible,
+            (Some(LoadFate::RolledBack), Some(is_visible)) => is_visible,
+            _ => false,
+        };
+        if is_wrong {
+            let told = truth.told;
+            self.violate(format!("{epoch} is {told:?}, and readers found the opposite"));
+        }
+    }
+
+    /// A reader looks at a brick of one machine.
+    pub(super) fn check_read(
+        &mut self,
+        machine: usize,
+        brick: BrickAddress,
+        own: Option<Epoch>,
+        set: &EpochSet,
+    ) {
+        self.counts.reads += 1;
+        let rows = self.machines[machine].bricks.get(&brick).cloned().unwrap_or_default();
+        let visible: Vec<(Epoch, u64)> = rows.into_iter().filter(|(epoch, _)| set.contains(*epoch)).collect();
+        if let Some((epoch, _)) = visible.iter().find(|(epoch, _)| !self.truth.contains_key(epoch)) {
+            self.violate(format!("rows of {epoch}, which never began"));
+        }
+        let others: Vec<Epoch> =
+            self.truth.keys().copied().filter(|epoch| Some(*epoch) != own && set.contains(*epoch)).collect();
+        for epoch in others {
+            let mut found: Vec<u64> =
+                visible.iter().filter(|(label, _)| *label == epoch).map(|(_, row)| *row).collect();
+            found.sort_unstable();
+            self.check_found(machine, brick, epoch, &found);
+        }
+    }
+
+    fn check_found(&mut self, machine: usize, brick: BrickAddress, epoch: Epoch, found: &[u64]) {
+        let truth = self.truth.get_mut(&epoch).expect("it has begun");
+        let all: &[u64] = truth.rows.get(&brick).map_or(&[], |rows| rows);
+        if all.is_empty() && found.is_empty() {
+            return;
+        }
+        let is_found = !found.is_empty();
+        let is_seen = *truth.is_visible.get_or_insert(is_found);
+        if (is_found && found != all) || is_seen != is_found {
+            let (told, node) = (truth.told, self.machines[machine].member.node);
+            let what =
+                format!("{node} has {found:?} of {all:?} of {epoch}, {told:?}; seen before: {is_seen}");
+            self.violate(what);
+        }
+        self.check_visible(epoch);
+    }
+
+    pub(super) fn check_step(&mut self) {
+        let latest = self.machines.iter().filter_map(|machine| machine.process.as_ref());
+        let latest = latest.map(|node| node.latest_committed()).max().unwrap_or_default();
+        let open =
+            self.truth.range(..=latest).find(|(_, truth)| truth.told.is_none() && self.is_live(truth.owner));
+        if let Some((epoch, truth)) = open {
+            let machine = &self.machines[truth.owner.node.get() as usize - 1];
+            if machine.process.as_ref().is_some_and(|node| node.member() == truth.owner) {
+                self.violate(format!("somebody's LCE {latest} has passed {epoch}, which has not ended"));
+            }
+        }
+        if self.one_in(20) {
+            self.check_durable();
+        }
+    }
+
+    /// What was acknowledged is on the disks of all nodes that serve its bricks, and there are some.
+    fn check_durable(&mut self) {
+        let disks: Vec<Bricks> = self.machines.iter().map(super::Machine::bricks_on_disk).collect();
+        let mut lost = None;
+        for (epoch, truth) in self.truth.iter().filter(|(_, truth)| truth.told == Some(LoadFate::Committed)) {
+            for (brick, rows) in &truth.rows {
+                let mut serving = self.keeper.view().serving(&self.ring, *brick);
+                serving.retain(|node| !self.has_lost_disk(*node));
+                let found = |disk: &Bricks| {
+                    let found = disk.get(brick).into_iter().flatten().filter(|(label, _)| label == epoch);
+                    let mut found: Vec<u64> = found.map(|(_, row)| *row).collect();
+                    found.sort_unstable();
+                    found
+                };
+                let is_lost = |node: &&NodeId| found(&disks[node.get() as usize - 1]) != *rows;
+                if serving.is_empty() || serving.iter().any(|node| is_lost(&node)) {
+                    lost = Some(format!("{epoch} was acknowledged and is not on all of {serving:?}"));
+                }
+            }
+        }
+        if let Some(lost) = lost {
+            self.violate(lost);
+        }
+    }
+
+    /// Everything has ended.
+    pub(super) fn check_end(&mut self) {
+        self.check_durable();
+        // Of one without rows nothing is left if its coordinator dies.
+        let is_acknowledged =
+            |truth: &super::Truth| truth.told == Some(LoadFate::Committed) && !truth.rows.is_empty();
+        let newest =
+            self.truth.iter().filter(|(_, truth)| is_acknowledged(truth)).map(|(epoch, _)| *epoch).max();
+        let mut wrong = Vec::new();
+        for machine in &self.machines {
+            let node = machine.process.as_ref().expect("all run");
+            let (member, latest) = (machine.member, node.latest_committed());
+            if !node.view().has(member) {
+                wrong.push(format!("{member} is not in the view"));
+            }
+            let pending: Vec<Epoch> = node.pending().collect();
+            if !pending.is_empty() {
+                wrong.push(format!("{member} has {pending:?} pending"));
+            }
+            if newest.is_some_and(|newest| latest < newest) {
+                wrong.push(format!("{member} has LCE {latest}, below {newest:?}"));
+            }
+        }
+        let open = self.truth.iter().find(|(_, truth)| truth.told.is_none() && self.is_live(truth.owner));
+        wrong.extend(open.map(|(epoch, _)| format!("{epoch} has not ended")));
+        wrong.into_iter().for_each(|wrong| self.violate(wrong));
+        self.read_all();
+    }
+
+    /// A last reader finds all that was acknowledged, everywhere.
+    fn read_all(&mut self) {
+        let latest = self.machines[0].process.as_ref().expect("all run").latest_committed();
+        for brick in bricks() {
+            for node in self.keeper.view().serving(&self.ring, brick) {
+                self.check_read(node.get() as usize - 1, brick, None, &EpochSet::through(latest));
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One machine: a process, a disk whose last writes may be lost, and the bricks that its log makes.
+
+use std::collections::BTreeMap;
+
+use super::{Ring, Rows};
+use crate::epochs::cluster::rules::Rules;
+use crate::epochs::cluster::{
+    BrickAddress, ClusterNode, Incarnation, LogRecord, Member, Message, ToKeeper, ViewRecord,
+};
+use crate::epochs::{Epoch, Stride};
+
+pub(super) type Node = ClusterNode<Rows, Ring>;
+pub(super) type Bricks = BTreeMap<BrickAddress, Vec<(Epoch, u64)>>;
+
+/// What waits for the disk.
+#[derive(Debug)]
+pub(super) enum Waiting {
+    Message(Message<Rows>),
+    ToKeeper(ToKeeper),
+}
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) member: Member,
+    stride: Stride,
+    ring: Ring,
+    rules: Rules,
+    pub(super) process: Option<Node>,
+    log: Vec<LogRecord<Rows>>,
+    /// The first incarnation since the disk was empty.
+    pub(super) log_since: Incarnation,
+    on_disk: usize,
+    pub(super) followed: usize,
+    /// Each with the length of the log that has to be on disk before.
+    waiting: Vec<(usize, Waiting)>,
+    pub(super) bricks: Bricks,
+}
+
+fn apply(bricks: &mut Bricks, record: &LogRecord<Rows>) {
+    match record {
+        LogRecord::Append { epoch, brick, rows, .. } => {
+            bricks.entry(*brick).or_default().extend(rows.iter().map(|row| (*epoch, *row)));
+        }
+        LogRecord::Cut(epoch) => {
+            bricks.values_mut().for_each(|rows| rows.retain(|(label, _)| label != epoch))
+        }
+        _ => {}
+    }
+}
+
+impl Machine {
+    pub(super) fn new(member: Member, count: u32, ring: Ring, rules: Rules) -> Self {
+        let stride = Stride::new(member.node.get(), count);
+        let mut machine = Self {
+            member,
+            stride,
+            ring,
+            rules,
+            process: None,
+            log: Vec::new(),
+            log_since: member.incarnation,
+            on_disk: 0,
+            followed: 0,
+            waiting: Vec::new(),
+            bricks: Bricks::new(),
+        };
+        machine.boot();
+        machine
+    }
+
+    fn boot(&mut self) {
+        let mut node = Node::recover(self.member, self.stride, self.ring, &self.log);
+        node.keep_rules(self.rules);
+        self.process = Some(node);
+        self.followed = 0;
+    }
+
+    /// Starts the machine, which has stopped, in its next incarnation.
+    pub(super) fn start(&mut self) {
+        self.member.incarnation = Incarnation::new(self.member.incarnation.get() + 1);
+        self.boot();
+    }
+
+    /// Stops the machine; of what is not on disk, the first `kept` records are there nevertheless.
+    pub(super) fn stop(&mut self, kept: usize) {
+        self.process = None;
+        self.waiting.clear();
+        self.log.truncate(self.on_disk + kept);
+        self.on_disk = self.log.len();
+        self.bricks = self.bricks_on_disk();
+    }
+
+    /// The disk is replaced by an empty one.
+    pub(super) fn lose_disk(&mut self) {
+        assert!(self.process.is_none(), "a disk is replaced while the machine is off");
+        self.log.clear();
+        self.log_since = Incarnation::new(self.member.incarnation.get() + 1);
+        self.on_disk = 0;
+        self.bricks.clear();
+    }
+
+    pub(super) fn log(&mut self, record: LogRecord<Rows>) {
+        apply(&mut self.bricks, &record);
+        self.log.push(record);
+    }
+
+    /// Whether a transaction of this number is in the log.
+    pub(super) fn has_logged(&self, epoch: Epoch) -> bool {
+        self.log.iter().any(|record| matches!(record, LogRecord::Began(other, _) if *other == epoch))
+    }
+
+    pub(super) fn not_on_disk(&self) -> usize {
+        self.log.len() - self.on_disk
+    }
+
+    pub(super) fn wait(&mut self, what: Waiting) {
+        self.waiting.push((self.log.len(), what));
+    }
+
+    /// Writes `count` more records to disk; gives what waited for that.
+    pub(super) fn sync(&mut self, count: usize) -> Vec<Waiting> {
+        self.on_disk += count;
+        let on_disk = self.on_disk;
+        let (ready, waiting) =
+            std::mem::take(&mut self.waiting).into_iter().partition(|(length, _)| *length <= on_disk);
+        self.waiting = waiting;
+        let ready: Vec<(usize, Waiting)> = ready;
+        ready.into_iter().map(|(_, what)| what).collect()
+    }
+
+    pub(super) fn bricks_on_disk(&self) -> Bricks {
+        let mut bricks = Bricks::new();
+        self.log[..self.on_disk].iter().for_each(|record| apply(&mut bricks, record));
+        bricks
+    }
+
+    /// Follows the keeper's next record, if there is one.
+    pub(super) fn follow(&mut self, records: &[ViewRecord]) -> bool {
+        let (Some(node), Some(record)) = (&mut self.process, records.get(self.followed)) else {
+            return false;
+        };
+        self.followed += 1;
+        node.follow(record);
+        true
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The events: messages, disks, records, and what goes wrong with machines.
+
+use rand::Rng;
+
+use super::Simulation;
+use super::machine::Waiting;
+use crate::epochs::cluster::{Effect, NodeId, ToKeeper, ViewRecord};
+
+/// How many steps have faults.
+const STEPS: usize = 500;
+/// Within how many rounds without faults everything has to end.
+const ROUNDS: usize = 30;
+/// More messages than this are not kept under way.
+const MESSAGES: usize = 400;
+
+impl Simulation {
+    pub(super) fn run(&mut self) -> Result<(), String> {
+        for _ in 0..STEPS {
+            self.step();
+            self.check_step();
+            self.fail()?;
+        }
+        self.end_faults();
+        for _ in 0..ROUNDS {
+            self.round();
+            self.check_step();
+            self.fail()?;
+        }
+        self.check_end();
+        self.counts.views = self.records.len();
+        self.fail()
+    }
+
+    fn fail(&mut self) -> Result<(), String> {
+        self.violation.take().map_or(Ok(()), Err)
+    }
+
+    fn step(&mut self) {
+        let machine = self.any_machine();
+        match self.random.random_range(0..100 + self.storm) {
+            0..52 => self.deliver_any(),
+            52..60 => self.tell_keeper_any(),
+            60..70 => self.sync_some(machine),
+            70..75 => self.follow(machine),
+            75..78 => self.resend(machine),
+            78..82 => self.begin(machine),
+            82..91 => self.act(),
+            91..94 => self.hold(machine),
+            94..100 => self.read_any(),
+            _ => self.break_machine(machine),
+        }
+    }
+
+    /// Delivers a message under way, drops it, or delivers it and leaves it under way.
+    fn deliver_any(&mut self) {
+        if self.network.is_empty() {
+            return;
+        }
+        let index = self.random.random_range(0..self.network.len());
+        let message = match self.random.random_range(0..12) {
+            0 => return drop(self.network.swap_remove(index)),
+            1 => self.network[index].clone(),
+            _ => self.network.swap_remove(index),
+        };
+        let machine = message.to.node.get() as usize - 1;
+        if let Some(node) = &mut self.machines[machine].process {
+            node.receive(message);
+            self.pump(machine);
+        }
+    }
+
+    fn tell_keeper_any(&mut self) {
+        if self.to_keeper.is_empty() {
+            return;
+        }
+        let index = self.random.random_range(0..self.to_keeper.len());
+        let message = match self.random.random_range(0..8) {
+            0 => return drop(self.to_keeper.swap_remove(index)),
+            1 => self.to_keeper[index].clone(),
+            _ => self.to_keeper.swap_remove(index),
+        };
+        self.tell_keeper(&message);
+    }
+
+    fn tell_keeper(&mut self, message: &ToKeeper) {
+        let record = self.keeper.receive(message);
+        self.publish(record);
+    }
+
+    fn publish(&mut self, record: Option<ViewRecord>) {
+        if let Some(record) = record {
+            self.note_outcomes(&record);
+            self.records.push(record);
+        }
+    }
+
+    fn sync_some(&mut self, machine: usize) {
+        let count = self.random.random_range(0..=self.machines[machine].not_on_disk());
+        self.sync(machine, count);
+    }
+
+    pub(super) fn sync(&mut self, machine: usize, count: usize) {
+        for what in self.machines[machine].sync(count) {
+            match what {
+                Waiting::Message(message) => self.network.push(message),
+                Waiting::ToKeeper(message) => self.to_keeper.push(message),
+            }
+        }
+    }
+
+    fn follow(&mut self, machine: usize) {
+        if self.machines[machine].follow(&self.records) {
+            self.pump(machine);
+        }
+    }
+
+    fn resend(&mut self, machine: usize) {
+        if let Some(node) = &mut self.machines[machine].process {
+            node.resend();
+            self.pump(machine);
+        }
+    }
+
+    /// Does what the process of a machine wants done.
+    pub(super) fn pump(&mut self, machine: usize) {
+        let Some(node) = &mut self.machines[machine].process else { return };
+        for effect in node.take_effects() {
+            match effect {
+                Effect::Log(record) => self.machines[machine].log(record),
+                Effect::Send(message) => self.network.push(message),
+                Effect::SendOnceLogged(message) => self.machines[machine].wait(Waiting::Message(message)),
+                Effect::TellKeeperOnceLogged(message) => {
+                    self.machines[machine].wait(Waiting::ToKeeper(message))
+                }
+                Effect::Tell(outcome) => self.note_outcome(outcome),
+                Effect::Fetch(_) => {}
+            }
+        }
+        self.sync(machine, 0);
+        while self.network.len() > MESSAGES {
+            let index = self.random.random_range(0..self.network.len());
+            self.network.swap_remove(index);
+        }
+        self.note_snapshots(machine);
+    }
+
+    fn break_machine(&mut self, index: usize) {
+        let node = self.machines[index].member.node;
+        let is_running = self.machines[index].process.is_some();
+        match self.random.random_range(0..10) {
+            0..3 if is_running => self.stop(index),
+            0..6 if !is_running => self.start(index),
+            6 if !is_running && self.may_lose_disk(index) => {
+                self.machines[index].lose_disk();
+                self.counts.losses += 1;
+                self.start(index);
+            }
+            7 if self.unnoticed_losses() == 0 => {
+                let record = self.keeper.remove(node).ok();
+                self.publish(record);
+            }
+            _ if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) => {
+                self.stop(index);
+                self.start(index);
+            }
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, index: usize) {
+        let kept = self.random.random_range(0..=self.machines[index].not_on_disk());
+        self.machines[index].stop(kept);
+        self.forget_held(index);
+        self.counts.crashes += 1;
+    }
+
+    fn start(&mut self, index: usize) {
+        self.machines[index].start();
+        self.pump(index);
+    }
+
+    /// Whether a disk may be lost: fewer nodes than `replicas` have lost theirs, or are out of the view.
+    fn may_lose_disk(&self, index: usize) -> bool {
+        let view = self.keeper.view();
+        let copies = self.ring.replicas.min(view.placed().len());
+        let lost = view.lost() + self.unnoticed_losses();
+        !view.is_placed(self.machines[index].member.node) || lost + 1 < copies
+    }
+
+    /// How many nodes have lost their disks while the view still counts on them.
+    fn unnoticed_losses(&self) -> usize {
+        self.keeper.view().members().filter(|member| self.has_lost_disk(member.node)).count()
+    }
+
+    /// Whether a node has lost its disk while the view still counts on it.
+    pub(super) fn has_lost_disk(&self, node: NodeId) -> bool {
+        let log_since = self.machines[node.get() as usize - 1].log_since;
+        let view = self.keeper.view();
+        view.is_placed(node) && view.member(node).is_some_and(|member| member.incarnation < log_since)
+    }
+
+    fn end_faults(&mut self) {
+        for index in 0..self.machines.len() {
+            if self.machines[index].process.is_none() {
+                self.start(index);
+            }
+        }
+    }
+
+    /// Everything that is under way arrives, every disk writes, every user comes to an end.
+    fn round(&mut self) {
+        for index in 0..self.machines.len() {
+            while self.machines[index].followed < self.records.len() {
+                self.follow(index);
+            }
+            if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) {
+                self.stop(index);
+                self.start(index);
+                continue;
+            }
+            self.end_loads(index);
+            self.resend(index);
+            self.sync(index, self.machines[index].not_on_disk());
+        }
+        for message in std::mem::take(&mut self.to_keeper) {
+            self.tell_keeper(&message);
+        }
+        for message in std::mem::take(&mut self.network) {
+            let machine = message.to.node.get() as usize - 1;
+            if let Some(node) = &mut self.machines[machine].process {
+                node.receive(message);
+                self.pump(machine);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What users do on the machines.
+
+use std::collections::BTreeMap;
+
+use rand::Rng;
+
+use super::{BRICKS, BrickAddress, Held, Simulation, Truth, bricks};
+use crate::epochs::cluster::Member;
+use crate::epochs::{Epoch, EpochSet};
+
+impl Simulation {
+    pub(super) fn begin(&mut self, machine: usize) {
+        let Some(node) = &mut self.machines[machine].process else { return };
+        let Ok(epoch) = node.begin() else { return };
+        let owner = node.member();
+        let is_seen = |held: &Held| held.set.contains(epoch) && self.is_live(held.owner);
+        // Who is out of the view and does not know has begun nothing that others will ever know of.
+        if self.is_live(owner) && self.held.iter().any(is_seen) {
+            self.violate(format!("{epoch} begins and is in a snapshot"));
+        }
+        let truth = Truth { owner, rows: BTreeMap::new(), told: None, is_visible: None };
+        let before = self.truth.insert(epoch, truth);
+        if before.is_some_and(|before| before.owner == owner || self.has_trace(epoch, owner)) {
+            self.violate(format!("{epoch} was handed out twice"));
+        }
+        self.pump(machine);
+    }
+
+    /// Whether anything that counts is left of an earlier transaction of this number. What those have who are out of the
+    /// view does not: they forget it when they come back.
+    fn has_trace(&self, epoch: Epoch, owner: Member) -> bool {
+        let view = self.keeper.view();
+        let knows = |member: Member| {
+            let machine = &self.machines[member.node.get() as usize - 1];
+            let process =
+                machine.process.as_ref().filter(|node| node.view().has(node.member()) && member != owner);
+            process.is_some_and(|node| node.pending().any(|pending| pending == epoch))
+                || (view.is_placed(member.node) && machine.has_logged(epoch))
+        };
+        view.members().any(knows)
+    }
+
+    /// Whether this incarnation belongs to the present view.
+    pub(super) fn is_live(&self, member: Member) -> bool {
+        self.keeper.view().has(member)
+    }
+
+    /// An open transaction goes on: one of those whose user has not been told of an end.
+    pub(super) fn act(&mut self) {
+        let open: Vec<Epoch> =
+            self.truth.iter().filter(|(_, truth)| truth.told.is_none()).map(|(epoch, _)| *epoch).collect();
+        if open.is_empty() {
+            return;
+        }
+        let epoch = open[self.random.random_range(0..open.len())];
+        let owner = self.truth[&epoch].owner;
+        let machine = owner.node.get() as usize - 1;
+        let choice = self.random.random_range(0..10);
+        let brick = BrickAddress { table: 1, brick: self.random.random_range(0..BRICKS) };
+        let row = self.next_row;
+        let Some(node) = self.machines[machine].process.as_mut().filter(|node| node.member() == owner) else {
+            return;
+        };
+        match choice {
+            0..6 => {
+                if node.append(epoch, brick, vec![row, row + 1]).is_ok() {
+                    self.next_row += 2;
+                    let truth = self.truth.get_mut(&epoch).expect("it has begun");
+                    truth.rows.entry(brick).or_default().extend([row, row + 1]);
+                }
+            }
+            6 => {
+                let _ = node.roll_back(epoch);
+            }
+            _ => {
+                let _ = node.commit(epoch);
+            }
+        }
+        self.pump(machine);
+    }
+
+    /// All users of a machine come to an end.
+    pub(super) fn end_loads(&mut self, machine: usize) {
+        let Some(node) = &mut self.machines[machine].process else { return };
+        let member = node.member();
+        let own = self.truth.iter().filter(|(_, truth)| truth.told.is_none() && truth.owner == member);
+        for (epoch, _) in own {
+            let _ = node.commit(*epoch);
+        }
+        self.pump(machine);
+    }
+
+    /// A reader takes a snapshot.
+    pub(super) fn hold(&mut self, machine: usize) {
+        let Some(node) = &self.machines[machine].process else { return };
+        let Ok(set) = node.read_only() else { return };
+        self.held.push(Held { owner: node.member(), own: None, set });
+        if self.held.len() > 20 {
+            let index = self.random.random_range(0..self.held.len());
+            self.held.swap_remove(index);
+        }
+    }
+
+    /// Transactions that have come to know what they see read by that.
+    pub(super) fn note_snapshots(&mut self, machine: usize) {
+        let Some(node) = &self.machines[machine].process else { return };
+        let owner = node.member();
+        let is_held =
+            |epoch: &Epoch| self.held.iter().any(|held| held.own == Some(*epoch) && held.owner == owner);
+        let own = self.truth.iter().filter(|(_, truth)| truth.owner == owner && truth.told.is_none());
+        let snapshots = own.filter_map(|(epoch, _)| Some((*epoch, node.snapshot_of(*epoch)?)));
+        let new: Vec<Held> = snapshots
+            .filter(|(epoch, _)| !is_held(epoch))
+            .map(|(epoch, set)| Held { owner, own: Some(epoch), set })
+            .collect();
+        self.held.extend(new);
+    }
+
+    /// A machine's readers end with it.
+    pub(super) fn forget_held(&mut self, machine: usize) {
+        let node = self.machines[machine].member.node;
+        self.held.retain(|held| held.owner.node != node);
+    }
+
+    /// A reader asks for all bricks, each one of the nodes that have it.
+    pub(super) fn read_any(&mut self) {
+        if self.held.is_empty() {
+            return;
+        }
+        let index = self.random.random_range(0..self.held.len());
+        let Held { owner, own, set } = &self.held[index];
+        let (owner, own, set) = (*owner, *own, set.clone());
+        bricks().for_each(|brick| self.read(owner, brick, own, &set));
+    }
+
+    fn read(&mut self, owner: Member, brick: BrickAddress, own: Option<Epoch>, set: &EpochSet) {
+        let Some(node) = &self.machines[owner.node.get() as usize - 1].process else { return };
+        if node.member() != owner || node.has_left() {
+            return;
+        }
+        let view = node.view().number();
+        let serving = node.view().serving(&self.ring, brick);
+        if serving.is_empty() {
+            return;
+        }
+        let asked = serving[self.random.random_range(0..serving.len())].get() as usize - 1;
+        let may_read =
+            self.machines[asked].process.as_ref().is_some_and(|node| node.may_read(view, brick).is_ok());
+        if may_read {
+            self.check_read(asked, brick, own, set);
+        }
+    }
+}

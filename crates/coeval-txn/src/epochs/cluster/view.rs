@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who belongs to the cluster: a numbered list of nodes, their incarnations, and who has which bricks.
+//!
+//! Views are a sequence of records that one keeper writes and every node follows in order (DESIGN 8.2). A view is what
+//! the records up to its number make of the one before; so two nodes at the same number know the same members, and the
+//! same outcomes of the transactions that dead coordinators left behind.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::epochs::Epoch;
+
+/// The number of a node, counted from 1 as in its [`Stride`](crate::Stride). A node keeps it for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(u32);
+
+impl NodeId {
+    /// The node with this number.
+    ///
+    /// # Panics
+    ///
+    /// If the number is 0.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        assert!(number >= 1, "nodes are counted from 1");
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "n{}", self.0)
+    }
+}
+
+/// One life of a node: from a start to the stop, the crash, or the view that has it no longer.
+///
+/// The numbers of a node grow with each start. Messages are for one incarnation; the next one does not take them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(u64);
+
+impl Incarnation {
+    /// The incarnation with this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A node in one of its lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member {
+    /// The node.
+    pub node: NodeId,
+    /// Which of its lives.
+    pub incarnation: Incarnation,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}", self.node, self.incarnation.get())
+    }
+}
+
+/// The number of a view: how many records it follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ViewNumber(u64);
+
+impl ViewNumber {
+    /// The view of this number, as read back from a record or a message.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The number of the view after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// Which brick of which table. What the two numbers mean is the caller's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BrickAddress {
+    /// The table.
+    pub table: u64,
+    /// The brick's id in it.
+    pub brick: u64,
+}
+
+/// Which of some nodes have a brick: consistent hashing, in the product.
+pub trait Placement {
+    /// The holders of `brick` among `nodes`, which ascend: as many as the table wants replicas, or all if they are
+    /// fewer. A pure function of its arguments, the same on every node.
+    fn holders(&self, nodes: &[NodeId], brick: BrickAddress) -> Vec<NodeId>;
+}
+
+/// A transaction of a dead coordinator that has committed after all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommittedEpoch {
+    /// The label of its rows.
+    pub epoch: Epoch,
+    /// What was pending when it began: LCE moves to it when these have ended.
+    pub dependencies: Vec<Epoch>,
+}
+
+/// What a record changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ViewChange {
+    /// Other nodes, or other incarnations of them, belong to the cluster.
+    Members {
+        /// Who is live, by node.
+        members: BTreeMap<NodeId, Incarnation>,
+        /// The nodes that bricks are placed on, each in the life in which it has had all that is decided.
+        placed: BTreeMap<NodeId, Incarnation>,
+    },
+    /// The outcomes of what dead coordinators have left: of the epochs of these incarnations above `latest` those listed
+    /// have committed, and all others are rolled back.
+    Outcomes {
+        /// The nodes that are closed by this, each up to this incarnation.
+        nodes: BTreeMap<NodeId, Incarnation>,
+        /// An LCE: whatever is not above it has ended, and is committed where its commit is in a holder's log.
+        latest: Epoch,
+        /// Above all that any live node knows of them; later incarnations begin above it.
+        through: Epoch,
+        /// Those that have committed, ascending.
+        committed: Vec<CommittedEpoch>,
+    },
+}
+
+/// A record of the keeper's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ViewRecord {
+    /// The view that it leads to; records follow each other without a gap.
+    pub number: ViewNumber,
+    /// What is different from the view before.
+    pub change: ViewChange,
+}
+
+/// What the records so far add up to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    number: ViewNumber,
+    members: BTreeMap<NodeId, Incarnation>,
+    placed: BTreeMap<NodeId, Incarnation>,
+    unclosed: BTreeMap<NodeId, Incarnation>,
+}
+
+impl View {
+    /// Goes on to the view that `record` leads to.
+    ///
+    /// # Panics
+    ///
+    /// If the record is not the one after those followed so far.
+    pub fn follow(&mut self, record: &ViewRecord) {
+        assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
+        self.number = record.number;
+        match &record.change {
+            ViewChange::Members { members, placed } => {
+                let has_gone =
+                    |(node, incarnation): &(&NodeId, &Incarnation)| members.get(node) != Some(*incarnation);
+                self.unclosed.extend(self.members.iter().filter(has_gone).map(|(node, life)| (*node, *life)));
+                self.members.clone_from(members);
+                self.placed.clone_from(placed);
+            }
+            ViewChange::Outcomes { nodes, .. } => self.unclosed.retain(|node, _| !nodes.contains_key(node)),
+        }
+    }
+
+    /// The number of records followed.
+    #[must_use]
+    pub fn number(&self) -> ViewNumber {
+        self.number
+    }
+
+    /// Who is live, ascending by node.
+    pub fn members(&self) -> impl Iterator<Item = Member> + '_ {
+        self.members.iter().map(|(node, incarnation)| Member { node: *node, incarnation: *incarnation })
+    }
+
+    /// The node in the life in which it is live, if it is.
+    #[must_use]
+    pub fn member(&self, node: NodeId) -> Option<Member> {
+        self.members.get(&node).map(|incarnation| Member { node, incarnation: *incarnation })
+    }
+
+    /// Whether `member` is live.
+    #[must_use]
+    pub fn has(&self, member: Member) -> bool {
+        self.member(member.node) == Some(member)
+    }
+
+    /// Whether `node` is live and has all that is decided of the bricks that are placed on it.
+    #[must_use]
+    pub fn is_placed(&self, node: NodeId) -> bool {
+        self.members.get(&node).is_some_and(|incarnation| self.placed.get(&node) == Some(incarnation))
+    }
+
+    /// The nodes that bricks are placed on, live or not, each in the life that had all.
+    #[must_use]
+    pub fn placed(&self) -> &BTreeMap<NodeId, Incarnation> {
+        &self.placed
+    }
+
+    /// How many of the nodes that bricks are placed on have left: with each of them one replica of its bricks.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.placed.keys().filter(|node| !self.is_placed(**node)).count()
+    }
+
+    /// The nodes that may have left transactions whose outcome is not recorded, each with its newest dead incarnation.
+    #[must_use]
+    pub fn unclosed(&self) -> &BTreeMap<NodeId, Incarnation> {
+        &self.unclosed
+    }
+
+    /// The live nodes that have all that is decided of `brick`, in the order of the placement.
+    #[must_use]
+    pub fn serving(&self, placement: &impl Placement, brick: BrickAddress) -> Vec<NodeId> {
+        let nodes: Vec<NodeId> = self.placed.keys().copied().collect();
+        let mut holders = placement.holders(&nodes, brick);
+        holders.retain(|node| self.is_placed(*node));
+        holders
+    }
+}
