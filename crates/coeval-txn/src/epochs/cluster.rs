@@ -28,6 +28,7 @@ mod ledger;
 mod load;
 mod message;
 mod node;
+mod readers;
 mod record;
 mod rules;
 mod view;
@@ -35,10 +36,11 @@ mod view;
 pub use keeper::{ClosedReport, RemoveError, ToKeeper, ViewKeeper};
 pub use message::{Body, CommitTerms, Message, Pending, Standing};
 pub use node::{ClusterNode, NodeError};
+pub use readers::ReaderId;
 pub use record::{Effect, LoadFate, LoadOutcome, LogRecord};
 pub use view::{
-    BrickAddress, CommittedEpoch, Incarnation, Member, NodeId, Placement, View, ViewChange, ViewNumber,
-    ViewRecord,
+    BrickAddress, CommittedEpoch, EpochKind, Incarnation, Member, NodeId, Placement, View, ViewChange,
+    ViewNumber, ViewRecord,
 };
 
 #[cfg(test)]

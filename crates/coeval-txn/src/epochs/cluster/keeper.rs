@@ -202,7 +202,8 @@ impl ViewKeeper {
                     || survivors.into_iter().all(|member| has_logged(&member))
                 {
                     let dependencies = terms.dependencies.to_vec();
-                    committed.insert(*epoch, CommittedEpoch { epoch: *epoch, dependencies });
+                    committed
+                        .insert(*epoch, CommittedEpoch { epoch: *epoch, kind: terms.kind, dependencies });
                 }
             }
         }

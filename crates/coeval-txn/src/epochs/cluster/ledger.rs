@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{Pending, Standing};
+use super::readers::MindedDeletes;
 use super::rules::{Rule, Rules};
-use super::view::{CommittedEpoch, Incarnation, NodeId};
+use super::view::{CommittedEpoch, EpochKind, Incarnation, NodeId};
 use crate::epochs::{Epoch, Stride};
 
 /// The epochs of one node of a cluster. `EC > LCE` after every step; all that is pending is above LCE and below EC.
@@ -22,11 +23,12 @@ pub(super) struct Ledger {
     /// What is pending, with the incarnation of its coordinator.
     pending: BTreeMap<Epoch, Incarnation>,
     /// What is decided above LCE, each with its dependencies.
-    committed: BTreeMap<Epoch, Vec<Epoch>>,
+    committed: BTreeMap<Epoch, CommittedEpoch>,
     /// What was rolled back above LCE.
     rolled_back: BTreeSet<Epoch>,
     /// By node, an epoch below which all of that node's have ended: its earlier incarnations are closed.
     closed_below: BTreeMap<NodeId, Epoch>,
+    deletes: MindedDeletes,
 }
 
 impl Ledger {
@@ -41,6 +43,7 @@ impl Ledger {
             committed: BTreeMap::new(),
             rolled_back: BTreeSet::new(),
             closed_below: BTreeMap::new(),
+            deletes: MindedDeletes::default(),
         }
     }
 
@@ -117,9 +120,33 @@ impl Ledger {
         let is_news = self.pending.remove(&epoch).is_some() || !self.has_ended(epoch);
         if is_news && epoch > self.latest_committed {
             self.move_clock_past(epoch);
-            self.committed.insert(epoch, decided.dependencies.clone());
+            self.committed.insert(epoch, decided.clone());
+            self.note_decided_delete(decided);
         }
         self.advance();
+    }
+
+    fn note_decided_delete(&mut self, decided: &CommittedEpoch) {
+        if decided.kind == EpochKind::Load {
+            return;
+        }
+        if self.rules.keep(Rule::ReadersStayBelowDeletes) {
+            self.deletes.note_decided(decided);
+        } else {
+            self.deletes.forget(decided.epoch);
+        }
+    }
+
+    /// Notes that a delete has begun: it will see all up to LCE, and declared readers get no more until it ends.
+    pub(super) fn note_delete(&mut self, epoch: Epoch) {
+        if self.is_pending(epoch) && self.rules.keep(Rule::DeletesHoldReaders) && !self.deletes.has(epoch) {
+            self.deletes.note(epoch, self.latest_committed);
+        }
+    }
+
+    /// The newest epoch up to which a declared reader may see everything.
+    pub(super) fn newest_safe(&self) -> Epoch {
+        self.deletes.newest_safe(self.latest_committed)
     }
 
     /// Notes that a transaction is rolled back and its rows are gone.
@@ -129,6 +156,7 @@ impl Ledger {
             self.move_clock_past(epoch);
             self.rolled_back.insert(epoch);
         }
+        self.deletes.forget(epoch);
         self.advance();
     }
 
@@ -161,6 +189,11 @@ impl Ledger {
     /// Takes over what another node knows to have ended.
     pub(super) fn learn(&mut self, standing: &Standing) {
         self.learn_latest(standing.latest_committed);
+        for (delete, through) in &standing.deletes {
+            if !self.rolled_back.contains(delete) {
+                self.deletes.note(*delete, *through);
+            }
+        }
         standing.rolled_back.iter().for_each(|epoch| self.roll_back(*epoch));
         standing.committed.iter().for_each(|decided| self.commit(decided));
     }
@@ -180,10 +213,10 @@ impl Ledger {
 
     /// Moves LCE to the newest decided epoch with nothing pending below whose dependencies have ended.
     fn advance(&mut self) {
-        while let Some((epoch, dependencies)) = self.committed.first_key_value() {
+        while let Some((epoch, decided)) = self.committed.first_key_value() {
             let is_behind = self.pending.keys().next().is_some_and(|pending| pending < epoch);
             let waits = self.rules.keep(Rule::Dependencies)
-                && dependencies.iter().any(|dependency| !self.has_ended(*dependency));
+                && decided.dependencies.iter().any(|dependency| !self.has_ended(*dependency));
             if is_behind || waits {
                 break;
             }
@@ -191,6 +224,7 @@ impl Ledger {
             self.committed.pop_first();
         }
         self.rolled_back.retain(|epoch| *epoch > self.latest_committed);
+        self.deletes.forget_seen(self.latest_committed);
         self.check();
     }
 
@@ -205,17 +239,13 @@ impl Ledger {
     }
 
     /// What somebody who was away has to know.
-    pub(super) fn standing(&self) -> Standing {
-        let committed = self.committed.iter();
+    pub(super) fn standing(&self, latest_safe: Epoch) -> Standing {
         Standing {
             latest_committed: self.latest_committed,
-            committed: committed
-                .map(|(epoch, dependencies)| CommittedEpoch {
-                    epoch: *epoch,
-                    dependencies: dependencies.clone(),
-                })
-                .collect(),
+            committed: self.committed.values().cloned().collect(),
             rolled_back: self.rolled_back.iter().copied().collect(),
+            deletes: self.deletes.list(),
+            latest_safe,
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::message::{Body, CommitTerms, Pending};
 use super::rules::{Rule, Rules};
-use super::view::{BrickAddress, CommittedEpoch, Member, NodeId, View};
+use super::view::{BrickAddress, CommittedEpoch, EpochKind, Member, NodeId, View};
 use crate::epochs::{Epoch, EpochSet};
 
 /// Where a transaction stands.
@@ -77,6 +77,9 @@ impl<R> Append<R> {
 #[derive(Clone, Debug)]
 pub(super) struct Load<R> {
     epoch: Epoch,
+    kind: EpochKind,
+    /// LCE of its node at its begin: it sees everything up to it.
+    floor: Epoch,
     /// The view at its begin: where its rows go.
     started: Arc<View>,
     phase: Phase,
@@ -97,9 +100,11 @@ pub(super) struct Load<R> {
 
 impl<R: Clone> Load<R> {
     /// A transaction that begins at `view`.
-    pub(super) fn new(epoch: Epoch, view: &Arc<View>) -> Self {
+    pub(super) fn new(epoch: Epoch, kind: EpochKind, floor: Epoch, view: &Arc<View>) -> Self {
         Self {
             epoch,
+            kind,
+            floor,
             started: Arc::clone(view),
             phase: Phase::Open,
             wish: Wish::None,
@@ -117,6 +122,11 @@ impl<R: Clone> Load<R> {
 
     pub(super) fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// An epoch up to which it sees everything.
+    pub(super) fn floor(&self) -> Epoch {
+        self.floor
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -157,25 +167,33 @@ impl<R: Clone> Load<R> {
     pub(super) fn decided(&self) -> CommittedEpoch {
         let dependencies =
             self.dependencies.as_ref().expect("a commit follows all answers to Begin").to_vec();
-        CommittedEpoch { epoch: self.epoch, dependencies }
+        CommittedEpoch { epoch: self.epoch, kind: self.kind, dependencies }
     }
 
     /// Takes in what `node` answered to the begin.
-    pub(super) fn note_begun(&mut self, node: NodeId, known: &Pending) {
+    pub(super) fn note_begun(&mut self, node: NodeId, known: &Pending, view: &View, rules: Rules) {
         if self.dependencies.is_some() || !self.begin_unanswered.remove(&node) {
             return;
         }
         self.pending.extend(known.pending.iter().filter(|epoch| **epoch < self.epoch));
         self.committed.extend(&known.committed);
         self.ended_through = self.ended_through.max(known.latest_committed);
-        self.fix_snapshot();
+        self.fix_snapshot(view, rules);
     }
 
     /// Fixes what the transaction depends on, when all have answered: what is pending somewhere, and has not ended for
     /// all that anybody knows.
-    fn fix_snapshot(&mut self) {
-        if self.begin_unanswered.is_empty() && self.dependencies.is_none() {
-            let is_open = |epoch: &&Epoch| **epoch > self.ended_through && !self.committed.contains(epoch);
+    ///
+    /// A delete waits for a view in which all earlier lives are closed. Otherwise somebody who is out of the view and does
+    /// not know may have shown what a dead coordinator decided, and the delete would not see that.
+    fn fix_snapshot(&mut self, view: &View, rules: Rules) {
+        let waits = self.kind == EpochKind::Delete
+            && !view.unclosed().is_empty()
+            && rules.keep(Rule::DeletesWaitForClosing);
+        if self.begin_unanswered.is_empty() && self.dependencies.is_none() && !waits {
+            let minds = rules.keep(Rule::EndedIsNoDependency);
+            let is_open =
+                |epoch: &&Epoch| !minds || (**epoch > self.ended_through && !self.committed.contains(epoch));
             self.dependencies = Some(self.pending.iter().filter(is_open).copied().collect());
         }
     }
@@ -246,7 +264,7 @@ impl<R: Clone> Load<R> {
             } else {
                 let members: BTreeSet<NodeId> = members.collect();
                 self.begin_unanswered.retain(|node| members.contains(node));
-                self.fix_snapshot();
+                self.fix_snapshot(view, rules);
             }
         }
         let started = Arc::clone(&self.started);
@@ -306,7 +324,8 @@ impl<R: Clone> Load<R> {
     pub(super) fn requests(&self, view: &View) -> Vec<(NodeId, Body<R>)> {
         let mut requests = Vec::new();
         if self.dependencies.is_none() && matches!(self.phase, Phase::Open) {
-            requests.extend(self.begin_unanswered.iter().map(|node| (*node, Body::Begin(self.epoch))));
+            requests
+                .extend(self.begin_unanswered.iter().map(|node| (*node, Body::Begin(self.epoch, self.kind))));
         }
         if self.phase == Phase::Open {
             requests.extend(self.appends_unanswered(0..self.appends.len()));
@@ -328,7 +347,12 @@ impl<R: Clone> Load<R> {
 
     fn terms(&self, node: NodeId, holders: &Arc<[Member]>) -> CommitTerms {
         let dependencies = self.dependencies.clone().unwrap_or_default();
-        CommitTerms { appends: self.counts[&node], dependencies, holders: Arc::clone(holders) }
+        CommitTerms {
+            kind: self.kind,
+            appends: self.counts[&node],
+            dependencies,
+            holders: Arc::clone(holders),
+        }
     }
 
     fn appends_unanswered(&self, range: std::ops::Range<usize>) -> Vec<(NodeId, Body<R>)> {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::view::{BrickAddress, CommittedEpoch, Member, ViewNumber};
+use super::view::{BrickAddress, CommittedEpoch, EpochKind, Member, ViewNumber};
 use crate::epochs::Epoch;
 
 /// A message between nodes, in its envelope.
@@ -28,7 +28,7 @@ pub struct Message<R> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<R> {
     /// A transaction has begun. Answer: [`Body::Begun`].
-    Begin(Epoch),
+    Begin(Epoch, EpochKind),
     /// Rows for a brick of the receiver's; also says that the transaction has begun. Answer: [`Body::Appended`].
     Append {
         /// The transaction.
@@ -65,6 +65,9 @@ pub enum Body<R> {
     Heard(Epoch),
     /// What the answering node knows to have ended.
     Met(Standing),
+    /// The sender promises: no reader of its will see less than everything up to this epoch, and everything up to it is
+    /// in files. Said now and then, and not answered.
+    Floor(Epoch),
     /// The sender is at a later view than the message that this answers.
     Newer,
 }
@@ -72,6 +75,8 @@ pub enum Body<R> {
 /// What a holder writes into its log when it answers a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitTerms {
+    /// What the transaction does.
+    pub kind: EpochKind,
     /// How many appends the receiver has, if it has all.
     pub appends: u32,
     /// What was pending when the transaction began.
@@ -100,4 +105,8 @@ pub struct Standing {
     pub committed: Vec<CommittedEpoch>,
     /// What was rolled back above LCE.
     pub rolled_back: Vec<Epoch>,
+    /// The deletes that its declared readers may have to stay below, each with an epoch up to which it sees everything.
+    pub deletes: Vec<(Epoch, Epoch)>,
+    /// Its LSE.
+    pub latest_safe: Epoch,
 }

@@ -11,9 +11,10 @@ use super::keeper::{ClosedReport, ToKeeper};
 use super::ledger::Ledger;
 use super::load::{Load, Phase};
 use super::message::{Body, CommitTerms, Message};
+use super::readers::{ReaderId, SafeEpochs};
 use super::record::{Effect, LoadFate, LoadOutcome, LogRecord};
 use super::rules::{Rule, Rules};
-use super::view::{BrickAddress, Incarnation, Member, NodeId, Placement, View, ViewNumber};
+use super::view::{BrickAddress, EpochKind, Incarnation, Member, NodeId, Placement, View, ViewNumber};
 use crate::epochs::{Epoch, EpochSet, Stride};
 
 /// Why a node does not do what it is asked.
@@ -32,6 +33,9 @@ pub enum NodeError {
     /// Somebody reads at another view. Nothing has happened; the reader's node asks again at its next view.
     #[error("the reader is at another view")]
     OtherView,
+    /// LSE has passed what the reader would see.
+    #[error("the snapshot is below what is kept")]
+    BelowSafe,
     /// The brick is not served here: the reader asks one of the nodes that have it.
     #[error("the brick is not here")]
     NotHere,
@@ -95,6 +99,7 @@ pub struct ClusterNode<R, P> {
     shares: BTreeMap<Epoch, Share>,
     /// Whom this incarnation has met; `None` once it has met all of one view.
     unmet: Option<BTreeSet<Member>>,
+    safe: SafeEpochs,
     has_left: bool,
     effects: Vec<Effect<R>>,
 }
@@ -152,20 +157,44 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if self.view.has(self.member) { Ok(()) } else { Err(NodeError::OutOfView) }
     }
 
-    /// Begins a transaction here; gives the label of its rows.
+    /// Whether this incarnation knows what the others do.
+    fn has_met_all(&self) -> bool {
+        self.unmet.is_none()
+    }
+
+    /// Begins a load here; gives the label of its rows.
     ///
     /// # Errors
     ///
     /// If the node is not in the view, or has just come back and begins above nobody's clock yet.
     pub fn begin(&mut self) -> Result<Epoch, NodeError> {
+        self.begin_kind(EpochKind::Load)
+    }
+
+    /// Begins a transaction that deletes bricks. The caller appends to each brick a marker that covers
+    /// [`snapshot_of`](Self::snapshot_of) the transaction, once that is known.
+    ///
+    /// Deletes are for one node, the primary, whose certification keeps them apart: of two of them that each load what
+    /// the other deletes, on two nodes, there would be no serial order (DESIGN 8.2).
+    ///
+    /// # Errors
+    ///
+    /// As [`begin`](Self::begin).
+    pub fn begin_delete(&mut self) -> Result<Epoch, NodeError> {
+        self.begin_kind(EpochKind::Delete)
+    }
+
+    fn begin_kind(&mut self, kind: EpochKind) -> Result<Epoch, NodeError> {
         self.check_in_view()?;
-        let is_met = self.unmet.is_none() && !self.view.unclosed().contains_key(&self.member.node);
-        if !is_met && self.rules.keep(Rule::ClockAboveAll) {
+        if !self.has_met_all() && self.rules.keep(Rule::ClockAboveAll) {
             return Err(NodeError::NotMet);
         }
         let epoch = self.ledger.begin(self.member.incarnation);
-        let mut load = Load::new(epoch, &self.view);
-        load.note_begun(self.member.node, &self.ledger.pending_for(epoch));
+        if kind == EpochKind::Delete {
+            self.ledger.note_delete(epoch);
+        }
+        let mut load = Load::new(epoch, kind, self.latest_committed(), &self.view);
+        load.note_begun(self.member.node, &self.ledger.pending_for(epoch), &self.view, self.rules);
         let requests = load.requests(&self.view);
         self.loads.insert(epoch, load);
         self.send_all(requests);
@@ -215,28 +244,85 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.loads.get(&epoch).filter(|load| load.phase() == Phase::Open)?.snapshot()
     }
 
-    /// What a read-only transaction that begins here sees, on every node: all up to LCE (AOSI IV-C).
+    /// What a read-only transaction that begins here sees, on every node: all up to LCE (AOSI IV-C). It is held until
+    /// it is [released](Self::release).
     ///
     /// # Errors
     ///
-    /// If the node is not in the view.
-    pub fn read_only(&self) -> Result<EpochSet, NodeError> {
-        self.check_in_view()?;
-        Ok(EpochSet::through(self.latest_committed()))
+    /// If the node is not in the view, or has just come back.
+    pub fn read_only(&mut self) -> Result<(ReaderId, EpochSet), NodeError> {
+        self.check_may_show()?;
+        Ok(self.hold(self.latest_committed()))
     }
 
-    /// Whether who reads `brick` at `view` finds here what its snapshot shows.
+    /// What a transaction that was declared read-only sees, on every node. It is serializable with all loads and deletes:
+    /// what lacks a delete has nothing that the delete lacks. It is held until it is [released](Self::release).
     ///
     /// # Errors
     ///
-    /// If this node is at another view, not in it, or not one that serves the brick.
-    pub fn may_read(&self, view: ViewNumber, brick: BrickAddress) -> Result<(), NodeError> {
+    /// As [`read_only`](Self::read_only); and if there is no such snapshot that is not below LSE, which ends when the
+    /// deletes under way end.
+    pub fn declared_read_only(&mut self) -> Result<(ReaderId, EpochSet), NodeError> {
+        self.check_may_show()?;
+        let newest = self.ledger.newest_safe();
+        if newest < self.latest_safe() {
+            return Err(NodeError::BelowSafe);
+        }
+        Ok(self.hold(newest))
+    }
+
+    fn check_may_show(&self) -> Result<(), NodeError> {
+        self.check_in_view()?;
+        if self.has_met_all() || !self.rules.keep(Rule::MeetBeforeReading) {
+            Ok(())
+        } else {
+            Err(NodeError::NotMet)
+        }
+    }
+
+    fn hold(&mut self, through: Epoch) -> (ReaderId, EpochSet) {
+        let set = EpochSet::through(through);
+        (self.safe.hold(&set), set)
+    }
+
+    /// The reader has ended.
+    pub fn release(&mut self, reader: ReaderId) {
+        self.safe.release(reader);
+    }
+
+    /// Everything of the epochs up to `through`, of all bricks that are here, is in files.
+    pub fn flushed(&mut self, through: Epoch) {
+        self.safe.flushed(through);
+    }
+
+    /// LSE: no reader anywhere, now or later, sees less than everything up to it, and it is in files on all members. What
+    /// tells epochs below it apart can be forgotten.
+    #[must_use]
+    pub fn latest_safe(&self) -> Epoch {
+        self.safe.latest_safe()
+    }
+
+    /// Whether who reads `brick` at `view` finds here what `snapshot` shows.
+    ///
+    /// # Errors
+    ///
+    /// If this node is at another view, not in it, or not one that serves the brick; or if LSE has passed the snapshot,
+    /// which then was not held in this view.
+    pub fn may_read(
+        &self,
+        view: ViewNumber,
+        brick: BrickAddress,
+        snapshot: &EpochSet,
+    ) -> Result<(), NodeError> {
         self.check_in_view()?;
         if view != self.view.number() && self.rules.keep(Rule::SameView) {
             return Err(NodeError::OtherView);
         }
         let is_here = self.view.serving(&self.placement, brick).contains(&self.member.node);
-        if is_here { Ok(()) } else { Err(NodeError::NotHere) }
+        if !is_here {
+            return Err(NodeError::NotHere);
+        }
+        if snapshot.horizon() < self.latest_safe() { Err(NodeError::BelowSafe) } else { Ok(()) }
     }
 
     /// Asks again all that is unanswered. The caller calls it when it has heard nothing for a while.
@@ -248,6 +334,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         }
         self.meet();
         self.report_closed();
+        self.tell_floor();
         let requests: Vec<_> = self.loads.values().flat_map(|load| load.requests(&self.view)).collect();
         self.send_all(requests);
     }
@@ -256,6 +343,30 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     fn meet(&mut self) {
         let unmet: Vec<NodeId> = self.unmet.iter().flatten().map(|member| member.node).collect();
         self.send_all(unmet.into_iter().map(|node| (node, Body::Meet)).collect());
+    }
+
+    /// Promises what this node will not go below, and moves LSE by what all have promised.
+    fn tell_floor(&mut self) {
+        if !self.has_met_all() {
+            return;
+        }
+        let loads = self.loads.values().filter(|load| !load.has_outcome()).map(Load::floor).min();
+        let newest = self.ledger.newest_safe();
+        let floor = self.safe.floor(loads.unwrap_or(newest).min(newest), self.rules);
+        self.safe.note_floor(self.member, floor);
+        self.advance_safe();
+        let others = self.view.members().filter(|member| *member != self.member);
+        self.send_all(others.map(|member| (member.node, Body::Floor(floor))).collect());
+    }
+
+    fn advance_safe(&mut self) {
+        let before = self.latest_safe();
+        let all = self.rules.keep(Rule::SafeOfAllMembers);
+        self.safe.advance(self.view.members().filter(|member| all || *member == self.member));
+        if self.latest_safe() > before {
+            self.effects.push(Effect::Log(LogRecord::Safe(self.latest_safe())));
+        }
+        assert!(self.latest_safe() <= self.latest_committed(), "LSE is not above LCE");
     }
 
     /// Tells the keeper what is here of the transactions of dead coordinators.
@@ -267,7 +378,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let is_left = |epoch: &Epoch| unclosed.contains_key(&self.ledger.node_of(*epoch));
         let shares = self.shares.iter().filter(|(epoch, share)| is_left(epoch) && !share.is_cut);
         let commits = shares.filter_map(|(epoch, share)| Some((*epoch, share.commit.clone()?))).collect();
-        let mut decided = self.ledger.standing().committed;
+        let mut decided = self.ledger.standing(self.latest_safe()).committed;
         decided.retain(|decided| is_left(&decided.epoch));
         let report = ClosedReport {
             from: self.member,

@@ -28,6 +28,8 @@ pub enum LogRecord<R> {
     Commit(Epoch, CommitTerms),
     /// The rows of the transaction are removed from all bricks.
     Cut(Epoch),
+    /// LSE: nobody reads below it, and everything up to it is in files, everywhere.
+    Safe(Epoch),
     /// LCE: what is not above it has ended. A restart that lost it only learns it again.
     Latest(Epoch),
 }

@@ -41,6 +41,20 @@ pub(crate) enum Rule {
     RowsForLatest,
     /// Who comes back without its place forgets what its log has of transactions that had not ended.
     ForgetWhenAway,
+    /// From answering a delete's begin on, a declared reader that lacks the delete gets nothing newer.
+    DeletesHoldReaders,
+    /// So it stays when the delete has ended, until the reader gets the delete.
+    ReadersStayBelowDeletes,
+    /// What any node knows to have ended is no dependency.
+    EndedIsNoDependency,
+    /// A delete's snapshot is not made while the transactions of a dead coordinator are open.
+    DeletesWaitForClosing,
+    /// Who has come back gives no snapshot before it knows what the others know.
+    MeetBeforeReading,
+    /// LSE waits for readers.
+    SafeWaitsForReaders,
+    /// LSE waits for all members.
+    SafeOfAllMembers,
     /// Only who comes back with its log keeps its place.
     ReturnWithLog,
 }
@@ -70,7 +84,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -89,6 +103,13 @@ impl Rule {
         Self::EnoughReplicas,
         Self::RowsForLatest,
         Self::ForgetWhenAway,
+        Self::DeletesHoldReaders,
+        Self::ReadersStayBelowDeletes,
+        Self::EndedIsNoDependency,
+        Self::DeletesWaitForClosing,
+        Self::MeetBeforeReading,
+        Self::SafeWaitsForReaders,
+        Self::SafeOfAllMembers,
         Self::ReturnWithLog,
     ];
 }

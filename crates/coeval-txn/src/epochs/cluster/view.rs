@@ -114,11 +114,22 @@ pub trait Placement {
     fn holders(&self, nodes: &[NodeId], brick: BrickAddress) -> Vec<NodeId>;
 }
 
-/// A transaction of a dead coordinator that has committed after all.
+/// What a transaction does to bricks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochKind {
+    /// It reads nothing and appends rows.
+    Load,
+    /// It reads and deletes bricks.
+    Delete,
+}
+
+/// A transaction that is decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedEpoch {
     /// The label of its rows.
     pub epoch: Epoch,
+    /// What it does.
+    pub kind: EpochKind,
     /// What was pending when it began: LCE moves to it when these have ended.
     pub dependencies: Vec<Epoch>,
 }

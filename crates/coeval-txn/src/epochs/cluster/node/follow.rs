@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{ClusterNode, Placement, Share};
 use crate::epochs::cluster::ledger::Ledger;
+use crate::epochs::cluster::readers::SafeEpochs;
 use crate::epochs::cluster::record::{Effect, LoadFate, LogRecord};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
@@ -43,6 +44,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             loads: BTreeMap::new(),
             shares: BTreeMap::new(),
             unmet: Some(BTreeSet::new()),
+            safe: SafeEpochs::default(),
             has_left: false,
             effects: Vec::new(),
         };
@@ -72,6 +74,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             }
             LogRecord::Commit(epoch, terms) => self.logged_share(*epoch).commit = Some(terms.clone()),
             LogRecord::Cut(epoch) => self.logged_share(*epoch).is_cut = true,
+            LogRecord::Safe(epoch) => self.safe.learn(*epoch),
             LogRecord::Latest(epoch) => {
                 self.ledger.learn_latest(*epoch);
                 self.shares.retain(|pending, _| pending > epoch);
@@ -144,7 +147,8 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if self.unmet.is_some() {
             let others = self.view.members().filter(|member| *member != self.member);
             let unmet: BTreeSet<Member> = others.collect();
-            self.unmet = (!unmet.is_empty()).then_some(unmet);
+            let is_alone = unmet.is_empty() && self.view.unclosed().is_empty();
+            self.unmet = (!is_alone).then_some(unmet);
         }
         let (view, rules) = (Arc::clone(&self.view), self.rules);
         let epochs: Vec<Epoch> = self.loads.keys().copied().collect();
@@ -152,7 +156,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             let pending = self.ledger.pending_for(epoch);
             if let Some(load) = self.loads.get_mut(&epoch) {
                 load.enter(&view, rules);
-                load.note_begun(self.member.node, &pending);
+                load.note_begun(self.member.node, &pending, &view, rules);
             }
             self.advance(epoch);
         }

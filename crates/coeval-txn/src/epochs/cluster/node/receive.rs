@@ -7,7 +7,7 @@ use crate::epochs::cluster::load::Phase;
 use crate::epochs::cluster::message::{Body, CommitTerms, Message};
 use crate::epochs::cluster::record::{Effect, LogRecord};
 use crate::epochs::cluster::rules::Rule;
-use crate::epochs::cluster::view::{BrickAddress, CommittedEpoch, Incarnation, Member};
+use crate::epochs::cluster::view::{BrickAddress, CommittedEpoch, EpochKind, Incarnation, Member};
 
 impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// Takes a message in. One for another incarnation, or of another view, has no effect but that whoever is behind
@@ -19,7 +19,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.ledger.observe(message.clock);
         let from = message.from;
         match message.body {
-            Body::Begin(epoch) => self.receive_begin(from, epoch),
+            Body::Begin(epoch, kind) => self.receive_begin(from, epoch, kind),
             Body::Append { epoch, number, brick, rows } => {
                 self.receive_append(from, epoch, number, brick, rows)
             }
@@ -33,7 +33,13 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
                 self.note_ended(epoch);
                 self.answer(from, Body::Heard(epoch));
             }
-            Body::Meet => self.answer(from, Body::Met(self.ledger.standing())),
+            Body::Meet => self.answer(from, Body::Met(self.ledger.standing(self.latest_safe()))),
+            Body::Floor(floor) => {
+                self.safe.note_floor(from, floor);
+                if self.has_met_all() {
+                    self.advance_safe();
+                }
+            }
             Body::Newer => {}
             answer => self.receive_answer(from, answer),
         }
@@ -50,8 +56,11 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         theirs == ours || !self.rules.keep(Rule::SameView)
     }
 
-    fn receive_begin(&mut self, from: Member, epoch: Epoch) {
+    fn receive_begin(&mut self, from: Member, epoch: Epoch, kind: EpochKind) {
         self.ledger.note_begin(epoch, from.incarnation);
+        if kind == EpochKind::Delete {
+            self.ledger.note_delete(epoch);
+        }
         self.answer(from, Body::Begun(epoch, self.ledger.pending_for(epoch)));
     }
 
@@ -120,6 +129,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if let Body::Met(standing) = &answer {
             let before = self.latest_committed();
             self.ledger.learn(standing);
+            self.safe.learn(standing.latest_safe);
             self.forget_ended();
             self.log_latest(before);
             self.note_met(from);
@@ -136,7 +146,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         };
         let Some(load) = self.loads.get_mut(&epoch) else { return };
         match answer {
-            Body::Begun(_, known) => load.note_begun(node, &known),
+            Body::Begun(_, known) => load.note_begun(node, &known, &self.view, self.rules),
             Body::Appended(_, number) => load.note_appended(node, number),
             Body::CommitLogged(_) => load.note_answer(Phase::Committing, node),
             Body::RowsMissing(_) if load.phase() == Phase::Committing => load.doom(),
@@ -151,7 +161,8 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     fn note_met(&mut self, from: Member) {
         if let Some(unmet) = &mut self.unmet {
             unmet.remove(&from);
-            if unmet.is_empty() {
+            // While a dead coordinator's transactions are open, one of them may be a delete that nobody left knows of.
+            if unmet.is_empty() && self.view.unclosed().is_empty() {
                 self.unmet = None;
             }
         }

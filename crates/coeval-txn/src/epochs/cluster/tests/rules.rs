@@ -35,25 +35,19 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
 }
 
 /// Within so many seeds the lack of a rule has to show.
-const SEEDS_TO_NOTICE: u64 = 2_000;
+const SEEDS_TO_NOTICE: u64 = 4_000;
 
-/// Where to begin: what some rules are for happens so rarely that the seeds before are not worth the time.
-fn first_seed(rule: Rule) -> u64 {
-    match rule {
-        Rule::AnswersOfOneView => 0,
-        Rule::RowsForLatest => 0,
-        _ => 0,
-    }
-}
+/// What these are for happens so rarely by chance that scripts show it.
+const BY_SCRIPT: [Rule; 4] =
+    [Rule::AnswersOfOneView, Rule::RowsForLatest, Rule::ForgetWhenAway, Rule::DeletesWaitForClosing];
 
 #[test]
 fn each_rule_that_is_left_out_is_missed() {
     let mut unnoticed = Vec::new();
-    for rule in Rule::ALL {
-        let first = first_seed(rule);
+    for rule in Rule::ALL.into_iter().filter(|rule| !BY_SCRIPT.contains(rule)) {
         let found = [Faults::Network, Faults::Machines].into_iter().find_map(|faults| {
             let violation = |seed| Some((seed, faults, simulate(seed, faults, Rules::without(rule)).err()?));
-            (first..first + SEEDS_TO_NOTICE).find_map(violation)
+            (0..SEEDS_TO_NOTICE).find_map(violation)
         });
         println!("{rule:?}: {found:?}");
         if found.is_none() {

@@ -8,6 +8,7 @@
 //!   so a snapshot never changes, and transactions are seen whole or not at all;
 //! - what was once seen is never rolled back, and what was acknowledged is seen;
 //! - what was acknowledged is in the log, on disk, of every node that serves its bricks, and some node does;
+//! - a declared reader that lacks a delete sees nothing that the delete lacks; LSE is below what any reader sees;
 //! - what is not above somebody's LCE has ended; no epoch is given twice;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
 
@@ -23,7 +24,8 @@ use rand::{Rng, SeedableRng};
 
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
-    BrickAddress, Incarnation, LoadFate, Member, Message, NodeId, Placement, ToKeeper, ViewKeeper, ViewRecord,
+    BrickAddress, Incarnation, LoadFate, Member, Message, NodeId, Placement, ReaderId, ToKeeper, ViewKeeper,
+    ViewRecord,
 };
 use crate::epochs::{Epoch, EpochSet};
 
@@ -59,12 +61,15 @@ struct Truth {
     told: Option<LoadFate>,
     /// Whether those who have it in their snapshot find its rows.
     is_visible: Option<bool>,
+    /// Of a delete: what it sees, once that is known. Its rows are markers.
+    delete: Option<Option<EpochSet>>,
 }
 
 /// A snapshot that a machine's user holds.
 struct Held {
     owner: Member,
     own: Option<Epoch>,
+    reader: Option<ReaderId>,
     set: EpochSet,
 }
 
@@ -107,6 +112,8 @@ struct Simulation {
     random: StdRng,
     /// How often machines break: so often for 100 other events.
     storm: u32,
+    /// A machine that nothing reaches and that reaches nobody, for a while.
+    isolated: Option<usize>,
     ring: Ring,
     machines: Vec<Machine>,
     keeper: ViewKeeper,
@@ -116,6 +123,8 @@ struct Simulation {
     to_keeper: Vec<ToKeeper>,
     truth: BTreeMap<Epoch, Truth>,
     held: Vec<Held>,
+    /// The snapshots that declared readers have got.
+    declared: Vec<Epoch>,
     next_row: u64,
     counts: Counts,
     violation: Option<String>,
@@ -149,6 +158,7 @@ impl Simulation {
         let mut simulation = Self {
             random,
             storm,
+            isolated: None,
             ring,
             machines,
             keeper,
@@ -157,6 +167,7 @@ impl Simulation {
             to_keeper: Vec::new(),
             truth: BTreeMap::new(),
             held: Vec::new(),
+            declared: Vec::new(),
             next_row: 0,
             counts: Counts::default(),
             violation: None,

@@ -2,7 +2,7 @@
 //! The invariants.
 
 use super::machine::Bricks;
-use super::{BrickAddress, Simulation, bricks};
+use super::{BrickAddress, Held, Simulation, Truth, bricks};
 use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, ViewChange, ViewRecord};
 use crate::epochs::{Epoch, EpochSet};
 
@@ -97,8 +97,46 @@ impl Simulation {
                 self.violate(format!("somebody's LCE {latest} has passed {epoch}, which has not ended"));
             }
         }
+        self.check_safe();
         if self.one_in(20) {
             self.check_durable();
+        }
+    }
+
+    /// Nobody's LSE has passed what somebody sees who is a member for it.
+    fn check_safe(&mut self) {
+        let passed = self.machines.iter().filter_map(|machine| machine.process.as_ref()).find_map(|node| {
+            let is_passed =
+                |held: &&Held| node.view().has(held.owner) && held.set.horizon() < node.latest_safe();
+            let held = self.held.iter().filter(|held| self.is_live(held.owner)).find(is_passed)?;
+            Some(format!("LSE {} of {} has passed {}", node.latest_safe(), node.member(), held.set))
+        });
+        if let Some(passed) = passed {
+            self.violate(passed);
+        }
+    }
+
+    /// What a declared reader sees is not after a load that a delete, which it lacks, does not see.
+    fn check_declared(&mut self) {
+        let is_there =
+            |truth: &Truth| truth.told == Some(LoadFate::Committed) || truth.is_visible == Some(true);
+        let mut circle = None;
+        for (delete, truth) in
+            self.truth.iter().filter(|(_, truth)| is_there(truth) && !truth.rows.is_empty())
+        {
+            let Some(Some(seen)) = &truth.delete else { continue };
+            let is_unseen = |(epoch, truth): &(&Epoch, &Truth)| {
+                truth.delete.is_none() && is_there(truth) && !truth.rows.is_empty() && !seen.contains(**epoch)
+            };
+            let Some((load, _)) = self.truth.iter().find(is_unseen) else { continue };
+            if let Some(reader) = self.declared.iter().find(|reader| *load <= **reader && **reader < *delete)
+            {
+                circle =
+                    Some(format!("a reader up to {reader} sees {load}, which delete {delete} does not see"));
+            }
+        }
+        if let Some(circle) = circle {
+            self.violate(circle);
         }
     }
 
@@ -130,9 +168,10 @@ impl Simulation {
     /// Everything has ended.
     pub(super) fn check_end(&mut self) {
         self.check_durable();
+        self.check_declared();
         // Of one without rows nothing is left if its coordinator dies.
         let is_acknowledged =
-            |truth: &super::Truth| truth.told == Some(LoadFate::Committed) && !truth.rows.is_empty();
+            |truth: &Truth| truth.told == Some(LoadFate::Committed) && !truth.rows.is_empty();
         let newest =
             self.truth.iter().filter(|(_, truth)| is_acknowledged(truth)).map(|(epoch, _)| *epoch).max();
         let mut wrong = Vec::new();

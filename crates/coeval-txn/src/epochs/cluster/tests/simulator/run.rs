@@ -5,7 +5,7 @@ use rand::Rng;
 
 use super::Simulation;
 use super::machine::Waiting;
-use crate::epochs::cluster::{Effect, NodeId, ToKeeper, ViewRecord};
+use crate::epochs::cluster::{Effect, Message, NodeId, ToKeeper, ViewRecord};
 
 /// How many steps have faults.
 const STEPS: usize = 500;
@@ -58,6 +58,11 @@ impl Simulation {
             return;
         }
         let index = self.random.random_range(0..self.network.len());
+        let Message { from, to, .. } = &self.network[index];
+        let ends = [from.node, to.node].map(|node| node.get() as usize - 1);
+        if from.node != to.node && self.isolated.is_some_and(|isolated| ends.contains(&isolated)) {
+            return;
+        }
         let message = match self.random.random_range(0..12) {
             0 => return drop(self.network.swap_remove(index)),
             1 => self.network[index].clone(),
@@ -104,12 +109,19 @@ impl Simulation {
         for what in self.machines[machine].sync(count) {
             match what {
                 Waiting::Message(message) => self.network.push(message),
+                Waiting::ToKeeper(_) if self.isolated == Some(machine) => {}
                 Waiting::ToKeeper(message) => self.to_keeper.push(message),
             }
+        }
+        if let (0, Some(node)) = (self.machines[machine].not_on_disk(), &mut self.machines[machine].process) {
+            node.flushed(node.latest_committed());
         }
     }
 
     fn follow(&mut self, machine: usize) {
+        if self.isolated == Some(machine) {
+            return;
+        }
         if self.machines[machine].follow(&self.records) {
             self.pump(machine);
         }
@@ -148,7 +160,9 @@ impl Simulation {
     fn break_machine(&mut self, index: usize) {
         let node = self.machines[index].member.node;
         let is_running = self.machines[index].process.is_some();
-        match self.random.random_range(0..10) {
+        match self.random.random_range(0..12) {
+            10 => self.isolated = Some(index),
+            11 => self.isolated = None,
             0..3 if is_running => self.stop(index),
             0..6 if !is_running => self.start(index),
             6 if !is_running && self.may_lose_disk(index) => {
@@ -157,7 +171,8 @@ impl Simulation {
                 self.start(index);
             }
             7 if self.unnoticed_losses() == 0 => {
-                let record = self.keeper.remove(node).ok();
+                let isolated = self.isolated.map(|isolated| self.machines[isolated].member.node);
+                let record = self.keeper.remove(isolated.unwrap_or(node)).ok();
                 self.publish(record);
             }
             _ if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) => {
@@ -201,6 +216,7 @@ impl Simulation {
     }
 
     fn end_faults(&mut self) {
+        self.isolated = None;
         for index in 0..self.machines.len() {
             if self.machines[index].process.is_none() {
                 self.start(index);

@@ -12,14 +12,23 @@ use crate::epochs::{Epoch, EpochSet};
 impl Simulation {
     pub(super) fn begin(&mut self, machine: usize) {
         let Some(node) = &mut self.machines[machine].process else { return };
-        let Ok(epoch) = node.begin() else { return };
+        let is_primary = node.view().members().next() == Some(node.member());
+        let deletes = is_primary && self.random.random_range(0..3) == 0;
+        let begun = if deletes { node.begin_delete() } else { node.begin() };
+        let Ok(epoch) = begun else { return };
         let owner = node.member();
         let is_seen = |held: &Held| held.set.contains(epoch) && self.is_live(held.owner);
         // Who is out of the view and does not know has begun nothing that others will ever know of.
         if self.is_live(owner) && self.held.iter().any(is_seen) {
             self.violate(format!("{epoch} begins and is in a snapshot"));
         }
-        let truth = Truth { owner, rows: BTreeMap::new(), told: None, is_visible: None };
+        let truth = Truth {
+            owner,
+            rows: BTreeMap::new(),
+            told: None,
+            is_visible: None,
+            delete: deletes.then_some(None),
+        };
         let before = self.truth.insert(epoch, truth);
         if before.is_some_and(|before| before.owner == owner || self.has_trace(epoch, owner)) {
             self.violate(format!("{epoch} was handed out twice"));
@@ -62,6 +71,9 @@ impl Simulation {
         let Some(node) = self.machines[machine].process.as_mut().filter(|node| node.member() == owner) else {
             return;
         };
+        if self.truth[&epoch].delete == Some(None) {
+            return; // It does not know yet what it sees.
+        }
         match choice {
             0..6 => {
                 if node.append(epoch, brick, vec![row, row + 1]).is_ok() {
@@ -93,12 +105,26 @@ impl Simulation {
 
     /// A reader takes a snapshot.
     pub(super) fn hold(&mut self, machine: usize) {
-        let Some(node) = &self.machines[machine].process else { return };
-        let Ok(set) = node.read_only() else { return };
-        self.held.push(Held { owner: node.member(), own: None, set });
-        if self.held.len() > 20 {
+        let Some(node) = &mut self.machines[machine].process else { return };
+        let is_declared = self.random.random_range(0..2) == 0;
+        let held = if is_declared { node.declared_read_only() } else { node.read_only() };
+        let Ok((reader, set)) = held else { return };
+        if is_declared {
+            self.declared.push(set.newest());
+        }
+        self.held.push(Held { owner: node.member(), own: None, reader: Some(reader), set });
+        if self.held.len() > 12 {
             let index = self.random.random_range(0..self.held.len());
-            self.held.swap_remove(index);
+            self.let_go(index);
+        }
+    }
+
+    /// A reader ends.
+    fn let_go(&mut self, index: usize) {
+        let Held { owner, reader, .. } = self.held.swap_remove(index);
+        let process = self.machines[owner.node.get() as usize - 1].process.as_mut();
+        if let (Some(reader), Some(node)) = (reader, process.filter(|node| node.member() == owner)) {
+            node.release(reader);
         }
     }
 
@@ -112,9 +138,25 @@ impl Simulation {
         let snapshots = own.filter_map(|(epoch, _)| Some((*epoch, node.snapshot_of(*epoch)?)));
         let new: Vec<Held> = snapshots
             .filter(|(epoch, _)| !is_held(epoch))
-            .map(|(epoch, set)| Held { owner, own: Some(epoch), set })
+            .map(|(epoch, set)| Held { owner, own: Some(epoch), reader: None, set })
             .collect();
-        self.held.extend(new);
+        for held in new {
+            let truth = held.own.and_then(|own| self.truth.get_mut(&own));
+            if let Some(delete) = truth.and_then(|truth| truth.delete.as_mut()) {
+                *delete = Some(held.set.clone());
+            }
+            self.held.push(held);
+        }
+        let is_over = |held: &Held| {
+            held.own.is_some_and(|own| {
+                let machine = &self.machines[held.owner.node.get() as usize - 1];
+                let node = machine.process.as_ref().filter(|node| node.member() == held.owner);
+                node.is_none_or(|node| node.snapshot_of(own).is_none())
+            })
+        };
+        let over: Vec<bool> = self.held.iter().map(is_over).collect();
+        let mut over = over.into_iter();
+        self.held.retain(|_| !over.next().unwrap_or_default());
     }
 
     /// A machine's readers end with it.
@@ -129,7 +171,7 @@ impl Simulation {
             return;
         }
         let index = self.random.random_range(0..self.held.len());
-        let Held { owner, own, set } = &self.held[index];
+        let Held { owner, own, set, .. } = &self.held[index];
         let (owner, own, set) = (*owner, *own, set.clone());
         bricks().for_each(|brick| self.read(owner, brick, own, &set));
     }
@@ -146,7 +188,7 @@ impl Simulation {
         }
         let asked = serving[self.random.random_range(0..serving.len())].get() as usize - 1;
         let may_read =
-            self.machines[asked].process.as_ref().is_some_and(|node| node.may_read(view, brick).is_ok());
+            self.machines[asked].process.as_ref().is_some_and(|node| node.may_read(view, brick, set).is_ok());
         if may_read {
             self.check_read(asked, brick, own, set);
         }
