@@ -4,7 +4,7 @@
 //! It runs beside the primary of the row tables, whose log has its records. Whoever has followed that log can be the
 //! keeper: it has no other state that matters, since what was reported to it is reported again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::CommitTerms;
 use super::rules::{Rule, Rules};
@@ -23,6 +23,13 @@ pub enum ToKeeper {
     },
     /// The sender takes nothing more from those that the view counts as unclosed; this is what it has of theirs.
     Closed(ClosedReport),
+    /// All bricks that come to the sender are there.
+    Complete {
+        /// Who says so.
+        from: Member,
+        /// In which layout.
+        layout: ViewNumber,
+    },
 }
 
 /// What a node has of the transactions of dead coordinators, at one view.
@@ -60,6 +67,8 @@ pub struct ViewKeeper {
     view: View,
     replicas: usize,
     reports: BTreeMap<Member, ClosedReport>,
+    /// Who has all bricks that come to it in the present layout.
+    complete: BTreeSet<Member>,
     /// The newest incarnation of each node that has ever belonged.
     newest: BTreeMap<NodeId, Incarnation>,
     rules: Rules,
@@ -95,6 +104,7 @@ impl ViewKeeper {
             view: View::default(),
             replicas,
             reports: BTreeMap::new(),
+            complete: BTreeSet::new(),
             newest: BTreeMap::new(),
             rules: Rules::ALL,
         };
@@ -136,6 +146,7 @@ impl ViewKeeper {
         match message {
             ToKeeper::Join { member, log_since } => self.join(*member, *log_since),
             ToKeeper::Closed(report) => self.closed(report),
+            ToKeeper::Complete { from, layout } => self.complete(*from, *layout),
         }
     }
 
@@ -164,6 +175,20 @@ impl ViewKeeper {
         let copies = self.replicas.min(self.view.placed().len());
         let lost = self.view.lost() + usize::from(self.view.is_placed(node));
         lost < copies || !self.view.is_placed(node) || !self.rules.keep(Rule::EnoughReplicas)
+    }
+
+    /// Places bricks on all that are live, when each has told that it has them.
+    fn complete(&mut self, from: Member, layout: ViewNumber) -> Option<ViewRecord> {
+        if !self.view.is_moving() || layout != self.view.layout() {
+            return None;
+        }
+        self.complete.insert(from);
+        let is_complete = self.view.members().all(|member| self.complete.contains(&member));
+        if !is_complete || !self.view.unclosed().is_empty() {
+            return None;
+        }
+        let members = self.members();
+        Some(self.record(ViewChange::Members { placed: members.clone(), members }))
     }
 
     fn closed(&mut self, report: &ClosedReport) -> Option<ViewRecord> {
@@ -231,6 +256,9 @@ impl ViewKeeper {
     fn follow(&mut self, record: &ViewRecord) {
         self.view.follow(record);
         self.reports.clear();
+        if matches!(record.change, ViewChange::Members { .. }) {
+            self.complete.clear();
+        }
         let members: Vec<Member> = self.view.members().collect();
         self.newest.extend(members.iter().map(|member| (member.node, member.incarnation)));
     }

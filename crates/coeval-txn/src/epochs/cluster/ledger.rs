@@ -117,8 +117,8 @@ impl Ledger {
     /// Notes that a transaction is decided.
     pub(super) fn commit(&mut self, decided: &CommittedEpoch) {
         let epoch = decided.epoch;
-        let is_news = self.pending.remove(&epoch).is_some() || !self.has_ended(epoch);
-        if is_news && epoch > self.latest_committed {
+        self.pending.remove(&epoch);
+        if epoch > self.latest_committed && !self.rolled_back.contains(&epoch) {
             self.move_clock_past(epoch);
             self.committed.insert(epoch, decided.clone());
             self.note_decided_delete(decided);
@@ -169,6 +169,11 @@ impl Ledger {
         for epoch in self.pending_of(node, incarnation) {
             self.roll_back(epoch);
         }
+        let (stride, latest, committed) = (self.stride, self.latest_committed, &self.committed);
+        self.deletes.forget_all(|delete| {
+            let is_its_own = stride.node_of(delete) == node.get() && delete < through;
+            is_its_own && delete > latest && !committed.contains_key(&delete)
+        });
         self.advance();
     }
 
@@ -179,10 +184,9 @@ impl Ledger {
         self.pending.iter().filter(is_its_own).map(|(epoch, _)| *epoch).collect()
     }
 
-    /// Forgets all but LCE and what is closed.
+    /// Forgets all but LCE and what is known to be committed or closed.
     pub(super) fn forget(&mut self) {
         self.pending.clear();
-        self.committed.clear();
         self.rolled_back.clear();
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::message::{Body, CommitTerms, Pending};
 use super::rules::{Rule, Rules};
-use super::view::{BrickAddress, CommittedEpoch, EpochKind, Member, NodeId, View};
+use super::view::{BrickAddress, CommittedEpoch, EpochKind, Member, NodeId, View, ViewNumber};
 use crate::epochs::{Epoch, EpochSet};
 
 /// Where a transaction stands.
@@ -127,6 +127,11 @@ impl<R: Clone> Load<R> {
     /// An epoch up to which it sees everything.
     pub(super) fn floor(&self) -> Epoch {
         self.floor
+    }
+
+    /// The layout in which it began: what tells who its holders are.
+    pub(super) fn layout(&self) -> ViewNumber {
+        self.started.layout()
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -48,7 +48,7 @@ pub enum Body<R> {
     Decided(CommittedEpoch),
     /// The rows of a transaction that did not commit are gone everywhere. Answer: [`Body::Heard`].
     Ended(Epoch),
-    /// A new incarnation asks what it has missed. Answer: [`Body::Met`].
+    /// A new incarnation, or one that bricks come to, asks what it has missed. Answer: [`Body::Met`].
     Meet,
 
     /// What is known where a transaction's begin was heard of.
@@ -63,8 +63,9 @@ pub enum Body<R> {
     CutLogged(Epoch),
     /// The end of the transaction is known.
     Heard(Epoch),
-    /// What the answering node knows to have ended.
-    Met(Standing),
+    /// What the answering node knows to have ended; and which loads it coordinates that began before members and places
+    /// of bricks were these.
+    Met(Standing, Vec<Epoch>),
     /// The sender promises: no reader of its will see less than everything up to this epoch, and everything up to it is
     /// in files. Said now and then, and not answered.
     Floor(Epoch),

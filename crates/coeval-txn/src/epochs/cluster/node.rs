@@ -2,6 +2,7 @@
 //! One node: what its user asks, and what it asks of its caller.
 
 mod follow;
+mod moves;
 mod receive;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,8 @@ use super::record::{Effect, LoadFate, LoadOutcome, LogRecord};
 use super::rules::{Rule, Rules};
 use super::view::{BrickAddress, EpochKind, Incarnation, Member, NodeId, Placement, View, ViewNumber};
 use crate::epochs::{Epoch, EpochSet, Stride};
+
+use moves::Incoming;
 
 /// Why a node does not do what it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,8 +100,12 @@ pub struct ClusterNode<R, P> {
     loads: BTreeMap<Epoch, Load<R>>,
     /// What is here of transactions that have not ended.
     shares: BTreeMap<Epoch, Share>,
-    /// Whom this incarnation has met; `None` once it has met all of one view.
-    unmet: Option<BTreeSet<Member>>,
+    /// Who has not told yet what it knows, at the present view, while that matters.
+    unmet: BTreeSet<Member>,
+    /// Whether this incarnation has once met all of a view.
+    has_met_all: bool,
+    /// The bricks that come to this node.
+    incoming: Option<Incoming>,
     safe: SafeEpochs,
     has_left: bool,
     effects: Vec<Effect<R>>,
@@ -157,11 +164,6 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if self.view.has(self.member) { Ok(()) } else { Err(NodeError::OutOfView) }
     }
 
-    /// Whether this incarnation knows what the others do.
-    fn has_met_all(&self) -> bool {
-        self.unmet.is_none()
-    }
-
     /// Begins a load here; gives the label of its rows.
     ///
     /// # Errors
@@ -186,7 +188,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     fn begin_kind(&mut self, kind: EpochKind) -> Result<Epoch, NodeError> {
         self.check_in_view()?;
-        if !self.has_met_all() && self.rules.keep(Rule::ClockAboveAll) {
+        if !self.has_met_all && self.rules.keep(Rule::ClockAboveAll) {
             return Err(NodeError::NotMet);
         }
         let epoch = self.ledger.begin(self.member.incarnation);
@@ -208,8 +210,14 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// If the transaction is over, also because the last holder of a brick is gone.
     pub fn append(&mut self, epoch: Epoch, brick: BrickAddress, rows: R) -> Result<(), NodeError> {
         let (placement, view) = (&self.placement, Arc::clone(&self.view));
+        let both = self.rules.keep(Rule::AppendToBoth);
         let load = self.loads.get_mut(&epoch).filter(|load| load.is_open()).ok_or(NodeError::Over)?;
-        let requests = load.append(brick, rows, |started| started.serving(placement, brick), &view);
+        let holders = |started: &View| {
+            let receiving = started.receiving(placement, brick).into_iter();
+            let serving = started.serving(placement, brick).into_iter();
+            serving.chain(receiving.filter(|_| both)).collect()
+        };
+        let requests = load.append(brick, rows, holders, &view);
         self.send_all(requests);
         self.advance(epoch);
         Ok(())
@@ -273,7 +281,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     fn check_may_show(&self) -> Result<(), NodeError> {
         self.check_in_view()?;
-        if self.has_met_all() || !self.rules.keep(Rule::MeetBeforeReading) {
+        if self.has_met_all || !self.rules.keep(Rule::MeetBeforeReading) {
             Ok(())
         } else {
             Err(NodeError::NotMet)
@@ -335,19 +343,20 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.meet();
         self.report_closed();
         self.tell_floor();
+        self.go_on_moving();
         let requests: Vec<_> = self.loads.values().flat_map(|load| load.requests(&self.view)).collect();
         self.send_all(requests);
     }
 
-    /// Asks those that this incarnation has not met.
+    /// Asks those that have not told what they know.
     fn meet(&mut self) {
-        let unmet: Vec<NodeId> = self.unmet.iter().flatten().map(|member| member.node).collect();
-        self.send_all(unmet.into_iter().map(|node| (node, Body::Meet)).collect());
+        let requests = self.unmet.iter().map(|member| (member.node, Body::Meet)).collect();
+        self.send_all(requests);
     }
 
     /// Promises what this node will not go below, and moves LSE by what all have promised.
     fn tell_floor(&mut self) {
-        if !self.has_met_all() {
+        if !self.has_met_all {
             return;
         }
         let loads = self.loads.values().filter(|load| !load.has_outcome()).map(Load::floor).min();

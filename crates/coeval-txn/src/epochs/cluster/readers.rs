@@ -41,6 +41,11 @@ impl MindedDeletes {
         self.seen_through.remove(&delete);
     }
 
+    /// Forgets deletes that have ended without being decided.
+    pub(super) fn forget_all(&mut self, has_ended: impl Fn(Epoch) -> bool) {
+        self.seen_through.retain(|delete, _| !has_ended(*delete));
+    }
+
     /// The newest epoch up to `latest_committed` that a declared reader may see everything up to. It never moves back in
     /// one life of a node: what was right stays right.
     pub(super) fn newest_safe(&self, latest_committed: Epoch) -> Epoch {

@@ -3,7 +3,7 @@
 
 use super::keeper::ToKeeper;
 use super::message::{CommitTerms, Message};
-use super::view::{BrickAddress, Incarnation, ViewNumber};
+use super::view::{BrickAddress, Incarnation, Member, ViewNumber};
 use crate::epochs::Epoch;
 
 /// A record of a node's own log. Its bricks are what a replay of `Append` and `Cut` makes of them.
@@ -28,6 +28,15 @@ pub enum LogRecord<R> {
     Commit(Epoch, CommitTerms),
     /// The rows of the transaction are removed from all bricks.
     Cut(Epoch),
+    /// The brick as another node has it: whatever is here of epochs that are not among `kept` makes room for it.
+    Copied {
+        /// The brick.
+        brick: BrickAddress,
+        /// What was pending: its rows have come here by themselves, and stay.
+        kept: Vec<Epoch>,
+        /// The rows, by label.
+        rows: Vec<(Epoch, R)>,
+    },
     /// LSE: nobody reads below it, and everything up to it is in files, everywhere.
     Safe(Epoch),
     /// LCE: what is not above it has ended. A restart that lost it only learns it again.
@@ -45,6 +54,15 @@ pub enum Effect<R> {
     SendOnceLogged(Message<R>),
     /// The same, to the keeper of the views.
     TellKeeperOnceLogged(ToKeeper),
+    /// Ask this node, at this view, for each brick that it [gives](super::ClusterNode::gives) to this one, hand it over
+    /// with [`copied`](super::ClusterNode::copied), and when all are there call
+    /// [`copied_all`](super::ClusterNode::copied_all). Asked again with each resend.
+    Copy {
+        /// Who gives.
+        from: Member,
+        /// At which view.
+        view: ViewNumber,
+    },
     /// Tell the user how a transaction has ended.
     Tell(LoadOutcome),
     /// Somebody is at this view: fetch the keeper's records up to it.

@@ -55,6 +55,12 @@ pub(crate) enum Rule {
     SafeWaitsForReaders,
     /// LSE waits for all members.
     SafeOfAllMembers,
+    /// While a brick moves, loads append to its holders of before and of after.
+    AppendToBoth,
+    /// A brick is copied when the loads that began before have ended.
+    OlderLoadsEnd,
+    /// A node serves what it has copied.
+    CopyBeforeServing,
     /// Only who comes back with its log keeps its place.
     ReturnWithLog,
 }
@@ -84,7 +90,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -110,6 +116,9 @@ impl Rule {
         Self::MeetBeforeReading,
         Self::SafeWaitsForReaders,
         Self::SafeOfAllMembers,
+        Self::AppendToBoth,
+        Self::OlderLoadsEnd,
+        Self::CopyBeforeServing,
         Self::ReturnWithLog,
     ];
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 mod paper;
 mod rules;
+mod scripts;
 mod simulator;

@@ -171,6 +171,7 @@ pub struct ViewRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     number: ViewNumber,
+    layout: ViewNumber,
     members: BTreeMap<NodeId, Incarnation>,
     placed: BTreeMap<NodeId, Incarnation>,
     unclosed: BTreeMap<NodeId, Incarnation>,
@@ -190,6 +191,7 @@ impl View {
                 let has_gone =
                     |(node, incarnation): &(&NodeId, &Incarnation)| members.get(node) != Some(*incarnation);
                 self.unclosed.extend(self.members.iter().filter(has_gone).map(|(node, life)| (*node, *life)));
+                self.layout = record.number;
                 self.members.clone_from(members);
                 self.placed.clone_from(placed);
             }
@@ -201,6 +203,18 @@ impl View {
     #[must_use]
     pub fn number(&self) -> ViewNumber {
         self.number
+    }
+
+    /// The number of the view since which members and places of bricks are these.
+    #[must_use]
+    pub fn layout(&self) -> ViewNumber {
+        self.layout
+    }
+
+    /// Whether bricks are on their way: the live nodes are not those that bricks are placed on.
+    #[must_use]
+    pub fn is_moving(&self) -> bool {
+        self.members != self.placed
     }
 
     /// Who is live, ascending by node.
@@ -250,6 +264,19 @@ impl View {
         let nodes: Vec<NodeId> = self.placed.keys().copied().collect();
         let mut holders = placement.holders(&nodes, brick);
         holders.retain(|node| self.is_placed(*node));
+        holders
+    }
+
+    /// The live nodes that `brick` comes to, when bricks are placed on all that are live.
+    #[must_use]
+    pub fn receiving(&self, placement: &impl Placement, brick: BrickAddress) -> Vec<NodeId> {
+        if !self.is_moving() {
+            return Vec::new();
+        }
+        let nodes: Vec<NodeId> = self.members.keys().copied().collect();
+        let serving = self.serving(placement, brick);
+        let mut holders = placement.holders(&nodes, brick);
+        holders.retain(|node| !serving.contains(node));
         holders
     }
 }

@@ -43,7 +43,9 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             ledger: Ledger::new(stride, rules),
             loads: BTreeMap::new(),
             shares: BTreeMap::new(),
-            unmet: Some(BTreeSet::new()),
+            unmet: BTreeSet::new(),
+            has_met_all: false,
+            incoming: None,
             safe: SafeEpochs::default(),
             has_left: false,
             effects: Vec::new(),
@@ -74,6 +76,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             }
             LogRecord::Commit(epoch, terms) => self.logged_share(*epoch).commit = Some(terms.clone()),
             LogRecord::Cut(epoch) => self.logged_share(*epoch).is_cut = true,
+            LogRecord::Copied { .. } => {}
             LogRecord::Safe(epoch) => self.safe.learn(*epoch),
             LogRecord::Latest(epoch) => {
                 self.ledger.learn_latest(*epoch);
@@ -106,7 +109,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         match (was_member, self.view.has(self.member)) {
             (true, true) => self.enter(),
             (true, false) => self.leave(),
-            (false, true) if is_first => self.unmet = None, // Nobody knows of any epoch yet.
+            (false, true) if is_first => self.has_met_all = true, // Nobody knows of any epoch yet.
             (false, true) => {
                 if !self.view.is_placed(self.member.node) && self.rules.keep(Rule::ForgetWhenAway) {
                     self.forget_pending();
@@ -144,11 +147,11 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     /// Goes on with all that is under way, in the view's terms.
     fn enter(&mut self) {
-        if self.unmet.is_some() {
-            let others = self.view.members().filter(|member| *member != self.member);
-            let unmet: BTreeSet<Member> = others.collect();
-            let is_alone = unmet.is_empty() && self.view.unclosed().is_empty();
-            self.unmet = (!is_alone).then_some(unmet);
+        self.unmet.clear();
+        self.expect_bricks();
+        if !self.has_met_all || self.incoming.is_some() {
+            self.unmet.extend(self.view.members().filter(|member| *member != self.member));
+            self.look_whether_all_are_met();
         }
         let (view, rules) = (Arc::clone(&self.view), self.rules);
         let epochs: Vec<Epoch> = self.loads.keys().copied().collect();

@@ -33,10 +33,13 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
                 self.note_ended(epoch);
                 self.answer(from, Body::Heard(epoch));
             }
-            Body::Meet => self.answer(from, Body::Met(self.ledger.standing(self.latest_safe()))),
+            Body::Meet => {
+                let standing = self.ledger.standing(self.latest_safe());
+                self.answer(from, Body::Met(standing, self.older_loads()));
+            }
             Body::Floor(floor) => {
                 self.safe.note_floor(from, floor);
-                if self.has_met_all() {
+                if self.has_met_all {
                     self.advance_safe();
                 }
             }
@@ -126,12 +129,13 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     fn receive_answer(&mut self, from: Member, answer: Body<R>) {
         let node = from.node;
-        if let Body::Met(standing) = &answer {
+        if let Body::Met(standing, older) = &answer {
             let before = self.latest_committed();
             self.ledger.learn(standing);
             self.safe.learn(standing.latest_safe);
             self.forget_ended();
             self.log_latest(before);
+            self.wait_for(older);
             self.note_met(from);
             return;
         }
@@ -159,13 +163,14 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
 
     /// Notes that somebody has told all that it knows.
     fn note_met(&mut self, from: Member) {
-        if let Some(unmet) = &mut self.unmet {
-            unmet.remove(&from);
-            // While a dead coordinator's transactions are open, one of them may be a delete that nobody left knows of.
-            if unmet.is_empty() && self.view.unclosed().is_empty() {
-                self.unmet = None;
-            }
-        }
+        self.unmet.remove(&from);
+        self.look_whether_all_are_met();
+        self.go_on_moving();
+    }
+
+    /// While a dead coordinator's transactions are open, one of them may be a delete that nobody left knows of.
+    pub(super) fn look_whether_all_are_met(&mut self) {
+        self.has_met_all |= self.unmet.is_empty() && self.view.unclosed().is_empty();
     }
 
     /// Notes that everything up to `latest` has ended.

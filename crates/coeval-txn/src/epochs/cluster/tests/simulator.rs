@@ -25,7 +25,7 @@ use rand::{Rng, SeedableRng};
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
     BrickAddress, Incarnation, LoadFate, Member, Message, NodeId, Placement, ReaderId, ToKeeper, ViewKeeper,
-    ViewRecord,
+    ViewNumber, ViewRecord,
 };
 use crate::epochs::{Epoch, EpochSet};
 
@@ -73,6 +73,13 @@ struct Held {
     set: EpochSet,
 }
 
+/// Bricks that one machine is to get from another.
+struct Copying {
+    to: usize,
+    from: Member,
+    view: ViewNumber,
+}
+
 /// What has happened in a run, to see that enough has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
@@ -84,6 +91,12 @@ pub(super) struct Counts {
     pub(super) views: usize,
     pub(super) crashes: usize,
     pub(super) losses: usize,
+    pub(super) deletes: usize,
+    pub(super) declared: usize,
+    /// How often bricks came to be placed on other nodes, before faults ended.
+    pub(super) moves: usize,
+    /// How often LSE moved.
+    pub(super) safe: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -96,6 +109,10 @@ impl std::ops::AddAssign for Counts {
         self.views += other.views;
         self.crashes += other.crashes;
         self.losses += other.losses;
+        self.deletes += other.deletes;
+        self.declared += other.declared;
+        self.moves += other.moves;
+        self.safe += other.safe;
     }
 }
 
@@ -121,6 +138,7 @@ struct Simulation {
     records: Vec<ViewRecord>,
     network: Vec<Message<Rows>>,
     to_keeper: Vec<ToKeeper>,
+    copies: Vec<Copying>,
     truth: BTreeMap<Epoch, Truth>,
     held: Vec<Held>,
     /// The snapshots that declared readers have got.
@@ -148,8 +166,8 @@ impl Simulation {
     fn new(seed: u64, faults: Faults, rules: Rules) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let count: u32 = random.random_range(2..=4);
-        let ring = Ring { replicas: random.random_range(1..=3.min(count as usize)) };
-        let storm = if faults == Faults::Machines { random.random_range(1..6) } else { 0 };
+        let ring = Ring { replicas: [1, 2, 2, 2, 3, 3][random.random_range(0..6)].min(count as usize) };
+        let storm = if faults == Faults::Machines { random.random_range(1..8) } else { 0 };
         let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };
         let founders: Vec<Member> = (1..=count).map(member).collect();
         let (mut keeper, record) = ViewKeeper::found(&founders, ring.replicas);
@@ -165,6 +183,7 @@ impl Simulation {
             records: vec![record],
             network: Vec::new(),
             to_keeper: Vec::new(),
+            copies: Vec::new(),
             truth: BTreeMap::new(),
             held: Vec::new(),
             declared: Vec::new(),

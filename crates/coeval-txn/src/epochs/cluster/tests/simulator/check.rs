@@ -3,7 +3,7 @@
 
 use super::machine::Bricks;
 use super::{BrickAddress, Held, Simulation, Truth, bricks};
-use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, ViewChange, ViewRecord};
+use crate::epochs::cluster::{LoadFate, LoadOutcome, NodeId, View, ViewChange, ViewRecord};
 use crate::epochs::{Epoch, EpochSet};
 
 impl Simulation {
@@ -12,8 +12,12 @@ impl Simulation {
         let LoadOutcome { epoch, fate } = outcome;
         let truth = self.truth.get_mut(&epoch).expect("it has begun");
         let before = truth.told.replace(fate);
+        let is_delete = truth.delete.is_some() && !truth.rows.is_empty();
         match fate {
-            LoadFate::Committed => self.counts.committed += 1,
+            LoadFate::Committed => {
+                self.counts.committed += 1;
+                self.counts.deletes += usize::from(is_delete);
+            }
             LoadFate::RolledBack => self.counts.rolled_back += 1,
             LoadFate::Unknown => self.counts.unknown += 1,
         }
@@ -27,6 +31,17 @@ impl Simulation {
     pub(super) fn note_outcomes(&mut self, record: &ViewRecord) {
         if let ViewChange::Outcomes { committed, .. } = &record.change {
             self.counts.closed_committed += committed.len();
+        }
+    }
+
+    /// Notes how often bricks have moved.
+    pub(super) fn note_moves(&mut self) {
+        let mut view = View::default();
+        for record in &self.records {
+            let was_moving = view.is_moving();
+            view.follow(record);
+            let is_change = matches!(record.change, ViewChange::Members { .. });
+            self.counts.moves += usize::from(was_moving && is_change && !view.is_moving());
         }
     }
 
@@ -169,14 +184,21 @@ impl Simulation {
     pub(super) fn check_end(&mut self) {
         self.check_durable();
         self.check_declared();
+        if self.keeper.view().is_moving() {
+            self.violate("bricks are still on their way".to_owned());
+        }
         // Of one without rows nothing is left if its coordinator dies.
         let is_acknowledged =
             |truth: &Truth| truth.told == Some(LoadFate::Committed) && !truth.rows.is_empty();
         let newest =
             self.truth.iter().filter(|(_, truth)| is_acknowledged(truth)).map(|(epoch, _)| *epoch).max();
         let mut wrong = Vec::new();
-        for machine in &self.machines {
-            let node = machine.process.as_ref().expect("all run");
+        for machine in &mut self.machines {
+            let node = machine.process.as_mut().expect("all run");
+            let shown = node.declared_read_only().map(|(reader, set)| (node.release(reader), set.newest()).1);
+            if shown != Ok(node.latest_committed()) {
+                wrong.push(format!("{} shows declared readers {shown:?}", machine.member));
+            }
             let (member, latest) = (machine.member, node.latest_committed());
             if !node.view().has(member) {
                 wrong.push(format!("{member} is not in the view"));

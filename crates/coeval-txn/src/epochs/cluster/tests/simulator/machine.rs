@@ -42,6 +42,11 @@ fn apply(bricks: &mut Bricks, record: &LogRecord<Rows>) {
         LogRecord::Append { epoch, brick, rows, .. } => {
             bricks.entry(*brick).or_default().extend(rows.iter().map(|row| (*epoch, *row)));
         }
+        LogRecord::Copied { brick, kept, rows } => {
+            let here = bricks.entry(*brick).or_default();
+            here.retain(|(label, _)| kept.contains(label));
+            here.extend(rows.iter().flat_map(|(epoch, rows)| rows.iter().map(|row| (*epoch, *row))));
+        }
         LogRecord::Cut(epoch) => {
             bricks.values_mut().for_each(|rows| rows.retain(|(label, _)| label != epoch))
         }

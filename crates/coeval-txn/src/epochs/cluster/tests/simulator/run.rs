@@ -3,25 +3,34 @@
 
 use rand::Rng;
 
-use super::Simulation;
 use super::machine::Waiting;
-use crate::epochs::cluster::{Effect, Message, NodeId, ToKeeper, ViewRecord};
+use super::{Copying, Simulation, bricks};
+use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewRecord};
 
 /// How many steps have faults.
-const STEPS: usize = 500;
+const STEPS: usize = 720;
+/// So many steps things break, and so many they do not.
+const SPELL: usize = 180;
 /// Within how many rounds without faults everything has to end.
 const ROUNDS: usize = 30;
 /// More messages than this are not kept under way.
-const MESSAGES: usize = 400;
+const MESSAGES: usize = 100;
 
 impl Simulation {
     pub(super) fn run(&mut self) -> Result<(), String> {
-        for _ in 0..STEPS {
+        let storm = self.storm;
+        for step in 0..STEPS {
+            // What breaks in one spell may be mended in the next.
+            if step % SPELL == 0 {
+                self.storm = if step / SPELL % 2 == 0 { storm } else { 0 };
+                self.mend();
+            }
             self.step();
             self.check_step();
             self.fail()?;
         }
-        self.end_faults();
+        self.note_moves();
+        self.mend();
         for _ in 0..ROUNDS {
             self.round();
             self.check_step();
@@ -39,15 +48,16 @@ impl Simulation {
     fn step(&mut self) {
         let machine = self.any_machine();
         match self.random.random_range(0..100 + self.storm) {
-            0..52 => self.deliver_any(),
-            52..60 => self.tell_keeper_any(),
-            60..70 => self.sync_some(machine),
-            70..75 => self.follow(machine),
-            75..78 => self.resend(machine),
-            78..82 => self.begin(machine),
-            82..91 => self.act(),
-            91..94 => self.hold(machine),
-            94..100 => self.read_any(),
+            0..45 => self.deliver_any(),
+            45..51 => self.tell_keeper_any(),
+            51..61 => self.sync_some(machine),
+            61..72 => self.follow(machine),
+            72..76 => self.resend(machine),
+            76..79 => self.begin(machine),
+            79..89 => self.act(),
+            89..92 => self.hold(machine),
+            92..96 => self.read_any(),
+            96..100 => self.copy_any(),
             _ => self.break_machine(machine),
         }
     }
@@ -113,7 +123,8 @@ impl Simulation {
                 Waiting::ToKeeper(message) => self.to_keeper.push(message),
             }
         }
-        if let (0, Some(node)) = (self.machines[machine].not_on_disk(), &mut self.machines[machine].process) {
+        if let Some(node) = &mut self.machines[machine].process {
+            // What is decided is on disk.
             node.flushed(node.latest_committed());
         }
     }
@@ -134,17 +145,57 @@ impl Simulation {
         }
     }
 
+    /// One node copies all bricks that another one gives, if both are at the view for which that was asked.
+    fn copy_any(&mut self) {
+        if self.copies.is_empty() {
+            return;
+        }
+        let index = self.random.random_range(0..self.copies.len());
+        let copying = self.copies.swap_remove(index);
+        self.copy(&copying);
+    }
+
+    fn copy(&mut self, copying: &Copying) {
+        let Copying { to, from, view } = *copying;
+        let giver = &self.machines[from.node.get() as usize - 1];
+        let Some(node) = &giver.process else { return };
+        let receiver = self.machines[to].member;
+        if self.isolated.is_some() || node.member() != from || node.view().number() != view {
+            return;
+        }
+        let given: Vec<_> = bricks()
+            .filter(|brick| node.gives(*brick, receiver))
+            .map(|brick| (brick, giver.bricks.get(&brick).cloned().unwrap_or_default()))
+            .collect();
+        let Some(node) = self.machines[to].process.as_mut().filter(|node| node.view().number() == view)
+        else {
+            return;
+        };
+        for (brick, rows) in given {
+            let rows = rows.into_iter().map(|(label, row)| (label, vec![row])).collect();
+            if node.copied(view, brick, rows).is_err() {
+                return;
+            }
+        }
+        node.copied_all(view, from);
+        self.pump(to);
+    }
+
     /// Does what the process of a machine wants done.
     pub(super) fn pump(&mut self, machine: usize) {
         let Some(node) = &mut self.machines[machine].process else { return };
         for effect in node.take_effects() {
             match effect {
-                Effect::Log(record) => self.machines[machine].log(record),
+                Effect::Log(record) => {
+                    self.counts.safe += usize::from(matches!(record, LogRecord::Safe(_)));
+                    self.machines[machine].log(record);
+                }
                 Effect::Send(message) => self.network.push(message),
                 Effect::SendOnceLogged(message) => self.machines[machine].wait(Waiting::Message(message)),
                 Effect::TellKeeperOnceLogged(message) => {
                     self.machines[machine].wait(Waiting::ToKeeper(message))
                 }
+                Effect::Copy { from, view } => self.copies.push(Copying { to: machine, from, view }),
                 Effect::Tell(outcome) => self.note_outcome(outcome),
                 Effect::Fetch(_) => {}
             }
@@ -164,13 +215,16 @@ impl Simulation {
             10 => self.isolated = Some(index),
             11 => self.isolated = None,
             0..3 if is_running => self.stop(index),
-            0..6 if !is_running => self.start(index),
-            6 if !is_running && self.may_lose_disk(index) => {
+            0..4 if !is_running => self.start(index),
+            4..7 if !is_running && self.may_lose_disk(index) => {
                 self.machines[index].lose_disk();
                 self.counts.losses += 1;
                 self.start(index);
             }
-            7 if self.unnoticed_losses() == 0 => {
+            7..10
+                if self.unnoticed_losses() == 0
+                    && (!is_running || self.isolated.is_some() || self.one_in(3)) =>
+            {
                 let isolated = self.isolated.map(|isolated| self.machines[isolated].member.node);
                 let record = self.keeper.remove(isolated.unwrap_or(node)).ok();
                 self.publish(record);
@@ -215,7 +269,8 @@ impl Simulation {
         view.is_placed(node) && view.member(node).is_some_and(|member| member.incarnation < log_since)
     }
 
-    fn end_faults(&mut self) {
+    /// Everything that stands still may go on.
+    fn mend(&mut self) {
         self.isolated = None;
         for index in 0..self.machines.len() {
             if self.machines[index].process.is_none() {
@@ -238,6 +293,9 @@ impl Simulation {
             self.end_loads(index);
             self.resend(index);
             self.sync(index, self.machines[index].not_on_disk());
+        }
+        for copying in std::mem::take(&mut self.copies) {
+            self.copy(&copying);
         }
         for message in std::mem::take(&mut self.to_keeper) {
             self.tell_keeper(&message);

@@ -105,15 +105,20 @@ impl Simulation {
 
     /// A reader takes a snapshot.
     pub(super) fn hold(&mut self, machine: usize) {
+        if self.held.len() > 1 && self.one_in(2) {
+            let index = self.random.random_range(0..self.held.len());
+            return self.let_go(index);
+        }
         let Some(node) = &mut self.machines[machine].process else { return };
         let is_declared = self.random.random_range(0..2) == 0;
         let held = if is_declared { node.declared_read_only() } else { node.read_only() };
         let Ok((reader, set)) = held else { return };
         if is_declared {
             self.declared.push(set.newest());
+            self.counts.declared += 1;
         }
         self.held.push(Held { owner: node.member(), own: None, reader: Some(reader), set });
-        if self.held.len() > 12 {
+        if self.held.len() > 6 {
             let index = self.random.random_range(0..self.held.len());
             self.let_go(index);
         }
