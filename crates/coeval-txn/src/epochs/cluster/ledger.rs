@@ -97,6 +97,7 @@ impl Ledger {
     pub(super) fn begin(&mut self, incarnation: Incarnation) -> Epoch {
         let epoch = self.next;
         self.next = self.stride.after(epoch);
+        assert!(epoch > self.latest_committed, "what has not begun is above LCE");
         let before = self.pending.insert(epoch, incarnation);
         assert!(before.is_none(), "epoch {epoch} was handed out twice");
         epoch
@@ -117,6 +118,8 @@ impl Ledger {
     /// Notes that a transaction is decided.
     pub(super) fn commit(&mut self, decided: &CommittedEpoch) {
         let epoch = decided.epoch;
+        let is_older = |dependency: &Epoch| *dependency < epoch;
+        assert!(decided.dependencies.iter().all(is_older), "{epoch} depends on what is older");
         self.pending.remove(&epoch);
         if epoch > self.latest_committed && !self.rolled_back.contains(&epoch) {
             self.move_clock_past(epoch);
@@ -164,6 +167,7 @@ impl Ledger {
     /// below `through` are of these incarnations, and so are all that any live node has heard of.
     pub(super) fn close(&mut self, node: NodeId, incarnation: Incarnation, through: Epoch) {
         self.move_clock(through);
+        assert!(self.next >= through, "what is closed is below EC");
         let below = self.closed_below.entry(node).or_default();
         *below = through.max(*below);
         for epoch in self.pending_of(node, incarnation) {

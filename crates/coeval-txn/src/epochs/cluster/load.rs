@@ -219,6 +219,7 @@ impl<R: Clone> Load<R> {
         if nodes.is_empty() {
             self.doom();
         }
+        assert!(self.appends.len() < u32::MAX as usize, "a transaction has fewer than 2^32 appends");
         let unanswered: BTreeSet<NodeId> = self.bricks[&brick].iter().copied().collect();
         for node in &unanswered {
             *self.counts.entry(*node).or_default() += 1;
@@ -351,6 +352,8 @@ impl<R: Clone> Load<R> {
     }
 
     fn terms(&self, node: NodeId, holders: &Arc<[Member]>) -> CommitTerms {
+        assert_eq!(self.phase, Phase::Committing, "only a commit has terms");
+        assert!(holders.iter().any(|holder| holder.node == node), "a commit names whom it asks");
         let dependencies = self.dependencies.clone().unwrap_or_default();
         CommitTerms {
             kind: self.kind,

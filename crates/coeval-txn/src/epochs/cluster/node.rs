@@ -195,6 +195,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if kind == EpochKind::Delete {
             self.ledger.note_delete(epoch);
         }
+        assert_eq!(self.ledger.node_of(epoch), self.member.node, "a node hands out its own epochs");
         let mut load = Load::new(epoch, kind, self.latest_committed(), &self.view);
         load.note_begun(self.member.node, &self.ledger.pending_for(epoch), &self.view, self.rules);
         let requests = load.requests(&self.view);
@@ -218,9 +219,10 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             serving.chain(receiving.filter(|_| both)).collect()
         };
         let requests = load.append(brick, rows, holders, &view);
+        let is_lost = !load.is_open();
         self.send_all(requests);
         self.advance(epoch);
-        Ok(())
+        if is_lost { Err(NodeError::Over) } else { Ok(()) }
     }
 
     /// The user wants the transaction committed. How it ends comes as [`Effect::Tell`].

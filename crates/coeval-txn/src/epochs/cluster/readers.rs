@@ -21,6 +21,7 @@ pub(super) struct MindedDeletes {
 impl MindedDeletes {
     /// Notes a delete of which it is known that it sees all up to `through`.
     pub(super) fn note(&mut self, delete: Epoch, through: Epoch) {
+        assert!(through < delete, "a delete sees what is older");
         let known = self.seen_through.entry(delete).or_insert(through);
         *known = through.max(*known);
     }
@@ -56,6 +57,7 @@ impl MindedDeletes {
                 newest = newest.min(*through);
             }
         }
+        assert!(newest <= latest_committed, "nobody sees beyond LCE");
         newest
     }
 
@@ -100,7 +102,11 @@ impl SafeEpochs {
     }
 
     pub(super) fn release(&mut self, reader: ReaderId) {
-        self.readers.remove(&reader);
+        let horizon = self.readers.remove(&reader);
+        assert!(
+            horizon.is_some_and(|horizon| horizon >= self.latest_safe),
+            "a reader is held, above LSE, until it ends"
+        );
     }
 
     pub(super) fn flushed(&mut self, through: Epoch) {

@@ -188,6 +188,7 @@ impl View {
         self.number = record.number;
         match &record.change {
             ViewChange::Members { members, placed } => {
+                assert!(!placed.is_empty(), "bricks are placed somewhere");
                 let has_gone =
                     |(node, incarnation): &(&NodeId, &Incarnation)| members.get(node) != Some(*incarnation);
                 self.unclosed.extend(self.members.iter().filter(has_gone).map(|(node, life)| (*node, *life)));
@@ -195,7 +196,14 @@ impl View {
                 self.members.clone_from(members);
                 self.placed.clone_from(placed);
             }
-            ViewChange::Outcomes { nodes, .. } => self.unclosed.retain(|node, _| !nodes.contains_key(node)),
+            ViewChange::Outcomes { nodes, latest, through, .. } => {
+                assert!(latest < through, "LCE is below EC");
+                assert!(
+                    nodes.keys().all(|node| self.unclosed.contains_key(node)),
+                    "each life is closed once"
+                );
+                self.unclosed.retain(|node, _| !nodes.contains_key(node));
+            }
         }
     }
 
@@ -259,15 +267,24 @@ impl View {
     }
 
     /// The live nodes that have all that is decided of `brick`, in the order of the placement.
+    ///
+    /// # Panics
+    ///
+    /// If the placement names a node that it was not given.
     #[must_use]
     pub fn serving(&self, placement: &impl Placement, brick: BrickAddress) -> Vec<NodeId> {
         let nodes: Vec<NodeId> = self.placed.keys().copied().collect();
         let mut holders = placement.holders(&nodes, brick);
+        assert!(holders.iter().all(|node| nodes.contains(node)), "a placement chooses among the nodes given");
         holders.retain(|node| self.is_placed(*node));
         holders
     }
 
     /// The live nodes that `brick` comes to, when bricks are placed on all that are live.
+    ///
+    /// # Panics
+    ///
+    /// If the placement names a node that it was not given.
     #[must_use]
     pub fn receiving(&self, placement: &impl Placement, brick: BrickAddress) -> Vec<NodeId> {
         if !self.is_moving() {
@@ -276,6 +293,7 @@ impl View {
         let nodes: Vec<NodeId> = self.members.keys().copied().collect();
         let serving = self.serving(placement, brick);
         let mut holders = placement.holders(&nodes, brick);
+        assert!(holders.iter().all(|node| nodes.contains(node)), "a placement chooses among the nodes given");
         holders.retain(|node| !serving.contains(node));
         holders
     }

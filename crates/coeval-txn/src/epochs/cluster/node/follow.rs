@@ -100,6 +100,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let mut view = View::clone(&self.view);
         view.follow(record);
         let was_member = self.view.has(self.member);
+        assert!(!(self.has_left && view.has(self.member)), "a life that has left does not come back");
         let is_first = self.view.number() == ViewNumber::default();
         self.view = Arc::new(view);
         if let ViewChange::Outcomes { nodes, latest, through, committed } = &record.change {

@@ -34,6 +34,7 @@ pub(super) struct Incoming {
 impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// Begins anew to wait for what comes to this node, at a view whose members are not those that bricks are placed on.
     pub(super) fn expect_bricks(&mut self) {
+        assert!(self.view.has(self.member), "bricks come to members");
         let older = self.older_loads().into_iter().collect();
         let incoming = Incoming { older, sources: None };
         self.incoming = self.view.is_moving().then_some(incoming);

@@ -87,6 +87,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if self.ledger.has_ended(epoch) {
             return;
         }
+        assert!(terms.holders.contains(&self.member), "a commit names whom it asks");
         let rules = self.rules;
         let share = self.share_of(epoch, from.incarnation);
         let has_all = share.appends.len() == terms.appends as usize || !rules.keep(Rule::CountedAppends);

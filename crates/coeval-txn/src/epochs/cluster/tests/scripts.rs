@@ -98,8 +98,8 @@ impl Stage {
     /// A node follows all records that there are.
     fn follow(&mut self, number: u32) {
         let followed = usize::try_from(self.node(number).view().number().get()).unwrap();
-        for record in self.records[followed..].to_vec() {
-            self.node(number).follow(&record);
+        for index in followed..self.records.len() {
+            self.nodes[number as usize - 1].follow(&self.records[index]);
             self.pump(number);
         }
     }

@@ -22,7 +22,7 @@ impl Simulation {
         for step in 0..STEPS {
             // What breaks in one spell may be mended in the next.
             if step % SPELL == 0 {
-                self.storm = if step / SPELL % 2 == 0 { storm } else { 0 };
+                self.storm = if (step / SPELL).is_multiple_of(2) { storm } else { 0 };
                 self.mend();
             }
             self.step();
