@@ -22,7 +22,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     ///
     /// # Panics
     ///
-    /// If the log has records of this or a later incarnation.
+    /// If the log has records of this or a later incarnation, or is not the beginning of what a node has logged.
     #[must_use]
     pub fn recover<'a>(
         member: Member,

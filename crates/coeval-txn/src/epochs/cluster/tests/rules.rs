@@ -24,6 +24,11 @@ fn snapshots_hold_whatever_the_network_does() {
     let (seeds, counts) = run(Faults::Network);
     let seeds = usize::try_from(seeds).unwrap();
     assert!(counts.committed > 5 * seeds && counts.reads > 10 * seeds, "too little has happened");
+    assert!(
+        counts.deletes > seeds / 5 && counts.declared > 2 * seeds,
+        "too few deletes and declared readers"
+    );
+    assert!(counts.safe > seeds / 5, "LSE has moved too seldom");
 }
 
 #[test]
@@ -32,14 +37,20 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
     let seeds = usize::try_from(seeds).unwrap();
     assert!(counts.committed > 2 * seeds && counts.reads > 5 * seeds, "too little has happened");
     assert!(counts.crashes > seeds && counts.closed_committed > seeds / 50, "too little has gone wrong");
+    assert!(counts.moves > seeds / 20 && counts.losses > seeds / 20, "too few bricks have moved");
 }
 
 /// Within so many seeds the lack of a rule has to show.
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 4] =
-    [Rule::AnswersOfOneView, Rule::RowsForLatest, Rule::ForgetWhenAway, Rule::DeletesWaitForClosing];
+const BY_SCRIPT: [Rule; 5] = [
+    Rule::AnswersOfOneView,
+    Rule::RowsForLatest,
+    Rule::ForgetWhenAway,
+    Rule::DeletesWaitForClosing,
+    Rule::MeetBeforeReading,
+];
 
 #[test]
 fn each_rule_that_is_left_out_is_missed() {

@@ -245,3 +245,28 @@ fn a_delete_sees_what_somebody_out_of_the_view_may_show() {
         early.or(stage.node(1).snapshot_of(delete)).unwrap().contains(load)
     });
 }
+
+/// n2 comes back without the last records of its log, which told that 1 has ended. LSE of n1 is there already.
+#[test]
+fn who_comes_back_shows_nothing_below_the_others_latest_safe_epoch() {
+    needs(Rule::MeetBeforeReading, |rules| {
+        let mut stage = Stage::new(2, rules);
+        let load = stage.load(1);
+        stage.commit(1, load);
+        stage.deliver(&[1, 2]);
+        for number in [1, 2] {
+            stage.node(number).flushed(load);
+            stage.node(number).resend();
+            stage.pump(number);
+        }
+        stage.deliver(&[1, 2]);
+        assert_eq!(stage.node(1).latest_safe(), load);
+
+        stage.logs[1].retain(|record| !matches!(record, LogRecord::Latest(_) | LogRecord::Safe(_)));
+        stage.restart(2);
+        stage.follow(1);
+        stage.follow(2);
+        let shown = stage.node(2).read_only().map(|(_, set)| set.newest());
+        shown.is_err() || shown.unwrap() >= load
+    });
+}

@@ -165,7 +165,7 @@ pub(super) fn simulate(seed: u64, faults: Faults, rules: Rules) -> Result<Counts
 impl Simulation {
     fn new(seed: u64, faults: Faults, rules: Rules) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let count: u32 = random.random_range(2..=4);
+        let count: u32 = [2, 2, 3, 3, 3, 4, 4, 5][random.random_range(0..8)];
         let ring = Ring { replicas: [1, 2, 2, 2, 3, 3][random.random_range(0..6)].min(count as usize) };
         let storm = if faults == Faults::Machines { random.random_range(1..8) } else { 0 };
         let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };

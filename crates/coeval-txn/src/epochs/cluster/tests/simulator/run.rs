@@ -7,25 +7,26 @@ use super::machine::Waiting;
 use super::{Copying, Simulation, bricks};
 use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewRecord};
 
-/// How many steps have faults.
-const STEPS: usize = 720;
-/// So many steps things break, and so many they do not.
-const SPELL: usize = 180;
+/// For each machine, so many steps in which things break, and so many in which they do not.
+const SPELL: usize = 60;
+/// How many spells there are before faults end.
+const SPELLS: usize = 4;
 /// Within how many rounds without faults everything has to end.
 const ROUNDS: usize = 30;
-/// More messages than this are not kept under way.
-const MESSAGES: usize = 100;
+/// More messages than this, for each machine, are not kept under way.
+const MESSAGES: usize = 40;
 
 impl Simulation {
     pub(super) fn run(&mut self) -> Result<(), String> {
-        let storm = self.storm;
-        for step in 0..STEPS {
+        let (storm, spell) = (self.storm, SPELL * self.machines.len());
+        for step in 0..SPELLS * spell {
             // What breaks in one spell may be mended in the next.
-            if step % SPELL == 0 {
-                self.storm = if (step / SPELL).is_multiple_of(2) { storm } else { 0 };
+            if step % spell == 0 {
+                self.storm = if (step / spell).is_multiple_of(2) { storm } else { 0 };
                 self.mend();
             }
             self.step();
+            self.lose_messages();
             self.check_step();
             self.fail()?;
         }
@@ -59,6 +60,14 @@ impl Simulation {
             92..96 => self.read_any(),
             96..100 => self.copy_any(),
             _ => self.break_machine(machine),
+        }
+    }
+
+    /// A network carries so much.
+    fn lose_messages(&mut self) {
+        while self.network.len() > MESSAGES * self.machines.len() {
+            let index = self.random.random_range(0..self.network.len());
+            self.network.swap_remove(index);
         }
     }
 
@@ -201,10 +210,6 @@ impl Simulation {
             }
         }
         self.sync(machine, 0);
-        while self.network.len() > MESSAGES {
-            let index = self.random.random_range(0..self.network.len());
-            self.network.swap_remove(index);
-        }
         self.note_snapshots(machine);
     }
 
