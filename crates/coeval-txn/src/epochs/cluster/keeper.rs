@@ -75,7 +75,8 @@ pub struct ViewKeeper {
 }
 
 impl ViewKeeper {
-    /// The keeper of a new cluster of `founders`, where each brick is on `replicas` nodes; and its first record.
+    /// The keeper of a new cluster of `founders`, where each brick is on `replicas` nodes (if tables differ in that, the
+    /// fewest of any); and its first record.
     ///
     /// Every record has to be durable before anybody gets it; a keeper whose record could not be written is dropped.
     ///

@@ -9,7 +9,7 @@ use super::message::{Pending, Standing};
 use super::readers::MindedDeletes;
 use super::rules::{Rule, Rules};
 use super::view::{CommittedEpoch, EpochKind, Incarnation, NodeId};
-use crate::epochs::{Epoch, Stride};
+use crate::epochs::{Epoch, EpochSet, Stride};
 
 /// The epochs of one node of a cluster. `EC > LCE` after every step; all that is pending is above LCE and below EC.
 #[derive(Clone, Debug)]
@@ -75,6 +75,12 @@ impl Ledger {
             || self.committed.contains_key(&epoch)
             || self.rolled_back.contains(&epoch)
             || (self.closed_below.get(&self.node_of(epoch)).is_some_and(is_closed) && !self.is_pending(epoch))
+    }
+
+    /// Everything up to LCE, and what is decided above it.
+    pub(super) fn ended(&self) -> EpochSet {
+        let committed: Vec<Epoch> = self.committed.keys().copied().collect();
+        EpochSet::through(self.latest_committed).with(&committed)
     }
 
     /// The node that hands out `epoch`.
@@ -194,14 +200,18 @@ impl Ledger {
         self.rolled_back.clear();
     }
 
-    /// Takes over what another node knows to have ended.
-    pub(super) fn learn(&mut self, standing: &Standing) {
-        self.learn_latest(standing.latest_committed);
+    /// Takes over which deletes another node minds.
+    pub(super) fn learn_deletes(&mut self, standing: &Standing) {
         for (delete, through) in &standing.deletes {
             if !self.rolled_back.contains(delete) {
                 self.deletes.note(*delete, *through);
             }
         }
+    }
+
+    /// Takes over what another node knows to have ended.
+    pub(super) fn learn(&mut self, standing: &Standing) {
+        self.learn_latest(standing.latest_committed);
         standing.rolled_back.iter().for_each(|epoch| self.roll_back(*epoch));
         standing.committed.iter().for_each(|decided| self.commit(decided));
     }

@@ -296,13 +296,18 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     }
 
     /// The reader has ended.
+    ///
+    /// # Panics
+    ///
+    /// If this node has given no such reader, or it was released before.
     pub fn release(&mut self, reader: ReaderId) {
         self.safe.release(reader);
     }
 
-    /// Everything of the epochs up to `through`, of all bricks that are here, is in files.
+    /// Everything of the epochs up to `through`, of all bricks that are here, is in files. Above LCE that says nothing:
+    /// more rows of these epochs may come.
     pub fn flushed(&mut self, through: Epoch) {
-        self.safe.flushed(through);
+        self.safe.flushed(through.min(self.latest_committed()));
     }
 
     /// LSE: no reader anywhere, now or later, sees less than everything up to it, and it is in files on all members. What
@@ -364,6 +369,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let loads = self.loads.values().filter(|load| !load.has_outcome()).map(Load::floor).min();
         let newest = self.ledger.newest_safe();
         let floor = self.safe.floor(loads.unwrap_or(newest).min(newest), self.rules);
+        assert!(floor >= self.safe.promised(self.member), "what was promised stays promised");
         self.safe.note_floor(self.member, floor);
         self.advance_safe();
         let others = self.view.members().filter(|member| *member != self.member);

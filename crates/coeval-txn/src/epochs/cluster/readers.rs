@@ -47,8 +47,8 @@ impl MindedDeletes {
         self.seen_through.retain(|delete, _| !has_ended(*delete));
     }
 
-    /// The newest epoch up to `latest_committed` that a declared reader may see everything up to. It never moves back in
-    /// one life of a node: what was right stays right.
+    /// The newest epoch up to `latest_committed` that a declared reader may see everything up to. Once its node has met all
+    /// it never moves back: what is noted of a new delete is LCE then.
     pub(super) fn newest_safe(&self, latest_committed: Epoch) -> Epoch {
         let mut newest = latest_committed;
         // Whoever has to be kept out of the snapshot may have older ones in turn that then are not in it either.
@@ -126,9 +126,14 @@ impl SafeEpochs {
         *known = floor.max(*known);
     }
 
+    /// What `member` has promised.
+    pub(super) fn promised(&self, member: Member) -> Epoch {
+        self.floors.get(&member).copied().unwrap_or_default()
+    }
+
     /// Moves LSE to what all `members` have promised.
     pub(super) fn advance(&mut self, members: impl Iterator<Item = Member>) {
-        let floors = members.map(|member| self.floors.get(&member).copied().unwrap_or_default());
+        let floors = members.map(|member| self.promised(member));
         self.learn(floors.min().unwrap_or_default());
     }
 

@@ -4,7 +4,7 @@
 use super::keeper::ToKeeper;
 use super::message::{CommitTerms, Message};
 use super::view::{BrickAddress, Incarnation, Member, ViewNumber};
-use crate::epochs::Epoch;
+use crate::epochs::{Epoch, EpochSet};
 
 /// A record of a node's own log. Its bricks are what a replay of `Append` and `Cut` makes of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,15 +28,19 @@ pub enum LogRecord<R> {
     Commit(Epoch, CommitTerms),
     /// The rows of the transaction are removed from all bricks.
     Cut(Epoch),
-    /// The brick as another node has it: whatever is here of epochs that are not among `kept` makes room for it.
+    /// The brick as another node has it: what is here of the epochs in `ended` makes room for it. Rows of other epochs
+    /// have come here by themselves, and stay.
     Copied {
         /// The brick.
         brick: BrickAddress,
-        /// What was pending: its rows have come here by themselves, and stay.
-        kept: Vec<Epoch>,
-        /// The rows, by label.
+        /// What had ended when the copy was asked for.
+        ended: EpochSet,
+        /// The rows of these epochs, by label.
         rows: Vec<(Epoch, R)>,
     },
+    /// The node comes back to a view that went on without it: what is logged above of transactions that have not ended
+    /// counts no more. Their numbers may come again.
+    Forgotten,
     /// LSE: nobody reads below it, and everything up to it is in files, everywhere.
     Safe(Epoch),
     /// LCE: what is not above it has ended. A restart that lost it only learns it again.
@@ -57,6 +61,10 @@ pub enum Effect<R> {
     /// Ask this node, at this view, for each brick that it [gives](super::ClusterNode::gives) to this one, hand it over
     /// with [`copied`](super::ClusterNode::copied), and when all are there call
     /// [`copied_all`](super::ClusterNode::copied_all). Asked again with each resend.
+    ///
+    /// A brick of which the giver has nothing is handed over too, without rows, if anything is here of it: that may be
+    /// left of a transaction that was rolled back while this node was away. And labels of what is handed over may be
+    /// below what this node has said to be [flushed](super::ClusterNode::flushed): the log is kept until it is in files.
     Copy {
         /// Who gives.
         from: Member,

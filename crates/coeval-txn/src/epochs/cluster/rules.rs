@@ -41,10 +41,14 @@ pub(crate) enum Rule {
     RowsForLatest,
     /// Who comes back without its place forgets what its log has of transactions that had not ended.
     ForgetWhenAway,
+    /// It has forgotten them in its later lives too.
+    ForgetForGood,
     /// From answering a delete's begin on, a declared reader that lacks the delete gets nothing newer.
     DeletesHoldReaders,
     /// So it stays when the delete has ended, until the reader gets the delete.
     ReadersStayBelowDeletes,
+    /// Who has met all goes by its own answers to deletes' begins, not by what others have answered.
+    OwnAnswerToDeletes,
     /// What any node knows to have ended is no dependency.
     EndedIsNoDependency,
     /// A delete's snapshot is not made while the transactions of a dead coordinator are open.
@@ -59,6 +63,8 @@ pub(crate) enum Rule {
     AppendToBoth,
     /// A brick is copied when the loads that began before have ended.
     OlderLoadsEnd,
+    /// A copy counts for what had ended when it was asked for; the rest of a brick has come here by itself.
+    CopyWhatHadEnded,
     /// A node serves what it has copied.
     CopyBeforeServing,
     /// Only who comes back with its log keeps its place.
@@ -90,7 +96,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 32] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -109,8 +115,10 @@ impl Rule {
         Self::EnoughReplicas,
         Self::RowsForLatest,
         Self::ForgetWhenAway,
+        Self::ForgetForGood,
         Self::DeletesHoldReaders,
         Self::ReadersStayBelowDeletes,
+        Self::OwnAnswerToDeletes,
         Self::EndedIsNoDependency,
         Self::DeletesWaitForClosing,
         Self::MeetBeforeReading,
@@ -118,6 +126,7 @@ impl Rule {
         Self::SafeOfAllMembers,
         Self::AppendToBoth,
         Self::OlderLoadsEnd,
+        Self::CopyWhatHadEnded,
         Self::CopyBeforeServing,
         Self::ReturnWithLog,
     ];

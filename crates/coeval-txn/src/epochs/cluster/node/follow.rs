@@ -77,6 +77,10 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             LogRecord::Commit(epoch, terms) => self.logged_share(*epoch).commit = Some(terms.clone()),
             LogRecord::Cut(epoch) => self.logged_share(*epoch).is_cut = true,
             LogRecord::Copied { .. } => {}
+            LogRecord::Forgotten => {
+                self.shares.clear();
+                self.ledger.forget();
+            }
             LogRecord::Safe(epoch) => self.safe.learn(*epoch),
             LogRecord::Latest(epoch) => {
                 self.ledger.learn_latest(*epoch);
@@ -122,10 +126,14 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     }
 
     /// Forgets what the log has of transactions that had not ended when this node left the view. Others know how they
-    /// ended, or nobody does; then their numbers may have been given out again.
+    /// ended, or nobody does; then their numbers may have been given out again. The log tells the next life, which may
+    /// have its place.
     fn forget_pending(&mut self) {
         let left: Vec<Epoch> = self.shares.keys().copied().collect();
         left.into_iter().for_each(|epoch| self.cut(epoch));
+        if self.rules.keep(Rule::ForgetForGood) {
+            self.effects.push(Effect::Log(LogRecord::Forgotten));
+        }
         self.shares.clear();
         self.ledger.forget();
     }

@@ -10,25 +10,35 @@
 //!   the keeper's record, when all have told   the holders of after serve; those of before need not keep it
 //! ```
 //!
-//! Another change of the members begins all of it anew. What was copied of loads that began before is not above LCE: they
-//! have all ended, and every later one has a greater epoch. So the log tells after a crash that it has ended.
+//! Another change of the members begins all of it anew. Why nothing copied is lost when this node stops then, though its
+//! log has no commits of it: README, "Moves".
 
 use std::collections::BTreeSet;
 
 use super::{ClusterNode, NodeError, Placement};
-use crate::epochs::Epoch;
 use crate::epochs::cluster::keeper::ToKeeper;
 use crate::epochs::cluster::record::{Effect, LogRecord};
 use crate::epochs::cluster::rules::Rule;
 use crate::epochs::cluster::view::{BrickAddress, Member, ViewNumber};
+use crate::epochs::{Epoch, EpochSet};
 
 /// How far the bricks that come to a node are, in one layout.
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     /// The loads that began in earlier layouts, and were open when their nodes were asked.
     older: BTreeSet<Epoch>,
-    /// Who gives bricks and has not given all; `None` before it is asked.
-    sources: Option<BTreeSet<Member>>,
+    /// `None` before anybody is asked.
+    asked: Option<Asked>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    /// Who gives bricks and has not given all.
+    sources: BTreeSet<Member>,
+    /// What had ended for all that this node knew when it asked first. A copy may be made at any time after that, and
+    /// arrive at any time after that: of what ends meanwhile it may have nothing, or half.
+    ended: EpochSet,
 }
 
 impl<R: Clone, P: Placement> ClusterNode<R, P> {
@@ -36,7 +46,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     pub(super) fn expect_bricks(&mut self) {
         assert!(self.view.has(self.member), "bricks come to members");
         let older = self.older_loads().into_iter().collect();
-        let incoming = Incoming { older, sources: None };
+        let incoming = Incoming { older, asked: None };
         self.incoming = self.view.is_moving().then_some(incoming);
     }
 
@@ -65,10 +75,11 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             return;
         }
         let own = self.member;
-        let sources = incoming.sources.get_or_insert_with(|| {
+        let Asked { sources, .. } = incoming.asked.get_or_insert_with(|| {
             let givers =
                 self.view.members().filter(|member| self.view.is_placed(member.node) && *member != own);
-            givers.filter(|_| rules.keep(Rule::CopyBeforeServing)).collect()
+            let sources = givers.filter(|_| rules.keep(Rule::CopyBeforeServing)).collect();
+            Asked { sources, ended: ledger.ended() }
         });
         self.effects
             .extend(sources.iter().map(|from| Effect::Copy { from: *from, view: self.view.number() }));
@@ -86,30 +97,27 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     }
 
     /// Takes a brick that another node [gives](Self::gives), with all rows that it has there, by label, as was asked for
-    /// with [`Effect::Copy`] at `view`. What becomes of it is logged: rows of transactions that have ended are as given;
-    /// those of others stay as they are here.
+    /// with [`Effect::Copy`] at `view`. What becomes of it is logged: rows of transactions that had ended when it was asked
+    /// for are as given; those of others stay as they are here.
     ///
     /// # Errors
     ///
-    /// If the view has changed: the brick may lack what has ended since. Nothing has happened; what is needed is asked
-    /// for again.
+    /// If the view has changed: somebody else may have to give. Nothing has happened; what is needed is asked for again.
     pub fn copied(
         &mut self,
         view: ViewNumber,
         brick: BrickAddress,
         rows: Vec<(Epoch, R)>,
     ) -> Result<(), NodeError> {
-        if view != self.view.number() || !self.is_copying() {
+        let asked = self.incoming.as_ref().and_then(|incoming| incoming.asked.as_ref());
+        let Some(Asked { ended, .. }) = asked.filter(|_| view == self.view.number()) else {
             return Err(NodeError::OtherView);
-        }
-        let ended = rows.into_iter().filter(|(epoch, _)| self.ledger.has_ended(*epoch)).collect();
-        let kept = self.ledger.pending().collect();
-        self.effects.push(Effect::Log(LogRecord::Copied { brick, kept, rows: ended }));
+        };
+        let by_now = !self.rules.keep(Rule::CopyWhatHadEnded);
+        let ended = if by_now { self.ledger.ended() } else { ended.clone() };
+        let rows = rows.into_iter().filter(|(epoch, _)| ended.contains(*epoch)).collect();
+        self.effects.push(Effect::Log(LogRecord::Copied { brick, ended, rows }));
         Ok(())
-    }
-
-    fn is_copying(&self) -> bool {
-        self.incoming.as_ref().is_some_and(|incoming| incoming.sources.is_some())
     }
 
     /// Notes that `from` has given all that it gives at `view`. Without effect if the view has changed.
@@ -117,8 +125,8 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if view != self.view.number() {
             return;
         }
-        if let Some(sources) = self.incoming.as_mut().and_then(|incoming| incoming.sources.as_mut()) {
-            sources.remove(&from);
+        if let Some(asked) = self.incoming.as_mut().and_then(|incoming| incoming.asked.as_mut()) {
+            asked.sources.remove(&from);
         }
         self.go_on_moving();
     }

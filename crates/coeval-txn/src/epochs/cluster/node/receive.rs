@@ -132,6 +132,10 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         let node = from.node;
         if let Body::Met(standing, older) = &answer {
             let before = self.latest_committed();
+            // All later begins of deletes are answered here, and the floor that was promised goes by these answers.
+            if !self.has_met_all || !self.rules.keep(Rule::OwnAnswerToDeletes) {
+                self.ledger.learn_deletes(standing);
+            }
             self.ledger.learn(standing);
             self.safe.learn(standing.latest_safe);
             self.forget_ended();

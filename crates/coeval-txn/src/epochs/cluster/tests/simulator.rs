@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Machines on a network that loses, repeats, delays and reorders, which stop, return and lose their disks.
+//! Machines on a network that loses, repeats, delays and reorders, which stop, return and lose their disks. Keepers die too.
 //!
 //! One event after another is chosen at random from a seed. The machines run the code of the product; here are only
 //! the network, the disks, the users, and what is true. Invariants, after every step or with every read:
@@ -74,10 +74,13 @@ struct Held {
 }
 
 /// Bricks that one machine is to get from another.
+#[derive(Clone)]
 struct Copying {
     to: usize,
     from: Member,
     view: ViewNumber,
+    /// What is under way, once it was given.
+    given: Option<Vec<(BrickAddress, Vec<(Epoch, u64)>)>>,
 }
 
 /// What has happened in a run, to see that enough has.
@@ -132,6 +135,7 @@ struct Simulation {
     /// A machine that nothing reaches and that reaches nobody, for a while.
     isolated: Option<usize>,
     ring: Ring,
+    rules: Rules,
     machines: Vec<Machine>,
     keeper: ViewKeeper,
     /// The keeper's log.
@@ -178,6 +182,7 @@ impl Simulation {
             storm,
             isolated: None,
             ring,
+            rules,
             machines,
             keeper,
             records: vec![record],

@@ -42,9 +42,9 @@ fn apply(bricks: &mut Bricks, record: &LogRecord<Rows>) {
         LogRecord::Append { epoch, brick, rows, .. } => {
             bricks.entry(*brick).or_default().extend(rows.iter().map(|row| (*epoch, *row)));
         }
-        LogRecord::Copied { brick, kept, rows } => {
+        LogRecord::Copied { brick, ended, rows } => {
             let here = bricks.entry(*brick).or_default();
-            here.retain(|(label, _)| kept.contains(label));
+            here.retain(|(label, _)| !ended.contains(*label));
             here.extend(rows.iter().flat_map(|(epoch, rows)| rows.iter().map(|row| (*epoch, *row))));
         }
         LogRecord::Cut(epoch) => {

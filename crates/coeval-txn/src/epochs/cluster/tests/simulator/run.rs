@@ -5,7 +5,7 @@ use rand::Rng;
 
 use super::machine::Waiting;
 use super::{Copying, Simulation, bricks};
-use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewRecord};
+use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord};
 
 /// For each machine, so many steps in which things break, and so many in which they do not.
 const SPELL: usize = 60;
@@ -154,18 +154,32 @@ impl Simulation {
         }
     }
 
-    /// One node copies all bricks that another one gives, if both are at the view for which that was asked.
+    /// One node gives all bricks that another one is to get, or what was given arrives; now and then not for the last
+    /// time.
     fn copy_any(&mut self) {
+        let view = |machine: usize| self.machines[machine].process.as_ref().map(|node| node.view().number());
+        self.copies.retain(|copying| view(copying.to) == Some(copying.view));
         if self.copies.is_empty() {
             return;
         }
         let index = self.random.random_range(0..self.copies.len());
         let copying = self.copies.swap_remove(index);
-        self.copy(&copying);
+        if self.one_in(8) {
+            self.copies.push(copying.clone());
+        }
+        self.copy(copying);
     }
 
-    fn copy(&mut self, copying: &Copying) {
-        let Copying { to, from, view } = *copying;
+    fn copy(&mut self, copying: Copying) {
+        if copying.given.is_some() {
+            self.copied(copying);
+        } else {
+            self.give(copying);
+        }
+    }
+
+    fn give(&mut self, mut copying: Copying) {
+        let Copying { to, from, view, .. } = copying;
         let giver = &self.machines[from.node.get() as usize - 1];
         let Some(node) = &giver.process else { return };
         let receiver = self.machines[to].member;
@@ -176,11 +190,17 @@ impl Simulation {
             .filter(|brick| node.gives(*brick, receiver))
             .map(|brick| (brick, giver.bricks.get(&brick).cloned().unwrap_or_default()))
             .collect();
+        copying.given = Some(given);
+        self.copies.push(copying);
+    }
+
+    fn copied(&mut self, copying: Copying) {
+        let Copying { to, from, view, given } = copying;
         let Some(node) = self.machines[to].process.as_mut().filter(|node| node.view().number() == view)
         else {
             return;
         };
-        for (brick, rows) in given {
+        for (brick, rows) in given.into_iter().flatten() {
             let rows = rows.into_iter().map(|(label, row)| (label, vec![row])).collect();
             if node.copied(view, brick, rows).is_err() {
                 return;
@@ -204,7 +224,9 @@ impl Simulation {
                 Effect::TellKeeperOnceLogged(message) => {
                     self.machines[machine].wait(Waiting::ToKeeper(message))
                 }
-                Effect::Copy { from, view } => self.copies.push(Copying { to: machine, from, view }),
+                Effect::Copy { from, view } => {
+                    self.copies.push(Copying { to: machine, from, view, given: None });
+                }
                 Effect::Tell(outcome) => self.note_outcome(outcome),
                 Effect::Fetch(_) => {}
             }
@@ -217,6 +239,7 @@ impl Simulation {
         let node = self.machines[index].member.node;
         let is_running = self.machines[index].process.is_some();
         match self.random.random_range(0..12) {
+            10 if self.one_in(4) => self.replace_keeper(),
             10 => self.isolated = Some(index),
             11 => self.isolated = None,
             0..3 if is_running => self.stop(index),
@@ -240,6 +263,12 @@ impl Simulation {
             }
             _ => {}
         }
+    }
+
+    /// The keeper dies; another one goes on after its records.
+    fn replace_keeper(&mut self) {
+        self.keeper = ViewKeeper::recover(&self.records, self.ring.replicas);
+        self.keeper.keep_rules(self.rules);
     }
 
     fn stop(&mut self, index: usize) {
@@ -300,7 +329,10 @@ impl Simulation {
             self.sync(index, self.machines[index].not_on_disk());
         }
         for copying in std::mem::take(&mut self.copies) {
-            self.copy(&copying);
+            self.copy(copying);
+        }
+        for copying in std::mem::take(&mut self.copies) {
+            self.copy(copying);
         }
         for message in std::mem::take(&mut self.to_keeper) {
             self.tell_keeper(&message);
