@@ -43,7 +43,8 @@ pub enum LogRecord<R> {
     Forgotten,
     /// LSE: nobody reads below it, and everything up to it is in files, everywhere.
     Safe(Epoch),
-    /// LCE: what is not above it has ended. A restart that lost it only learns it again.
+    /// LCE: what is not above it has ended. A restart that lost the last of these learns it again. Those from before the
+    /// node said that its bricks are there are on disk, and have to be: README, "Moves".
     Latest(Epoch),
 }
 

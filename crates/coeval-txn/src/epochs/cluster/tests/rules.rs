@@ -44,14 +44,12 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 8] = [
-    Rule::AnswersOfOneView,
+const BY_SCRIPT: [Rule; 6] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
     Rule::OwnAnswerToDeletes,
     Rule::DeletesWaitForClosing,
-    Rule::MeetBeforeReading,
     Rule::CopyWhatHadEnded,
 ];
 

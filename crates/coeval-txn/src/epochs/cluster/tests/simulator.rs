@@ -29,7 +29,7 @@ use crate::epochs::cluster::{
 };
 use crate::epochs::{Epoch, EpochSet};
 
-use machine::Machine;
+use machine::{Bricks, Machine};
 
 /// The rows of an append: numbers that no other append has.
 type Rows = Vec<u64>;
@@ -80,7 +80,7 @@ struct Copying {
     from: Member,
     view: ViewNumber,
     /// What is under way, once it was given.
-    given: Option<Vec<(BrickAddress, Vec<(Epoch, u64)>)>>,
+    given: Option<Bricks>,
 }
 
 /// What has happened in a run, to see that enough has.

@@ -8,7 +8,7 @@ use super::{Copying, Simulation, bricks};
 use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord};
 
 /// For each machine, so many steps in which things break, and so many in which they do not.
-const SPELL: usize = 60;
+const SPELL: usize = 120;
 /// How many spells there are before faults end.
 const SPELLS: usize = 4;
 /// Within how many rounds without faults everything has to end.
@@ -186,7 +186,7 @@ impl Simulation {
         if self.isolated.is_some() || node.member() != from || node.view().number() != view {
             return;
         }
-        let given: Vec<_> = bricks()
+        let given = bricks()
             .filter(|brick| node.gives(*brick, receiver))
             .map(|brick| (brick, giver.bricks.get(&brick).cloned().unwrap_or_default()))
             .collect();
