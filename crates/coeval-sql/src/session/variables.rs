@@ -28,10 +28,6 @@ use std::time::{Duration, Instant};
 /// How often one who waits for a token looks whether its snapshot is there.
 const TOKEN_LOOK: Duration = Duration::from_millis(1);
 
-/// The settings that are the database's: one value for all sessions.
-const OF_DATABASE: [&str; 4] =
-    [SAFE_SNAPSHOT_MAX_LAG, SYNCHRONOUS_STANDBY_NAMES, MAX_SLOT_WAL_KEEP_SIZE, WAL_KEEP_SIZE];
-
 /// Whether a setting has been assigned, or is a text of the session like most.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Assigned {
@@ -178,31 +174,34 @@ impl Session {
 
     /// Assigns what is not the session's but the database's. Only superusers may.
     fn assign_of_database(&self, name: &str, value: Option<&str>) -> Result<Assigned, SqlError> {
-        if !OF_DATABASE.contains(&name) {
-            return Ok(Assigned::No);
-        }
-        self.require_superuser(&format!("permission denied to set parameter \"{name}\""))?;
+        let allowed = || self.require_superuser(&format!("permission denied to set parameter \"{name}\""));
         let store = self.engine.store();
         match name {
             SAFE_SNAPSHOT_MAX_LAG => {
+                allowed()?;
                 let mut checked = self.settings.clone();
                 checked.set(name, value.unwrap_or("0"))?;
                 store.set_safe_snapshot_lag_max(limit(checked.get(name)?));
             }
             SYNCHRONOUS_STANDBY_NAMES => {
+                allowed()?;
                 store.require_replicas(standby_names::parse(value.unwrap_or(""))?)?;
             }
             MAX_SLOT_WAL_KEEP_SIZE => {
+                allowed()?;
                 let value = value.unwrap_or(SLOT_SIZE_DEFAULT);
                 store.set_slot_bytes_max(
                     slot_bytes(value).ok_or_else(|| refused(name, value, "It is a size, or -1."))?,
                 );
             }
-            WAL_KEEP_SIZE => store.set_log_keep_bytes(match value {
-                None => store.options().log_keep_bytes,
-                Some(value) => log_bytes(value).ok_or_else(|| refused(name, value, "It is a size."))?,
-            }),
-            other => unreachable!("{other} is listed and has no place"),
+            WAL_KEEP_SIZE => {
+                allowed()?;
+                store.set_log_keep_bytes(match value {
+                    None => store.options().log_keep_bytes,
+                    Some(value) => log_bytes(value).ok_or_else(|| refused(name, value, "It is a size."))?,
+                });
+            }
+            _ => return Ok(Assigned::No),
         }
         Ok(Assigned::Yes)
     }
