@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the paper says, to the letter: Table IV, and the cases of IV-B and IV-C.
 
-use crate::epochs::cluster::{
-    Body, BrickAddress, ClusterNode, Effect, Incarnation, Member, Message, NodeId, Placement, ViewKeeper,
-};
+use super::{BRICK, Everywhere, Node};
+use crate::epochs::cluster::{Body, Effect, Incarnation, Member, Message, NodeId, ViewKeeper};
 use crate::epochs::{Epoch, EpochSet, Stride};
-
-#[derive(Clone, Copy)]
-struct Everywhere;
-
-impl Placement for Everywhere {
-    fn holders(&self, nodes: &[NodeId], _: BrickAddress) -> Vec<NodeId> {
-        nodes.to_vec()
-    }
-}
-
-const BRICK: BrickAddress = BrickAddress { table: 1, brick: 1 };
-
-type Node = ClusterNode<(), Everywhere>;
 
 /// `count` founders, none of which has done anything yet.
 fn founders(count: u32) -> Vec<Node> {

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Stories that chance tells too rarely, each with its rule and without.
 
+use super::{BRICK, Everywhere, Node};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    BrickAddress, ClusterNode, Effect, Incarnation, LogRecord, Member, Message, NodeId, Placement, ToKeeper,
-    ViewKeeper, ViewRecord,
+    Effect, Incarnation, LogRecord, Member, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
-
-/// Every node has every brick.
-#[derive(Clone, Copy)]
-struct Everywhere;
-
-impl Placement for Everywhere {
-    fn holders(&self, nodes: &[NodeId], _: BrickAddress) -> Vec<NodeId> {
-        nodes.to_vec()
-    }
-}
-
-const BRICK: BrickAddress = BrickAddress { table: 1, brick: 1 };
-
-type Node = ClusterNode<(), Everywhere>;
 
 /// Nodes whose disks are fast, on a network that delivers what the story wants. Nodes are named by their numbers.
 struct Stage {
