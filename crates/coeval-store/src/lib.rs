@@ -45,6 +45,7 @@ mod enum_type;
 mod error;
 pub mod files;
 mod following;
+mod footprint;
 #[doc(hidden)]
 pub mod fuzzing;
 mod held_versions;
@@ -136,6 +137,7 @@ pub use following::{
     Follower, Frame, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession, demote,
     is_replica, promote, take_back_demotion,
 };
+pub use footprint::GlobalKey;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
@@ -169,9 +171,9 @@ pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use terms::{ForeignHistory, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
-    AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, GlobalKey, IfLocked,
-    IndexCursor, LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading,
-    RowCursor, RowLock, Savepoint, Scanned, Transaction,
+    AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
+    LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading, RowCursor,
+    RowLock, Savepoint, Scanned, Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

@@ -130,6 +130,8 @@ pub(crate) struct Sizes {
     pub(crate) batch_bytes_max: usize,
     /// So many keys that were accessed since the oldest transaction began are remembered one by one.
     pub(crate) certified_keys_max: usize,
+    /// The certifier takes a footprint of so many accesses as a whole.
+    pub(crate) large_footprint_min: usize,
     /// So many rows a new index takes in under the leader's lock.
     pub(crate) leader_rows_max: usize,
     /// How often the log is told how far safe snapshots may go while nobody commits; never if not given.
@@ -150,6 +152,8 @@ impl Default for Sizes {
             direct_load_rows_min: 4_096,
             batch_bytes_max: PAYLOAD_BYTES_MAX - (1 << 20),
             certified_keys_max: CERTIFIED_KEYS_MAX,
+            // Recording so many one by one takes some ten milliseconds.
+            large_footprint_min: 65_536,
             // Some ten milliseconds.
             leader_rows_max: 4_096,
             heartbeat: None,

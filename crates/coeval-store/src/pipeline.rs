@@ -29,6 +29,7 @@ use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
 use crate::delta::Delta;
 use crate::error::StoreError;
+use crate::footprint::{Footmark, GlobalKey, group, heap_bytes};
 use crate::ids::SpaceId;
 use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
@@ -46,13 +47,14 @@ use crate::shared::Shared;
 use crate::stopping::contained;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{Committed, Footmark, GlobalKey, ReadSet, Reading, is_free};
+use crate::transaction::{Committed, ReadSet, Reading, is_free};
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{
-    Access, Certifier, CommitOrder, Conflict, Epoch, LockOwner, Precision, TransactionId, Version,
+    Access, Certifier, CommitOrder, Conflict, Epoch, LargeFootprint, LockOwner, Precision, TransactionId,
+    Version,
 };
 use leading::{Leading, StayCounters};
 use parking_lot::Mutex;
@@ -86,7 +88,12 @@ struct Tail {
 struct Led {
     verdicts: Verdicts,
     tail: Option<Tail>,
+    /// What the certifier has forgotten; letting go of it may take long.
+    forgotten: Forgotten,
 }
+
+/// See [`Led`].
+type Forgotten = Vec<Arc<LargeFootprint<GlobalKey>>>;
 
 /// How often one who waits for the leader looks before it goes to sleep, and for how long it pauses in between:
 /// some 50 microseconds together.
@@ -147,11 +154,7 @@ impl Pipeline {
         Self {
             turns: Turns::new(),
             leader: Mutex::new(Leader {
-                certifier: Certifier::bounded(
-                    sizes.certified_keys_max,
-                    |(space, _)| space.get(),
-                    |(_, key)| key.heap_bytes(),
-                ),
+                certifier: Certifier::bounded(sizes.certified_keys_max, group, heap_bytes),
                 certifications: Certifications::new(sizes.trials),
                 participants: Participants::default(),
                 log,
@@ -284,11 +287,13 @@ impl Pipeline {
             if others.is_empty() {
                 *turn = None;
             }
-            let verdicts = self.write_tail(shared, led);
+            let Led { verdicts, tail, forgotten } = led;
+            let verdicts = self.write_tail(shared, verdicts, tail);
             shared.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
             }
+            drop(forgotten);
             rest = others;
         }
     }
@@ -345,12 +350,12 @@ impl Pipeline {
             let verdict = logged.clone().map(|()| order).map_err(StoreError::OutcomeUnknown);
             (Arc::clone(admitted.ticket), verdict)
         });
-        Led { verdicts: admitted.chain(refused).collect(), tail }
+        let verdicts = admitted.chain(refused).collect();
+        Led { verdicts, tail, forgotten: leader.certifier.take_forgotten() }
     }
 
     /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
-    fn write_tail(&self, shared: &Shared, led: Led) -> Verdicts {
-        let Led { mut verdicts, tail } = led;
+    fn write_tail(&self, shared: &Shared, mut verdicts: Verdicts, tail: Option<Tail>) -> Verdicts {
         let Some(Tail { place, body, version }) = tail else { return verdicts };
         shared.trap.pass(Step::Fill);
         match place.fill(&body) {
@@ -378,7 +383,7 @@ impl Pipeline {
             let error = if is_running { StoreError::Log(reason) } else { StoreError::Stopped(reason) };
             (Arc::clone(ticket), Err(error))
         };
-        Led { verdicts: tickets.iter().map(refuse).collect(), tail: None }
+        Led { verdicts: tickets.iter().map(refuse).collect(), tail: None, forgotten: Forgotten::new() }
     }
 
     /// Logs a batch, but for a large body, and makes its world the newest applied one. Returns why that failed: commits have
@@ -749,8 +754,12 @@ impl Leader {
         submission: &Submission,
         certified: Option<Certified>,
     ) {
-        let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.admit));
-        self.certifier.admit(order, submission.transaction, accesses);
+        if let Some(footprint) = &submission.large_footprint {
+            self.certifier.admit_large(order, submission.transaction, Arc::clone(footprint));
+        } else {
+            let accesses = submission.footprint.iter().map(|mark| (&mark.key, mark.admit));
+            self.certifier.admit(order, submission.transaction, accesses);
+        }
         self.participants.note(submission.party);
         let published = shared.published_slot().load().version();
         self.certifications.admit(&shared.serializable, published, order, submission, certified);

@@ -15,10 +15,11 @@
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::StoreError;
+use crate::footprint::{Footmark, GlobalKey};
 use crate::row_lock_error::RowLockError;
 use crate::shared::Shared;
 use crate::submission::Submission;
-use crate::transaction::{Footmark, GlobalKey, LockWaits, ReadSet};
+use crate::transaction::{LockWaits, ReadSet};
 use crate::world::World;
 use coeval_txn::ssi::Written;
 use coeval_txn::{Access, TransactionId};

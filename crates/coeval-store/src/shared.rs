@@ -9,6 +9,7 @@ use crate::companion::Companion;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
+use crate::footprint::GlobalKey;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::KeeperSignal;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
@@ -25,7 +26,7 @@ use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWo
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
-use crate::transaction::{AccessMode, Committed, GlobalKey, MemoryAccounts, Serializing, Transaction};
+use crate::transaction::{AccessMode, Committed, MemoryAccounts, Serializing, Transaction};
 use crate::trap::{Step, Trap};
 use crate::world::World;
 use arc_swap::ArcSwap;

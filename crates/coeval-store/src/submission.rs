@@ -6,16 +6,16 @@ use crate::bulk::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::Party;
 use crate::delta::Delta;
+use crate::footprint::{Footmark, GlobalKey};
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::replicas::SynchronousCommit;
 use crate::serializable::Certification;
 use crate::space::Space;
 use crate::table::Table;
-use crate::transaction::Footmark;
 use crate::world::World;
 use coeval_txn::ssi::Written;
-use coeval_txn::{Access, Epoch, TransactionId, Version};
+use coeval_txn::{Access, Epoch, LargeFootprint, TransactionId, Version};
 use std::sync::Arc;
 
 /// A transaction's changes of one table.
@@ -52,6 +52,8 @@ pub(crate) struct Submission {
     pub(crate) snapshot_version: Version,
     /// What it is certified by.
     pub(crate) footprint: Vec<Footmark>,
+    /// The same as the certifier takes it, if it is large.
+    pub(crate) large_footprint: Option<Arc<LargeFootprint<GlobalKey>>>,
     /// The same as others may have read it.
     pub(crate) written: Arc<WriteSet>,
     /// What it is certified by at SERIALIZABLE.

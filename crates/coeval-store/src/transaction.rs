@@ -42,6 +42,7 @@ use crate::conflicts::{ConflictReason, Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
+use crate::footprint::{Footmark, GlobalKey, large_footprint};
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::publishing::Until;
@@ -73,21 +74,6 @@ pub enum AccessMode {
     ReadOnly,
     /// A single query that is known to write nothing; nobody has declared it.
     Query,
-}
-
-/// What a key of the whole database is certified by.
-pub type GlobalKey = (SpaceId, Key);
-
-/// One access of the footprint.
-#[derive(Clone, Debug)]
-pub(crate) struct Footmark {
-    pub(crate) key: GlobalKey,
-    /// What is checked against those who were first.
-    pub(crate) certify: Access,
-    /// What later ones are checked against.
-    pub(crate) admit: Access,
-    /// The version at which the key was looked at: commits since then are checked.
-    pub(crate) begin: Version,
 }
 
 /// The commit was acknowledged.
@@ -556,6 +542,7 @@ impl Transaction {
             certification,
             begin: self.guard.version(),
             snapshot_version: self.snapshot,
+            large_footprint: large_footprint(&self.footprint, shared.sizes.large_footprint_min),
             footprint: std::mem::take(&mut self.footprint),
             writes: std::mem::take(&mut self.writes),
             catalog_changes: std::mem::take(&mut self.catalog_changes),

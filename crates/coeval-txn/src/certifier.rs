@@ -31,17 +31,28 @@
 //! of its group, or of everything. Marks of a kind are replaced by later ones of that kind alone, and a later commit is
 //! after `begin` as well. So certification finds one of them and refuses.
 //!
+//! *Large footprints.* What is done for each key under the commit lock keeps everybody else from committing. So the keys of a
+//! large transaction may be remembered as one list ([`Certifier::admit_large`]), which was sorted before. A commit after `begin`
+//! is then remembered by its keys' marks, or by its list, or was given up from either; a list that is given up leaves the marks
+//! of all its groups.
+//!
 //! *Who pays.* A transaction is refused for a key that nobody touched only if it began before the newest commit that was
 //! given up (`coarse_through`), and somebody accessed another key of its group since in a way that would conflict. All
 //! others are decided exactly.
+
+mod large_footprint;
+
+pub use large_footprint::LargeFootprint;
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::certifier::large_footprint::{LISTS_MAX, LargeFootprints};
 use crate::recent_keys::{Mark, Marks, RecentKeys};
 use crate::{Access, CommitOrder, TransactionId, Version};
 
@@ -89,6 +100,7 @@ const HEAP_BYTES_PER_KEY: usize = 64;
 /// ```
 pub struct Certifier<K> {
     recent: RecentKeys<K>,
+    large: LargeFootprints<K>,
     /// The last commit admitted.
     newest_commit: CommitOrder,
     /// The newest snapshot certified. A batch must be later than it: snapshots hold whole batches.
@@ -142,7 +154,7 @@ impl Coarse {
     }
 }
 
-impl<K: Clone + Eq + Hash> Certifier<K> {
+impl<K: Clone + Ord + Hash> Certifier<K> {
     /// A certifier that knows of no commit. After recovery too: whoever begins then sees all that was
     /// recovered.
     #[must_use]
@@ -165,6 +177,7 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
             group,
             coarse: Coarse::default(),
             recent: RecentKeys::new(heap_bytes),
+            large: LargeFootprints::new(),
             newest_commit: CommitOrder::default(),
             newest_begin: Version::ZERO,
             pruned: Version::ZERO,
@@ -179,8 +192,8 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     /// may come in any order and more than once, by value or by reference; a transaction never conflicts
     /// with itself.
     ///
-    /// Cost: nothing if no commit was admitted after `begin`, otherwise one hash lookup for each access. No
-    /// allocation, except for the key in an error.
+    /// Cost: nothing if no commit was admitted after `begin`, otherwise one hash lookup for each access, and one in each list of
+    /// the large transactions since. No allocation, except for the key in an error.
     ///
     /// # Errors
     ///
@@ -206,6 +219,7 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         for (key, mine) in accesses {
             let key = key.borrow();
             let exact = self.recent.find(key).and_then(|marks| marks.conflict_after(begin, mine));
+            let exact = exact.or_else(|| self.large.conflict_after(key, begin, mine));
             let found = match exact {
                 Some(found) => Some((found, Precision::Key)),
                 None if begin < self.coarse.through => {
@@ -246,16 +260,43 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         transaction: TransactionId,
         accesses: impl IntoIterator<Item = (Q, Access)>,
     ) {
-        let is_first = self.newest_commit.version == Version::ZERO;
-        assert!(is_first || order > self.newest_commit, "commit {order} after {}", self.newest_commit);
-        assert!(order.version > self.newest_begin, "version {} has a snapshot already", order.version);
-        self.newest_commit = order;
-        let mark = Mark { version: order.version, transaction };
+        let mark = self.next_mark(order, transaction);
         for (key, access) in accesses {
             self.recent.record(key.borrow(), access, mark);
             self.admitted_count += 1;
             self.coarsen();
         }
+    }
+
+    /// Records a certified transaction as committed at `order`, as [`admit`](Self::admit) does.
+    ///
+    /// Cost: little, however many keys the footprint has; with sixteen of them remembered that of `admit`. Whoever began before
+    /// them is certified at the cost of a look-up in each.
+    ///
+    /// # Panics
+    /// As [`admit`](Self::admit).
+    pub fn admit_large(
+        &mut self,
+        order: CommitOrder,
+        transaction: TransactionId,
+        footprint: Arc<LargeFootprint<K>>,
+    ) {
+        if self.large.count() >= LISTS_MAX {
+            self.admit(order, transaction, footprint.accesses());
+            return;
+        }
+        let mark = self.next_mark(order, transaction);
+        self.large.push(mark, footprint);
+        self.coarsen();
+    }
+
+    /// The mark of the next commit.
+    fn next_mark(&mut self, order: CommitOrder, transaction: TransactionId) -> Mark {
+        let is_first = self.newest_commit.version == Version::ZERO;
+        assert!(is_first || order > self.newest_commit, "commit {order} after {}", self.newest_commit);
+        assert!(order.version > self.newest_begin, "version {} has a snapshot already", order.version);
+        self.newest_commit = order;
+        Mark { version: order.version, transaction }
     }
 
     /// Allows to forget the commits that every transaction sees which may still be certified: those at or
@@ -272,13 +313,32 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
         let limit = PRUNE_STEP_MIN.max(self.admitted_count.saturating_mul(PRUNE_PER_ADMITTED));
         self.admitted_count = 0;
         self.recent.forget_through(self.pruned, limit);
+        self.large.forget_through(self.pruned);
         self.coarse.forget_through(self.pruned);
+    }
+
+    /// The lists of large transactions that were forgotten: to be let go of without the commit lock, as that takes as long as
+    /// they have keys.
+    #[must_use]
+    pub fn take_forgotten(&mut self) -> Vec<Arc<LargeFootprint<K>>> {
+        self.large.take_forgotten()
     }
 
     /// Gives up the oldest keys while there are too many, or they are too long.
     #[inline]
     fn coarsen(&mut self) {
-        while self.recent.len() > self.keys_max || self.recent.heap_bytes() > self.heap_bytes_max {
+        while self.len() > self.keys_max || self.heap_bytes() > self.heap_bytes_max {
+            let oldest_large = self.large.oldest();
+            if let Some(version) =
+                oldest_large.filter(|large| self.recent.oldest().is_none_or(|key| *large <= key))
+            {
+                let groups = self.large.forget_oldest();
+                // What everybody sees is just forgotten.
+                if version > self.pruned {
+                    groups.for_each(|(group, marks)| self.coarse.note(group, &marks));
+                }
+                continue;
+            }
             let (key, marks) = self.recent.forget_oldest().expect("what is too much is something");
             // What everybody sees is just forgotten.
             if marks.latest() > self.pruned {
@@ -296,20 +356,25 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     /// If commits after `begin` may be forgotten already, as in [`certify`](Self::certify).
     pub fn keys_since(&self, begin: Version) -> Option<impl Iterator<Item = &K>> {
         assert!(begin >= self.pruned, "snapshot {begin} is older than the pruned version {}", self.pruned);
-        (begin >= self.coarse.through).then(|| self.recent.since(begin))
+        let is_exact = begin >= self.coarse.through;
+        is_exact.then(|| {
+            let is_recent = move |key: &&K| self.recent.find(key).is_some_and(|marks| marks.latest() > begin);
+            let of_large = self.large.keys_since(begin).filter(move |key| !is_recent(key));
+            self.recent.since(begin).chain(of_large)
+        })
     }
 
     /// How many keys are remembered: the distinct keys accessed by commits since the oldest active snapshot, as far as
     /// they were not given up, and what [`prune`](Self::prune) has left for later.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.recent.len()
+        self.recent.len() + self.large.keys()
     }
 
     /// What the remembered keys have on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.recent.heap_bytes()
+        self.recent.heap_bytes() + self.large.heap_bytes()
     }
 
     /// Whether no key is remembered.
@@ -319,13 +384,13 @@ impl<K: Clone + Eq + Hash> Certifier<K> {
     }
 }
 
-impl<K: Clone + Eq + Hash> Default for Certifier<K> {
+impl<K: Clone + Ord + Hash> Default for Certifier<K> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<K: Clone + Eq + Hash> fmt::Debug for Certifier<K> {
+impl<K: Clone + Ord + Hash> fmt::Debug for Certifier<K> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Certifier")

@@ -12,7 +12,7 @@
 //!
 //! # Never does
 //!
-//! I/O, tables, SQL. It starts no thread; waiting for a row lock blocks one only if the caller asks for that. A key is opaque: `Clone + Eq + Hash`, and whoever makes it decides what it
+//! I/O, tables, SQL. It starts no thread; waiting for a row lock blocks one only if the caller asks for that. A key is opaque: `Clone + Ord + Hash`, and whoever makes it decides what it
 //! stands for (a primary key, an index entry, a table's definition). Worlds are not here either; this crate
 //! says which version may be seen and forgotten, the store holds what is in it.
 //!
@@ -43,7 +43,7 @@ pub mod ssi;
 mod version;
 
 pub use access::{Access, CONFLICT_RULES, ConflictRule, Outcome};
-pub use certifier::{Certifier, Conflict, Precision};
+pub use certifier::{Certifier, Conflict, LargeFootprint, Precision};
 pub use epochs::{BegunEpoch, Epoch, EpochClock, EpochSet, EpochStatus, HeldEpochs, Stride, cluster};
 pub use isolation::Isolation;
 pub use row_locks::{

@@ -68,6 +68,12 @@ impl Marks {
         })
     }
 
+    /// Notes a commit that is later than those before.
+    #[inline]
+    pub(crate) fn set(&mut self, access: Access, mark: Mark) {
+        self.0[access.index()] = mark;
+    }
+
     /// Takes in what happened to another key.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (mine, other) in self.0.iter_mut().zip(&other.0) {
@@ -200,7 +206,7 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         };
         let marks = &mut self.entries[place.index()].marks;
         assert!(marks.latest() <= mark.version, "commits are recorded in ascending order");
-        marks.0[access.index()] = mark;
+        marks.set(access, mark);
         if self.newest != Some(place) {
             self.unlink(place);
             self.link_newest(place);
@@ -212,6 +218,11 @@ impl<K: Clone + Eq + Hash> RecentKeys<K> {
         let entry = |place: Place| &self.entries[place.index()];
         let ages = std::iter::successors(self.newest.map(entry), move |newer| newer.older.map(entry));
         ages.take_while(move |entry| entry.marks.latest() > version).map(|entry| &entry.key)
+    }
+
+    /// The last commit that accessed the key which was accessed least lately.
+    pub(crate) fn oldest(&self) -> Option<Version> {
+        self.oldest.map(|place| self.entries[place.index()].marks.latest())
     }
 
     /// Forgets keys whose commits are all at or below `version`, the oldest first, at most `limit` of them.

@@ -30,6 +30,7 @@ const SMALL: Sizes = Sizes {
     direct_load_rows_min: 8,
     batch_bytes_max: 1 << 20,
     certified_keys_max: 1 << 22,
+    large_footprint_min: 4,
     leader_rows_max: 8,
     heartbeat: None,
     brick_rounds_max: 3,

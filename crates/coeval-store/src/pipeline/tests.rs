@@ -127,6 +127,26 @@ fn whoever_only_reads_and_stays_open_makes_certification_remember_nothing() {
 }
 
 #[test]
+fn a_large_transaction_is_certified_by_its_keys_and_let_go_of_when_nobody_is_older() {
+    let sizes = Sizes { large_footprint_min: 8, ..Sizes::default() };
+    let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
+    let def = make_table(&store);
+    let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    let (mut first, mut same, mut other) = (begin(), begin(), begin());
+    for (tx, ids) in [(&mut first, 0..100), (&mut same, 99..120), (&mut other, 100..120)] {
+        ids.for_each(|id| drop(tx.insert(def.id, row(&def, id, 1)).unwrap()));
+    }
+    first.commit().unwrap();
+    let refused = same.commit().unwrap_err();
+    assert!(matches!(refused, StoreError::Conflict(_)), "{refused}");
+    other.commit().unwrap();
+    let idle = begin();
+    insert(&store, &def, 1_000, 1).unwrap();
+    assert!(remembered_keys(&store) <= 2, "nobody is older: {} keys", remembered_keys(&store));
+    drop(idle);
+}
+
+#[test]
 fn beside_a_writer_that_stays_open_certification_remembers_so_many_keys_and_refuses_it_for_the_rest() {
     // Nothing of an index that is built anew is made under the leader's lock.
     let sizes = Sizes { certified_keys_max: 100, leader_rows_max: 8, ..Sizes::default() };

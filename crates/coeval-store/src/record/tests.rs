@@ -32,6 +32,7 @@ fn submission(catalog_changes: Vec<CatalogChange>, writes: Vec<TableWrites>) -> 
         begin: Version::ZERO,
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),
+        large_footprint: None,
         catalog_changes,
         loads: Vec::new(),
         bricks: Default::default(),

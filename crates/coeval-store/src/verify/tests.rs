@@ -190,6 +190,7 @@ fn commit(files: &SimulatedFiles, def: &TableDef, changes: Changes) {
         begin: Version::ZERO,
         snapshot_version: Version::ZERO,
         footprint: Vec::new(),
+        large_footprint: None,
         catalog_changes: Vec::new(),
         loads: Vec::new(),
         bricks: Default::default(),

@@ -48,12 +48,13 @@ fn who_remembers_few_keys_refuses_whomever_an_exact_one_refuses_and_only_old_tra
                 (Err(_), Err(_)) => exact_refusals += 1,
                 (Ok(()), Ok(())) => {
                     published += 1;
-                    for certifier in [&mut exact, &mut bounded] {
-                        certifier.admit(
-                            at(published, 0),
-                            TransactionId::new(number),
-                            accesses.iter().copied(),
-                        );
+                    let (order, transaction) = (at(published, 0), TransactionId::new(number));
+                    exact.admit(order, transaction, accesses.iter().copied());
+                    if dice.random() {
+                        let large = LargeFootprint::new(accesses.iter().copied(), group, heap_bytes);
+                        bounded.admit_large(order, transaction, Arc::new(large));
+                    } else {
+                        bounded.admit(order, transaction, accesses.iter().copied());
                     }
                 }
             }
@@ -136,4 +137,54 @@ fn long_keys_are_given_up_by_their_bytes() {
     certifier.admit(at(1, 0), TransactionId::new(1), [(key(1), Access::Update)]);
     assert!(certifier.is_empty());
     assert!(certifier.certify(Version::ZERO, [(key(1), Access::Update)]).is_err());
+}
+
+/// Random histories, each transaction certified by a certifier that has all keys one by one and by one that has some as lists.
+#[test]
+fn a_list_of_keys_certifies_as_its_keys_one_by_one_do() {
+    let (mut refusals, mut lists_max) = (0, 0);
+    for seed in 0..500 {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let (mut by_key, mut by_list) = (Certifier::new(), Certifier::new());
+        let (mut published, mut oldest) = (0, 0);
+        for number in 1..100 {
+            let begin = Version::new(dice.random_range(oldest..=published));
+            let accesses: Vec<(Key, Access)> = (0..dice.random_range(1..6))
+                .map(|_| ((0, dice.random_range(0..60)), Access::ALL[dice.random_range(0..3)]))
+                .collect();
+            let expected = by_key.certify(begin, accesses.iter().copied());
+            let outcome = by_list.certify(begin, accesses.iter().copied());
+            assert_eq!(expected.is_err(), outcome.is_err(), "seed {seed}: {expected:?}, {outcome:?}");
+            if let Err(conflict) = outcome {
+                assert_eq!(conflict.precision, Precision::Key, "seed {seed}");
+                refusals += 1;
+                continue;
+            }
+            published += 1;
+            let (order, transaction) = (at(published, 0), TransactionId::new(number));
+            by_key.admit(order, transaction, accesses.iter().copied());
+            let large = LargeFootprint::new(accesses.iter().copied(), group, heap_bytes);
+            if dice.random_ratio(3, 4) {
+                by_list.admit_large(order, transaction, Arc::new(large));
+            } else {
+                by_list.admit(order, transaction, accesses.iter().copied());
+            }
+            lists_max = lists_max.max(by_list.large.count());
+            oldest = dice.random_range(oldest..=published.min(oldest + 2));
+            by_key.prune(Version::new(oldest));
+            by_list.prune(Version::new(oldest));
+            let since = Version::new(dice.random_range(oldest..=published));
+            let sorted = |certifier: &Certifier<Key>| {
+                let mut keys: Vec<Key> = certifier.keys_since(since).expect("it is exact").copied().collect();
+                keys.sort_unstable();
+                keys
+            };
+            assert_eq!(sorted(&by_list), sorted(&by_key), "seed {seed}");
+        }
+        by_list.prune(Version::new(published));
+        assert!(by_list.is_empty() && by_list.heap_bytes() == 0, "seed {seed}");
+        assert!(!by_list.take_forgotten().is_empty() && by_list.take_forgotten().is_empty(), "seed {seed}");
+    }
+    assert!(refusals > 1_000, "{refusals}");
+    assert_eq!(lists_max, LISTS_MAX, "beyond that keys are recorded one by one");
 }

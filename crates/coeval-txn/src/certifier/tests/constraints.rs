@@ -30,7 +30,7 @@ enum Row {
 }
 
 /// A key of the certifier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
     Row(Row),
     /// The entry of the unique index over owners' names.

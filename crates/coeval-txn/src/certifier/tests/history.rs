@@ -11,9 +11,9 @@ use super::super::Conflict;
 use crate::{Access, TransactionId};
 
 /// What the tests use as keys.
-pub(super) trait Key: Clone + Eq + Hash + fmt::Debug {}
+pub(super) trait Key: Clone + Ord + Hash + fmt::Debug {}
 
-impl<K: Clone + Eq + Hash + fmt::Debug> Key for K {}
+impl<K: Clone + Ord + Hash + fmt::Debug> Key for K {}
 
 /// The keys of the small histories.
 pub(super) type SmallKey = u8;
