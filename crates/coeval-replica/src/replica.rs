@@ -18,6 +18,7 @@
 mod archive;
 mod primary;
 mod progress;
+mod receiving;
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
