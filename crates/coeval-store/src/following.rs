@@ -331,10 +331,9 @@ impl Follower {
         let log = leader.log.as_mut().expect("a follower has a log");
         // One that goes through its own log again has them.
         let own_end = log.end_lsn();
-        for record in records.iter().filter(|record| record.end > own_end) {
-            let end = log.append(&record.payload)?;
-            assert_eq!(end, record.end, "records have their places in both logs");
-        }
+        let new = || records.iter().filter(|record| record.end > own_end);
+        let end = log.append_all(new().map(|record| &*record.payload))?;
+        assert!(new().last().is_none_or(|last| last.end == end), "records have their places in both logs");
         shared.trap.pass(Step::FollowInstall);
         shared.sequences.follow(resume_points);
         shared.raise_next_numbers(next_space, next_sequence);

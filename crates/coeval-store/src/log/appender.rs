@@ -17,6 +17,9 @@ use crate::log::{ChecksumPolicy, LogError, LogHandle, Lsn, OpenError, Replay, Ta
 /// A buffer that one huge record blew up is not kept.
 const BUFFER_BYTES_KEPT: usize = 4 << 20;
 
+/// Of many records so many bytes are written at once.
+const WRITE_BYTES_MAX: usize = 4 << 20;
+
 /// Room for more than this is asked of the file system, which makes it without writing it. For less, zeros are written: a
 /// sync of blocks that were written before takes half the time.
 const ZEROS_BYTES_MAX: u64 = 1 << 20;
@@ -175,6 +178,54 @@ impl Log {
     /// restart; [`LogError::Stopped`] afterwards. Without a sync the record may be there after a restart, or not.
     pub fn append(&mut self, payload: &[u8]) -> Result<Lsn, LogError> {
         self.append_with(|record| record.extend_from_slice(payload))
+    }
+
+    /// Appends records and returns the LSN behind the last one; they are where they would be if each was appended by itself, but
+    /// many are written at once.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; some of the first are in the log then, or all.
+    pub(crate) fn append_all<'a>(
+        &mut self,
+        payloads: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Lsn, LogError> {
+        self.write_preamble()?;
+        let (mut records, mut starts) = (Vec::new(), Vec::new());
+        for payload in payloads {
+            if payload.is_empty() || payload.len() > PAYLOAD_BYTES_MAX {
+                return Err(LogError::PayloadSize { bytes: payload.len() });
+            }
+            let bytes = records.len() + RECORD_HEADER_BYTES + payload.len();
+            let segment_bytes = self.end.distance_from(self.first) + bytes as u64;
+            if bytes > WRITE_BYTES_MAX || segment_bytes > self.options.segment_bytes {
+                self.write_records(&mut records, &mut starts)?;
+            }
+            starts.push(records.len());
+            records.resize(records.len() + RECORD_HEADER_BYTES, 0);
+            records.extend_from_slice(payload);
+        }
+        self.write_records(&mut records, &mut starts)?;
+        Ok(self.end)
+    }
+
+    /// Writes the records that begin at these places, each with room for its header, and takes them out.
+    fn write_records(&mut self, records: &mut Vec<u8>, starts: &mut Vec<usize>) -> Result<(), LogError> {
+        let Some(last) = starts.last().copied() else { return Ok(()) };
+        self.make_room(records.len() as u64)?;
+        let durable = self.shared.durable();
+        let ends = starts.iter().skip(1).copied().chain([records.len()]);
+        for (start, end) in starts.iter().copied().zip(ends) {
+            seal_record(&mut records[start..end], PayloadTail::NONE, self.end.plus(start as u64), durable);
+        }
+        let offset = offset_in_segment(self.first, self.end);
+        // As for one record: nobody knows what a failed write leaves.
+        self.file.write_all_at(offset, records).map_err(|error| self.shared.stop(error))?;
+        (self.last_record, self.attested) = (self.end.plus(last as u64), durable);
+        self.end = self.end.plus(records.len() as u64);
+        self.shared.written.lock().end = self.end;
+        records.clear();
+        starts.clear();
+        Ok(())
     }
 
     /// As [`Log::append`]; `encode` appends the payload to the buffer that is written, which saves a copy. What

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng};
 
 use crate::files::{FileSystem, OpenMode};
 use crate::log::format::{PayloadTail, encode_segment_header, parse_segment_name, segment_path};
@@ -220,4 +222,35 @@ fn opening_for_append_needs_no_new_file() {
     assert_eq!(after.list(&log_dir()).unwrap().len(), 1);
     assert!(after.open(&log_dir().join("none"), OpenMode::Existing).is_err());
     drop(log);
+}
+
+#[test]
+fn records_that_are_appended_together_are_where_they_are_one_by_one() {
+    for seed in 0..200 {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let written: Vec<Vec<u8>> = (0..dice.random_range(1..40))
+            .map(|number| vec![number; dice.random_range(1..if number % 10 == 9 { 600 } else { 80 })])
+            .collect();
+        let [one_by_one, together] = [false, true].map(|is_together| {
+            let (_, shared) = simulated(seed);
+            let (mut log, _) = open(&shared, Lsn::START, small()).unwrap();
+            for some in written.chunks(7) {
+                if is_together {
+                    log.append_all(some.iter().map(Vec::as_slice)).unwrap();
+                } else {
+                    for payload in some {
+                        log.append(payload).unwrap();
+                    }
+                }
+            }
+            log.handle().sync(log.end_lsn()).unwrap();
+            drop(log);
+            let mut segments = shared.list(&log_dir()).unwrap();
+            segments.sort();
+            (segments, open(&shared, Lsn::START, small()).unwrap().1)
+        });
+        assert_eq!(together, one_by_one, "seed {seed}");
+        assert_eq!(payloads(&together.1), written, "seed {seed}");
+        assert!(written.len() < 30 || together.0.len() > 1, "seed {seed}: several segments");
+    }
 }
