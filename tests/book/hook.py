@@ -70,7 +70,7 @@ def drawing(path, text):
     """The drawing itself, whose colours the book's style sheet gives."""
     svg = STYLE.sub("", path.read_text().partition("-->")[2]).strip()
     svg = re.sub(r"\n\s*", "", svg).replace("<svg ", f'<svg role="img" aria-label="{html.escape(text)}" ', 1)
-    return f'<figure class="drawing">{svg}<figcaption>{html.escape(text)}.</figcaption></figure>'
+    return f'<figure class="drawing">{svg}</figure>'
 
 
 def fence(block):
@@ -78,7 +78,7 @@ def fence(block):
     first, _, rest = block.partition("\n")
     language, _, info = first.removeprefix("```").partition(" ")
     words = fences.words_of(language, info.strip(), 0)
-    title = words.get("file") or words.get("window")
+    title = words.get("file") or ("window" in words and f"window: {words['window']}")
     marks = f' title="{title}"' if title else ""
     if "output" in words:
         # In a style of its own: nobody types it.
