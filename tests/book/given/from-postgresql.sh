@@ -9,7 +9,7 @@ if [[ $(id -u) == 0 ]]; then
     chown postgres "$folder"
     as_other=(runuser -u postgres --)
 fi
-"${as_other[@]}" /usr/lib/postgresql/15/bin/initdb -D "$folder/data" -A trust -U postgres -E UTF8 --locale=C
+"${as_other[@]}" /usr/lib/postgresql/15/bin/initdb --no-sync -D "$folder/data" -A trust -U postgres -E UTF8 --locale=C
 options="-p 5433 -c listen_addresses=127.0.0.1 -k $folder -c fsync=off"
 "${as_other[@]}" /usr/lib/postgresql/15/bin/pg_ctl -D "$folder/data" -s -w -l "$folder/log" -o "$options" start
 
