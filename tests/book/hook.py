@@ -28,6 +28,14 @@ STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 LIST_ITEM = re.compile(r"^([-*]|\d+\.) ")
 
 
+def on_config(config):
+    """Lists the results, so that a new page of them needs no line elsewhere."""
+    results = sorted(path.relative_to(REPOSITORY).as_posix() for path in REPOSITORY.glob("bench/results/*.md"))
+    sections = [entry for section in config.nav for entries in section.values() if isinstance(entries, list) for entry in entries]
+    next(entry for entry in sections if isinstance(entry, dict) and "Results" in entry)["Results"] = [PREFIX + name for name in results]
+    return config
+
+
 def on_files(files, config):
     """Adds the documents beside the code."""
     found = {path.relative_to(REPOSITORY).as_posix(): path for pattern in BESIDE_THE_CODE for path in REPOSITORY.glob(pattern)}
