@@ -5,18 +5,33 @@
 """
 
 import fcntl
-import os
+import functools
 import socket
 import struct
+import subprocess
+import sys
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_AND_RUNNING = 0x1 | 0x40
 
 
+# As root, and as somebody who is not or whose root may do little.
+WAYS = [[], ["--user", "--map-current-user", "--keep-caps"]]
+
+
+@functools.cache
+def way():
+    """What makes namespaces here."""
+    for more in WAYS:
+        unshare = ["unshare", *more, "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
+        if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode == 0:
+            return unshare
+    sys.exit("the examples need namespaces of network and processes of their own, and unshare makes none here")
+
+
 def command(program):
-    """What runs a program so, as root or as anybody else."""
-    as_root = ["--user", "--map-current-user", "--keep-caps"] if os.getuid() != 0 else []
-    return ["unshare", *as_root, "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--", *program]
+    """What runs a program so."""
+    return [*way(), *program]
 
 
 def bring_up():
