@@ -22,6 +22,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent.parent
 BESIDE_THE_CODE = ["README.md", "ARCHITECTURE.md", "crates/*/README.md", "crates/*/src/**/README.md", "bench/README.md",
                    "bench/results/*.md", "bench/results/*.svg"]
 PREFIX = "repository/"
+WEIGHTS = [(PREFIX + "bench/", 0.2), (PREFIX, 0.5), ("concepts/", 4), ("how-to/", 4), ("reference/", 3), ("", 2)]
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
@@ -51,6 +52,9 @@ def place_of(source):
 
 def on_page_markdown(markdown, page, config, files):
     source = page.file.src_uri
+    # Who searches wants what is written for readers before what is beside the code, and figures last.
+    weight = next(weight for start, weight in WEIGHTS if source.startswith(start))
+    page.meta.setdefault("search", {})["boost"] = weight
     parts = FENCED.split(markdown)
     for index, part in enumerate(parts):
         parts[index] = fence(part) if index % 2 else separated(LINK.sub(lambda link: linked(link, source, files), part))
