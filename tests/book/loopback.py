@@ -9,7 +9,6 @@ import functools
 import socket
 import struct
 import subprocess
-import sys
 
 SIOCSIFFLAGS = 0x8914
 IFF_UP_AND_RUNNING = 0x1 | 0x40
@@ -21,12 +20,12 @@ WAYS = [[], ["--user", "--map-current-user", "--keep-caps"]]
 
 @functools.cache
 def way():
-    """What makes namespaces here."""
+    """What makes namespaces here; None if nothing does."""
     for more in WAYS:
         unshare = ["unshare", *more, "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
         if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode == 0:
             return unshare
-    sys.exit("the examples need namespaces of network and processes of their own, and unshare makes none here")
+    return None
 
 
 def command(program):
