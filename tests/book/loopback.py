@@ -6,6 +6,8 @@
 
 import fcntl
 import functools
+import os
+import shutil
 import socket
 import struct
 import subprocess
@@ -23,9 +25,21 @@ def way():
     """What makes namespaces here; None if nothing does."""
     for more in WAYS:
         unshare = ["unshare", *more, "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
-        if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode == 0:
+        if shutil.which("unshare") and subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL).returncode == 0:
             return unshare
     return None
+
+
+def is_missing(who):
+    """Whether there are no namespaces; says so then, also to who makes a summary of what was skipped (`tests/skipped`)."""
+    if way() is not None:
+        return False
+    what = "namespaces of network and processes, which unshare cannot make"
+    print(f"skipped: {who} needs {what}")
+    if summary := os.environ.get("COEVAL_SKIPPED"):
+        with open(summary, "a") as file:
+            file.write(f"skipped\t{what}\t{who}\n")
+    return True
 
 
 def command(program):
