@@ -333,7 +333,10 @@ impl Follower {
         let own_end = log.end_lsn();
         let new = || records.iter().filter(|record| record.end > own_end);
         let end = log.append_all(new().map(|record| &*record.payload))?;
-        assert!(new().last().is_none_or(|last| last.end == end), "records have their places in both logs");
+        assert!(
+            new().next_back().is_none_or(|last| last.end == end),
+            "records have their places in both logs"
+        );
         shared.trap.pass(Step::FollowInstall);
         shared.sequences.follow(resume_points);
         shared.raise_next_numbers(next_space, next_sequence);

@@ -15,7 +15,7 @@ const TRANSACTION_PER_BATCH_COUNT: u64 = 10;
 const BATCH_COUNT: u64 = 2_000;
 const ACCESS_COUNT: u64 = ACCESS_PER_TRANSACTION_COUNT * TRANSACTION_PER_BATCH_COUNT * BATCH_COUNT;
 
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     table: u32,
     index: u16,
