@@ -35,7 +35,7 @@ mod server;
 mod types;
 mod user_types;
 
-pub use functions::format_list;
+pub use functions::format_shown;
 
 pub(crate) use deparse::declared_default;
 pub use named_types::CatalogType;

@@ -182,7 +182,8 @@ fn of_function(
         "generate_series" => Some(unnested(call(SERIES, arguments), function, alias, numbering)),
         name if crate::catalog::is_catalog_function(name) => {
             let item = SelectItem::UnnamedExpr(call(function, arguments));
-            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[]))
+            let name = alias.map_or(function, |alias| alias.name.value.as_str());
+            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name]))
         }
         _ => None,
     }

@@ -8,6 +8,7 @@
 //! the digits that are there, which DataFusion has no type for: a function stands in its place.
 
 use super::casts::{CAST, description, is_own};
+use super::values::with_typed_columns;
 use crate::cancel;
 use crate::error::SqlError;
 use crate::names::fold;
@@ -67,6 +68,9 @@ impl VisitorMut for Literals {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if let Err(error) = with_typed_columns(&mut query.body) {
+            return ControlFlow::Break(error);
+        }
         match &mut query.limit_clause {
             Some(LimitClause::LimitOffset { limit, offset, .. }) => {
                 limit.iter_mut().for_each(bare);
@@ -159,7 +163,7 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
     }
 }
 
-fn is_named(function: &Function, name: &str) -> bool {
+pub(super) fn is_named(function: &Function, name: &str) -> bool {
     matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if fold(ident) == name)
 }
 
@@ -275,8 +279,13 @@ fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
     if !is_own(to) {
         return Ok(None);
     }
+    own_call(input, to).map(Some)
+}
+
+/// The call of the function that casts.
+pub(super) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     let description = Expr::Value(Value::SingleQuotedString(description(to)?).into());
-    Ok(Some(call(CAST, vec![input, description])))
+    Ok(call(CAST, vec![input, description]))
 }
 
 fn exact(precision: u8, scale: i8) -> DataType {

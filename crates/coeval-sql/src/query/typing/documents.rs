@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as.
+
+use super::declared::column_type_of_field;
+use crate::error::SqlError;
+use coeval_store::ColumnType;
+use datafusion::common::DFSchema;
+use datafusion::common::Result;
+use datafusion::common::tree_node::Transformed;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
+    let is_of = |ty| matches!(ty, Some(ColumnType::Jsonb));
+    // No operator gives a document; to ask a long chain of them for its field takes the square of its length.
+    !matches!(expression, Expr::BinaryExpr(_))
+        && expression.to_field(schema).is_ok_and(|(_, field)| is_of(column_type_of_field(&field)))
+}
+
+/// Bytes in the order of the documents.
+fn ordered(document: Expr) -> Result<Expr, SqlError> {
+    Ok(crate::json::function(crate::json::ORDER)?.call(vec![document]))
+}
+
+/// Operands of a comparison as bytes in the order of documents; `None` if none is a `jsonb`.
+pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    if !operands.iter().any(|operand| is_jsonb(operand, schema)) {
+        return Ok(None);
+    }
+    Ok(Some(operands.iter().cloned().map(ordered).collect::<Result<_, SqlError>>()?))
+}
+
+/// The keys of an order with documents in theirs; whether there are any.
+fn settle_keys(keys: &mut [Sort], schema: &DFSchema) -> Result<bool> {
+    let mut has_documents = false;
+    for key in keys {
+        if is_jsonb(&key.expr, schema) {
+            key.expr = ordered(key.expr.clone())?;
+            has_documents = true;
+        }
+    }
+    Ok(has_documents)
+}
+
+/// The ORDER BY, rows in the order of documents.
+pub(super) fn settle_sort(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Sort(mut sort) = plan else { return Ok(Transformed::no(plan)) };
+    let schema = std::sync::Arc::clone(sort.input.schema());
+    let is_changed = settle_keys(&mut sort.expr, &schema)?;
+    Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed))
+}
+
+/// A window that is ordered by documents; `None` if it is not.
+pub(super) fn settle_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let mut call = call.clone();
+    Ok(settle_keys(&mut call.params.order_by, schema)?.then_some(call))
+}
