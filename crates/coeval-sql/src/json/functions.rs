@@ -32,7 +32,6 @@ enum Gives {
     Same,
     Bool,
     Int,
-    Bytes,
 }
 
 /// The arguments of a function, as arrays of the same length.
@@ -52,7 +51,6 @@ enum Answer {
     Text(String),
     Truth(bool),
     Number(i32),
-    Bytes(Vec<u8>),
 }
 
 struct Entry {
@@ -66,7 +64,7 @@ const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Give
     Entry { name, arguments, gives, body }
 }
 
-/// The function whose bytes are in the order of documents.
+/// The function whose texts are in the order of documents.
 pub(crate) const ORDER: &str = "coeval_jsonb_order";
 
 /// The most arguments that a function is given.
@@ -131,8 +129,8 @@ const ENTRIES: &[Entry] = &[
         let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
         Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
     }),
-    entry(ORDER, 1..=1, Gives::Bytes, |call, row| {
-        Ok(call.given(0, row)?.map(|document| Answer::Bytes(order_key(Part::of(&document)))))
+    entry(ORDER, 1..=1, Gives::Text, |call, row| {
+        Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
     }),
     entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
     entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| Ok(call.steps(row).map(text))),
@@ -553,7 +551,6 @@ impl Gives {
             Self::Text | Self::Json | Self::Jsonb | Self::Same => DataType::Utf8View,
             Self::Bool => DataType::Boolean,
             Self::Int => DataType::Int32,
-            Self::Bytes => DataType::Binary,
         }
     }
 }
@@ -598,7 +595,7 @@ impl ScalarUDFImpl for JsonFunction {
             Gives::Json => ColumnType::Json,
             Gives::Jsonb => ColumnType::Jsonb,
             Gives::Same => first().filter(|ty| *ty == ColumnType::Jsonb).unwrap_or(ColumnType::Json),
-            Gives::Text | Gives::Bool | Gives::Int | Gives::Bytes => return Ok(Arc::new(field)),
+            Gives::Text | Gives::Bool | Gives::Int => return Ok(Arc::new(field)),
         };
         Ok(Arc::new(crate::query::marked_field(field, ty)))
     }
@@ -615,10 +612,8 @@ impl ScalarUDFImpl for JsonFunction {
         for row in 0..rows {
             meter.step()?;
             let answer = (self.entry.body)(&call, row)?;
-            match &answer {
-                Some(Answer::Text(text)) => meter.value(text.len())?,
-                Some(Answer::Bytes(bytes)) => meter.value(bytes.len())?,
-                _ => {}
+            if let Some(Answer::Text(text)) = &answer {
+                meter.value(text.len())?;
             }
             answers.push(answer);
         }
@@ -631,7 +626,7 @@ impl ScalarUDFImpl for JsonFunction {
 }
 
 fn array_of(gives: Gives, answers: Vec<Option<Answer>>) -> ArrayRef {
-    use arrow::array::{BinaryArray, BooleanArray, Int32Array, StringViewArray};
+    use arrow::array::{BooleanArray, Int32Array, StringViewArray};
     match gives {
         Gives::Bool => Arc::new(BooleanArray::from_iter(answers.into_iter().map(|answer| match answer {
             Some(Answer::Truth(truth)) => Some(truth),
@@ -639,10 +634,6 @@ fn array_of(gives: Gives, answers: Vec<Option<Answer>>) -> ArrayRef {
         }))),
         Gives::Int => Arc::new(Int32Array::from_iter(answers.into_iter().map(|answer| match answer {
             Some(Answer::Number(number)) => Some(number),
-            _ => None,
-        }))),
-        Gives::Bytes => Arc::new(BinaryArray::from_iter(answers.into_iter().map(|answer| match answer {
-            Some(Answer::Bytes(bytes)) => Some(bytes),
             _ => None,
         }))),
         Gives::Text | Gives::Json | Gives::Jsonb | Gives::Same => {

@@ -64,14 +64,39 @@ pub(crate) fn read_interval(text: &str) -> Result<IntervalValue, Flaw> {
     let text = text.trim();
     let parts = match text.strip_prefix('P') {
         Some(iso) => iso_parts(iso)?,
-        None => worded_parts(text)?,
+        None => worded_parts(text, Unit::Second)?,
     };
     parts.interval()
 }
 
+/// The interval that a text stands for with fields behind it, as in `interval '1:30' minute to second`: a number without
+/// a unit counts the last one, and what is smaller than that is left away.
+///
+/// # Errors
+/// As [`read_interval`].
+pub(crate) fn read_interval_in(text: &str, first: Unit, last: Unit) -> Result<IntervalValue, Flaw> {
+    let is_short = (first, last) == (Unit::Minute, Unit::Second);
+    // Hours stand before minutes and seconds.
+    let whole = match text.split_once(':') {
+        Some((_, behind)) if is_short && !behind.contains([':', '.']) => format!("{text}."),
+        _ => text.to_owned(),
+    };
+    let mut value = worded_parts(whole.trim(), last)?.interval()?;
+    let nanoseconds = |unit: i64| value.nanoseconds / unit * unit;
+    match last {
+        Unit::Year => value = IntervalValue { months: value.months / 12 * 12, ..IntervalValue::default() },
+        Unit::Month => value = IntervalValue { months: value.months, ..IntervalValue::default() },
+        Unit::Day => value.nanoseconds = 0,
+        Unit::Hour => value.nanoseconds = nanoseconds(3_600 * MICROS_PER_SECOND * NANOS_PER_MICRO),
+        Unit::Minute => value.nanoseconds = nanoseconds(60 * MICROS_PER_SECOND * NANOS_PER_MICRO),
+        _ => {}
+    }
+    Ok(value)
+}
+
 /// What is counted. Each may be said once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
+pub(crate) enum Unit {
     Millennium,
     Century,
     Decade,
@@ -281,8 +306,9 @@ impl Parts {
     }
 }
 
-/// Numbers and units, read from the end: what stands before a time, or before nothing, has a unit without a word.
-fn worded_parts(text: &str) -> Result<Parts, Flaw> {
+/// Numbers and units, read from the end. What stands before a time or hours is days, and what stands before nothing is of
+/// the `last` unit.
+fn worded_parts(text: &str, last: Unit) -> Result<Parts, Flaw> {
     let mut parts = Parts::default();
     let mut unit = None;
     let mut is_ago = false;
@@ -301,7 +327,11 @@ fn worded_parts(text: &str) -> Result<Parts, Flaw> {
             parts.years_and_months(&word[..hyphen], &word[hyphen + 1..])?;
             unit = Some(Unit::Month);
         } else {
-            parts.add(Number::of(word)?, unit.unwrap_or(Unit::Second))?;
+            let counted = unit.unwrap_or(last);
+            parts.add(Number::of(word)?, counted)?;
+            if counted == Unit::Hour {
+                unit = Some(Unit::Day);
+            }
         }
     }
     Ok(if is_ago { parts.negated() } else { parts })

@@ -120,7 +120,7 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
 }
 
 /// What is wrong with the text of a date, a time or an interval.
-fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
+pub(crate) fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
     let (state, what) = match (flaw, ty) {
         (Flaw::Form, _) => return invalid(text, ty),
         (Flaw::Field, ColumnType::Interval) => {

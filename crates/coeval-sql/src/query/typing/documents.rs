@@ -17,17 +17,32 @@ fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
         && expression.to_field(schema).is_ok_and(|(_, field)| is_of(column_type_of_field(&field)))
 }
 
-/// Bytes in the order of the documents.
+/// Texts in the order of the documents.
 fn ordered(document: Expr) -> Result<Expr, SqlError> {
     Ok(crate::json::function(crate::json::ORDER)?.call(vec![document]))
 }
 
-/// Operands of a comparison as bytes in the order of documents; `None` if none is a `jsonb`.
+/// Operands of a comparison as texts in the order of documents; `None` if none is a `jsonb`.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if !operands.iter().any(|operand| is_jsonb(operand, schema)) {
         return Ok(None);
     }
     Ok(Some(operands.iter().cloned().map(ordered).collect::<Result<_, SqlError>>()?))
+}
+
+/// Casts literals without a type among documents to theirs: what an array of them is made of.
+pub(super) fn settle_elements(elements: &mut [Expr], schema: &DFSchema) -> Result<()> {
+    let document_type = |element: &Expr| {
+        let ty = element.to_field(schema).ok().and_then(|(_, field)| column_type_of_field(&field));
+        ty.filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb))
+    };
+    let Some(ty) = elements.iter().find_map(document_type) else { return Ok(()) };
+    for element in elements {
+        if matches!(element, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
+            *element = super::casts::literal_as(element.clone(), ty)?;
+        }
+    }
+    Ok(())
 }
 
 /// The keys of an order with documents in theirs; whether there are any.

@@ -13,13 +13,13 @@ use crate::cancel;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::{decimal_literal, number_literal};
-use crate::types::column_type;
+use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
-    ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut,
-    VisitorMut, WindowFrameBound, WindowType,
+    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
+    ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value,
+    VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -148,6 +148,9 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
             let ty = DataType::Interval { fields: None, precision: None };
             own_cast(value.as_ref().clone(), &ty)
         }
+        Expr::Interval(Interval { value, leading_field: Some(first), last_field, .. }) => {
+            interval_in_fields(value, first, last_field.as_ref().unwrap_or(first))
+        }
         Expr::Function(function) if is_named(function, "mod") => Ok(remainder(function)),
         Expr::Function(function) if is_named(function, "sign") => Ok(Some(renamed(function, "signum"))),
         // DataFusion's has nanoseconds, beside which dates far away do not fit.
@@ -161,6 +164,37 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
         }
         _ => Ok(None),
     }
+}
+
+/// `interval '1' day`, whose fields say what a number counts; `None` if it is no literal, or has other fields.
+fn interval_in_fields(
+    value: &Expr,
+    first: &DateTimeField,
+    last: &DateTimeField,
+) -> Result<Option<Expr>, SqlError> {
+    let Expr::Value(literal) = value else { return Ok(None) };
+    let (Some(text), Some(first), Some(last)) =
+        (literal.value.clone().into_string(), unit_of(first), unit_of(last))
+    else {
+        return Ok(None);
+    };
+    let interval = read_interval_in(&text, first, last);
+    let interval = interval.map_err(|flaw| no_time(flaw, &text, ColumnType::Interval))?;
+    let mut written = String::new();
+    format_interval(interval, &mut written);
+    own_call(Expr::Value(Value::SingleQuotedString(written).into()), ColumnType::Interval).map(Some)
+}
+
+fn unit_of(field: &DateTimeField) -> Option<IntervalUnit> {
+    Some(match field {
+        DateTimeField::Year => IntervalUnit::Year,
+        DateTimeField::Month => IntervalUnit::Month,
+        DateTimeField::Day => IntervalUnit::Day,
+        DateTimeField::Hour => IntervalUnit::Hour,
+        DateTimeField::Minute => IntervalUnit::Minute,
+        DateTimeField::Second => IntervalUnit::Second,
+        _ => return None,
+    })
 }
 
 pub(super) fn is_named(function: &Function, name: &str) -> bool {

@@ -15,6 +15,7 @@
 use super::array_literals::array_of;
 use super::casts::literal_as;
 use super::declared::column_type_of_field;
+use super::documents;
 use super::instants::{moved, settle_choices};
 use super::intervals::{part, product};
 use super::numbers::{mean, quotient};
@@ -128,6 +129,7 @@ impl ExprPlanner for PostgresOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         settle_choices(elements.iter_mut().collect(), schema)?;
+        documents::settle_elements(&mut elements, schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
