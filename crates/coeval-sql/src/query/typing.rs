@@ -30,6 +30,7 @@ mod sums;
 mod time_parts;
 mod values;
 mod windows;
+mod within;
 
 pub(crate) use casts::cast_array;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};

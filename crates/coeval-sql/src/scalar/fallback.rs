@@ -180,6 +180,18 @@ impl Fallback {
         Ok(Self { logical, df_schema, options, planned, schema, inputs, ty })
     }
 
+    /// Whether it counts days by the clocks of the session's zone.
+    pub(super) fn counts_days(&self) -> bool {
+        let counts = |part: &logical_expr::Expr| match part {
+            logical_expr::Expr::ScalarFunction(function) => {
+                matches!(function.name(), crate::functions::INSTANT_AFTER | crate::functions::INSTANT_BEFORE)
+            }
+            _ => false,
+        };
+        // The closure cannot fail.
+        self.logical.exists(|part| Ok(counts(part))).unwrap_or(true)
+    }
+
     pub(super) fn ty(&self) -> ColumnType {
         self.ty
     }

@@ -7,10 +7,11 @@ use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::Result;
 use datafusion::common::tree_node::Transformed;
-use datafusion::logical_expr::expr::{Sort, WindowFunction};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, Sort, WindowFunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit, when};
 
-fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
+/// Whether an expression is a `jsonb`.
+pub(super) fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
     let is_of = |ty| matches!(ty, Some(ColumnType::Jsonb));
     // No operator gives a document; to ask a long chain of them for its field takes the square of its length.
     !matches!(expression, Expr::BinaryExpr(_))
@@ -18,7 +19,7 @@ fn is_jsonb(expression: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Texts in the order of the documents.
-fn ordered(document: Expr) -> Result<Expr, SqlError> {
+pub(super) fn ordered(document: Expr) -> Result<Expr, SqlError> {
     Ok(crate::json::function(crate::json::ORDER)?.call(vec![document]))
 }
 
@@ -55,6 +56,50 @@ fn settle_keys(keys: &mut [Sort], schema: &DFSchema) -> Result<bool> {
         }
     }
     Ok(has_documents)
+}
+
+/// An aggregate over rows in the order of documents; `None` if it is not.
+pub(super) fn settle_aggregate(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    if call.params.order_by.is_empty() {
+        return Ok(None);
+    }
+    let mut call = call.clone();
+    Ok(settle_keys(&mut call.params.order_by, schema)?.then_some(Expr::AggregateFunction(call)))
+}
+
+/// Arguments of `greatest` and `least` that are compared one with the other; more would be written too often.
+const COMPARED_MAX: usize = 4;
+
+/// `nullif`, `greatest` and `least` of documents by their order; `None` for other arguments.
+pub(super) fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    let arguments = &function.args;
+    if arguments.len() > COMPARED_MAX || !arguments.iter().any(|argument| is_jsonb(argument, schema)) {
+        return Ok(None);
+    }
+    let documents = arguments.iter().map(|argument| {
+        if is_jsonb(argument, schema) {
+            Ok(argument.clone())
+        } else {
+            super::casts::literal_as(argument.clone(), ColumnType::Jsonb)
+        }
+    });
+    let mut documents = documents.collect::<Result<Vec<_>, _>>()?.into_iter();
+    let Some(first) = documents.next() else { return Ok(None) };
+    let chosen = |left: Expr, right: Expr| -> Result<Expr> {
+        let (left_key, right_key) = (ordered(left.clone())?, ordered(right.clone())?);
+        match function.name() {
+            "nullif" => when(left_key.eq(right_key), lit(datafusion::common::ScalarValue::Utf8View(None)))
+                .otherwise(left),
+            name => {
+                let is_left =
+                    if name == "greatest" { left_key.gt_eq(right_key) } else { left_key.lt_eq(right_key) };
+                when(right.clone().is_null().or(is_left), left.clone())
+                    .when(left.is_null(), right.clone())
+                    .otherwise(right)
+            }
+        }
+    };
+    documents.try_fold(first, chosen).map(Some)
 }
 
 /// The ORDER BY, rows in the order of documents.

@@ -5,13 +5,13 @@ use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
 use super::casts::{is_own, literal_as};
 use super::declared::{is_char, without_blanks};
-use super::documents;
 use super::instants::{settle_choices, settle_default, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
+use super::{documents, within};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -51,7 +51,12 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
-        Expr::AggregateFunction(call) => exact_sum(call, schema),
+        Expr::AggregateFunction(call) => match exact_sum(call, schema) {
+            Some(sum) => Some(sum),
+            None => documents::settle_aggregate(call, schema)?,
+        },
+        Expr::InSubquery(within) => within::settle_in(within, schema)?,
+        Expr::SetComparison(comparison) => within::settle_any(comparison, schema)?,
         Expr::WindowFunction(call) => match by_places(call, schema)?
             .or(settle_default(call, schema)?)
             .or(documents::settle_window(call, schema)?)
@@ -375,6 +380,11 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     }
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
+    }
+    if function.name() != "coalesce"
+        && let Some(settled) = documents::settle_choice(function, schema)?
+    {
+        return Ok(Some(settled));
     }
     if function.name() == "nullif"
         && let Some(settled) = settle_nullif(function, schema)?
