@@ -147,7 +147,8 @@ fn read(text: &str, wanted: Wanted) -> Result<Read, Flaw> {
                     (tokens.get(1), tokens.last()),
                     (Some(Token::Time(_)), _) | (Some(_), Some(Token::Date(_)))
                 ));
-        fields.take(token, tokens.get(place + 1), is_dated)?;
+        let part = if is_dated { Part::DateOrTime } else { Part::Time };
+        fields.take(token, tokens.get(place + 1), part)?;
     }
     if fields.next.is_some() {
         return Err(Flaw::Form);
@@ -247,9 +248,11 @@ impl Fields {
         self.year.is_some() && self.has_day()
     }
 
-    fn take(&mut self, token: Token<'_>, behind: Option<&Token<'_>>, may_be_date: bool) -> Result<(), Flaw> {
+    fn take(&mut self, token: Token<'_>, behind: Option<&Token<'_>>, part: Part) -> Result<(), Flaw> {
         match token {
-            Token::Date(text) if may_be_date && !self.has_day() && self.next.is_none() => self.date(text),
+            Token::Date(text) if part == Part::DateOrTime && !self.has_day() && self.next.is_none() => {
+                self.date(text)
+            }
             Token::Date(text) => self.time_or_zone(text),
             Token::Time(text) => {
                 match self.next.take() {
@@ -261,8 +264,8 @@ impl Fields {
             Token::Offset(text) => {
                 put(&mut self.clock, Clock::Offset(offset(text).ok_or_else(|| flaw_of_offset(text))?))
             }
-            Token::Number(text) => self.number_token(text, may_be_date),
-            Token::Word(word) => self.word(word, behind, may_be_date),
+            Token::Number(text) => self.number_token(text, part),
+            Token::Word(word) => self.word(word, behind, part),
         }
     }
 
@@ -280,7 +283,7 @@ impl Fields {
         self.run_together(digits, Part::Time)
     }
 
-    fn number_token(&mut self, text: &str, may_be_date: bool) -> Result<(), Flaw> {
+    fn number_token(&mut self, text: &str, wanted: Part) -> Result<(), Flaw> {
         match self.next.take() {
             Some(Next::Julian) => {
                 let day = integer(text)? - UNIX_EPOCH_DAY_OF_JULIAN;
@@ -292,7 +295,7 @@ impl Fields {
             Some(Next::Time) => return self.run_together(text, Part::Time),
             None => {}
         }
-        let is_date_left = may_be_date && !self.has_date();
+        let is_date_left = wanted == Part::DateOrTime && !self.has_date();
         let part = if is_date_left { Part::DateOrTime } else { Part::Time };
         match text.find('.') {
             Some(_) if is_date_left => self.date(text),
@@ -303,7 +306,7 @@ impl Fields {
         }
     }
 
-    fn word(&mut self, word: &str, behind: Option<&Token<'_>>, may_be_date: bool) -> Result<(), Flaw> {
+    fn word(&mut self, word: &str, behind: Option<&Token<'_>>, part: Part) -> Result<(), Flaw> {
         if self.next.is_some() {
             return Err(Flaw::Form);
         }
@@ -314,7 +317,7 @@ impl Fields {
             Word::Morning => put(&mut self.half, Half::Morning),
             Word::Afternoon => put(&mut self.half, Half::Afternoon),
             Word::Time => {
-                let is_sensible = (self.has_date() || !may_be_date)
+                let is_sensible = (self.has_date() || part == Part::Time)
                     && matches!(behind, Some(Token::Number(_) | Token::Time(_) | Token::Date(_)));
                 self.next = Some(Next::Time);
                 if is_sensible { Ok(()) } else { Err(Flaw::Form) }

@@ -182,7 +182,7 @@ impl Word {
         }
         let is_month =
             |name: &&str| **name == word || name[..3] == word || (word == "sept" && name.starts_with("sept"));
-        if let Some(place) = MONTHS.iter().position(|name| is_month(&name)) {
+        if let Some(place) = MONTHS.iter().position(is_month) {
             return Self::Month(place as i64 + 1);
         }
         match word.as_str() {

@@ -93,17 +93,8 @@ impl ExprPlanner for PostgresOperators {
         if let Some(product) = interval_product(operator, &raw, &left, &right) {
             return Ok(PlannerResult::Planned(product));
         }
-        let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
-        if operator == Operator::Minus
-            && (is_timestamp(&left) || is_timestamp(&right))
-            && [&left, &right].iter().all(|ty| is_timestamp(ty) || **ty == DataType::Date32)
-        {
-            let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
-            return Ok(PlannerResult::Planned(between.call(vec![raw.left, raw.right])));
-        }
-        if operator == Operator::Minus && left == DataType::Date32 && right == DataType::Date32 {
-            let days = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
-            return Ok(PlannerResult::Planned(cast(Expr::BinaryExpr(days), DataType::Int32)));
+        if let Some(difference) = difference(operator, &raw, &left, &right)? {
+            return Ok(PlannerResult::Planned(difference));
         }
         if !is_number(&left) || !is_number(&right) {
             return Ok(PlannerResult::Original(raw));
@@ -239,6 +230,27 @@ fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<Data
         (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
         _ => None,
     }
+}
+
+/// The time from one time with a date to another; `None` of anything else.
+fn difference(
+    operator: Operator,
+    raw: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Result<Option<Expr>> {
+    let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
+    let is_dated = |ty: &DataType| is_timestamp(ty) || *ty == DataType::Date32;
+    if operator != Operator::Minus || !is_dated(left) || !is_dated(right) {
+        return Ok(None);
+    }
+    let (start, end) = (raw.right.clone(), raw.left.clone());
+    if is_timestamp(left) || is_timestamp(right) {
+        let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
+        return Ok(Some(between.call(vec![end, start])));
+    }
+    let days = BinaryExpr::new(Box::new(end), operator, Box::new(start));
+    Ok(Some(cast(Expr::BinaryExpr(days), DataType::Int32)))
 }
 
 /// What a literal without a type is behind a timestamp: as [`beside_time`], of what is taken away another timestamp.
