@@ -13,9 +13,9 @@ mod tique;
 use arrow::array::{Array, ArrayRef, StringViewArray};
 use arrow::datatypes::DataType;
 use coeval_sql::{
-    Engine, RowSet, Session, SqlError, StatementResult, column_type_of_arrow, format_list, format_value,
+    Engine, RowSet, Session, SqlError, StatementResult, column_type_of_arrow, format_shown, format_value,
 };
-use coeval_store::{Store, StoreOptions, ValueRef, value_at};
+use coeval_store::{EnumType, Store, StoreOptions, ValueRef, value_at};
 use sqllogictest::{DB, DBOutput, DefaultColumnType, Runner};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ fn printed(rows: &RowSet, zone: chrono_tz::Tz) -> Vec<Vec<String>> {
             .columns()
             .iter()
             .map(|array| {
-                let array = &without_lists(array);
+                let array = &without_lists(array, zone);
                 let ty = column_type_of_arrow(array.data_type()).expect("results are of types that SQL has");
                 let plain =
                     arrow::compute::cast(array, &ty.arrow()).expect("a type casts to its own array type");
@@ -96,12 +96,14 @@ fn printed(rows: &RowSet, zone: chrono_tz::Tz) -> Vec<Vec<String>> {
     out
 }
 
-/// Arrays as their text; anything else as it is.
-fn without_lists(array: &ArrayRef) -> ArrayRef {
-    if !matches!(array.data_type(), DataType::List(_)) {
+/// Arrays and rows as their text; anything else as it is.
+fn without_lists(array: &ArrayRef, zone: chrono_tz::Tz) -> ArrayRef {
+    let is_row =
+        matches!(array.data_type(), DataType::Struct(_)) && EnumType::of_arrow(array.data_type()).is_none();
+    if !is_row && !matches!(array.data_type(), DataType::List(_)) {
         return array.clone();
     }
-    let texts = (0..array.len()).map(|row| format_list(array, row).expect("arrays have a text"));
+    let texts = (0..array.len()).map(|row| format_shown(array, row, zone).expect("arrays have a text"));
     Arc::new(texts.collect::<StringViewArray>())
 }
 

@@ -3,9 +3,8 @@
 
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::DataType;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono_tz::Tz;
-use coeval::{ColumnType, RowSet, column_type_of_arrow, format_value, value_at};
+use coeval::{ColumnType, RowSet, column_type_of_arrow, format_shown, format_value, value_at};
 use std::fmt::Write;
 
 /// Where a column's values stand.
@@ -85,41 +84,33 @@ fn alignment(ty: &DataType) -> Alignment {
 enum ColumnText<'a> {
     /// As values of this type.
     Sql(&'a ArrayRef, ColumnType),
-    /// As Arrow prints them: lists and other types that no table column has.
-    Arrow(&'a ArrayRef, ArrayFormatter<'a>),
-    /// Not at all.
-    Unknown(&'a ArrayRef),
+    /// Of types that no table column has: rows, arrays of arrays.
+    Shown(&'a ArrayRef),
 }
 
 impl<'a> ColumnText<'a> {
     fn new(array: &'a ArrayRef) -> Self {
-        // A constant, so that the formatter may borrow it.
-        const OPTIONS: FormatOptions<'static> = FormatOptions::new();
         let has_physical_type = |ty: &ColumnType| same_kind(&ty.arrow(), array.data_type());
         if let Some(ty) = column_type_of_arrow(array.data_type()).filter(has_physical_type) {
             return Self::Sql(array, ty);
         }
-        match ArrayFormatter::try_new(array, &OPTIONS) {
-            Ok(formatter) => Self::Arrow(array, formatter),
-            Err(_) => Self::Unknown(array),
-        }
+        Self::Shown(array)
     }
 
     fn write(&self, row: usize, zone: Tz, text: &mut String) -> Cell {
-        let (Self::Sql(array, _) | Self::Arrow(array, _) | Self::Unknown(array)) = self;
+        let (Self::Sql(array, _) | Self::Shown(array)) = self;
         // An array of nothing but NULLs has no list of them.
         if array.is_null(row) || matches!(array.data_type(), DataType::Null) {
             return Cell::Null;
         }
         match self {
             Self::Sql(array, ty) => format_value(value_at(array, row), *ty, zone, text),
-            Self::Arrow(_, formatter) => {
-                // Writing to a String cannot fail; what the formatter cannot show is left out.
-                let _ = write!(text, "{}", formatter.value(row));
-            }
-            Self::Unknown(array) => {
-                let _ = write!(text, "({})", array.data_type());
-            }
+            Self::Shown(array) => match format_shown(array, row, zone) {
+                Ok(shown) => text.push_str(&shown.unwrap_or_default()),
+                Err(_) => {
+                    let _ = write!(text, "({})", array.data_type());
+                }
+            },
         }
         Cell::Value
     }

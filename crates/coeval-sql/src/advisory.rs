@@ -93,7 +93,9 @@ struct Held {
 impl SessionLocks {
     pub(crate) fn new(engine: &Engine, cancel: &CancelHandle) -> Self {
         let share = QuotaShare::of(&engine.quotas().advisory_locks);
-        let held = Held { owner: engine.advisory_locks().owner(), counts: HashMap::new(), share };
+        let owner = engine.advisory_locks().owner();
+        cancel.note_lock_owner(owner.id());
+        let held = Held { owner, counts: HashMap::new(), share };
         Self { interrupt: cancel.interrupt(), held: Mutex::new(held) }
     }
 

@@ -6,11 +6,11 @@
 //! and a commit are not interrupted.
 
 use crate::error::{SqlError, SqlState};
-use coeval_txn::Interrupt;
+use coeval_txn::{Interrupt, OwnerId};
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
 
@@ -90,6 +90,8 @@ struct Request {
     changed: Notify,
     /// Wakes the statement if it waits for a row lock.
     lock_wait: Mutex<Option<Waker>>,
+    /// Who the session is among those that hold advisory locks.
+    lock_owner: OnceLock<OwnerId>,
 }
 
 impl Interrupt for Request {
@@ -116,6 +118,17 @@ thread_local! {
 impl CancelHandle {
     pub(crate) fn new() -> Self {
         Self { request: Arc::default() }
+    }
+
+    /// Notes who the session is among those that hold advisory locks.
+    pub(crate) fn note_lock_owner(&self, owner: OwnerId) {
+        // A session is one owner for as long as it lasts, so a second note would be the same.
+        let _ = self.request.lock_owner.set(owner);
+    }
+
+    /// Whether the session is the one that holds advisory locks as this owner.
+    pub(crate) fn is_lock_owner(&self, owner: OwnerId) -> bool {
+        self.request.lock_owner.get() == Some(&owner)
     }
 
     /// The statement that runs ends with `57014` as soon as its query comes by a place to stop; it has no effect

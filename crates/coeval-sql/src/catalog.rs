@@ -22,6 +22,7 @@ mod fixed;
 mod functions;
 mod identifiers;
 mod listings;
+mod locks;
 mod named_types;
 mod objects;
 mod oids;
@@ -35,7 +36,7 @@ mod server;
 mod types;
 mod user_types;
 
-pub use functions::format_list;
+pub use functions::format_shown;
 
 pub(crate) use deparse::declared_default;
 pub use named_types::CatalogType;
@@ -143,6 +144,7 @@ fn fill(table: &mut Table, source: &Source<'_>, view_columns: &ViewColumns) {
     user_types::fill(name, table, source);
     if server::fill(name, table, source)
         || activity::fill(name, table, source)
+        || locks::fill(name, table, source)
         || replication::fill(name, table, source)
         || roles::fill(name, table, source)
         || !(classes::has(name) || constraints::has(name) || descriptions::has(name) || listings::has(name))

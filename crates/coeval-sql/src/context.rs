@@ -44,15 +44,15 @@ impl Clock {
 pub struct SequenceValues {
     /// For each sequence the value that this session last took from it.
     pub current: HashMap<SequenceId, i64>,
-    /// The value it last took from any.
-    pub last: Option<i64>,
+    /// The sequence from which `nextval` last took one.
+    pub last: Option<SequenceId>,
 }
 
 impl SequenceValues {
     /// Remembers a value that `nextval` gave.
     pub fn note(&mut self, sequence: SequenceId, value: i64) {
         self.current.insert(sequence, value);
-        self.last = Some(value);
+        self.last = Some(sequence);
     }
 }
 

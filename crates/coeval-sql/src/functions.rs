@@ -31,7 +31,7 @@ mod time_pattern;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::query::cast_array;
+use crate::query::{cast_array, session_zone};
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use call::Call;
@@ -48,7 +48,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use arrays::ARRAY_WITH;
-pub(crate) use intervals::TIME_BETWEEN;
+pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
 pub(crate) use regular::ROWS_OF_MATCHES;
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
@@ -167,8 +167,7 @@ impl ScalarUDFImpl for Function {
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let types: Vec<DataType> = arguments.args.iter().map(ColumnarValue::data_type).collect();
-        let zone = arguments.config_options.execution.time_zone.as_deref();
-        let zone = zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC);
+        let zone = session_zone(&arguments.config_options);
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
         let done = self.rows(self.form(&types)?, &arguments, rows, zone)?;

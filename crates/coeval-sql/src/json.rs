@@ -11,11 +11,12 @@ mod changes;
 mod document;
 mod functions;
 mod operators;
+mod order;
 mod sets;
 mod written;
 
 pub(crate) use canonical::canonical;
 pub use changed_rows::ChangeAsJson;
-pub(crate) use functions::{function, functions};
+pub(crate) use functions::{ORDER, function, functions};
 pub(crate) use operators::{MEMBER, aggregated, operator};
 pub(crate) use sets::{Document, SetColumn, set_columns};

@@ -65,7 +65,7 @@ mod vector;
 
 pub use archiving::{Archiving, ArchivingStatus};
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
-pub use catalog::{CatalogType, format_list, origin_of, type_number};
+pub use catalog::{CatalogType, format_shown, origin_of, type_number};
 pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};

@@ -9,7 +9,7 @@ use crate::rights::{Principal, Standing};
 use crate::session::TransactionStatus;
 use chrono::Utc;
 use coeval_store::{AccessMode, Reading};
-use coeval_txn::{Isolation, TransactionId, Version};
+use coeval_txn::{Isolation, OwnerId, TransactionId, Version};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -186,6 +186,11 @@ impl Registered {
     /// Whether it waits for a row lock.
     pub(crate) fn waits_for_lock(&self) -> bool {
         self.cancel.waits_for_lock()
+    }
+
+    /// Whether it holds advisory locks as this owner.
+    pub(crate) fn is_lock_owner(&self, owner: OwnerId) -> bool {
+        self.cancel.is_lock_owner(owner)
     }
 
     /// Who it acts for.

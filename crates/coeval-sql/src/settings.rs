@@ -2,6 +2,7 @@
 //! The settings of a session: what SET changes and SHOW prints.
 
 mod compatible;
+mod formats;
 mod of_database;
 mod units;
 
@@ -15,6 +16,7 @@ use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
+use formats::Format;
 pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,6 +74,8 @@ enum Domain {
     Duration,
     /// A number of bytes, in kB if it has no unit.
     Size,
+    /// How values are written.
+    Format(Format),
     /// Can be shown, and set only to what it is.
     Fixed,
 }
@@ -148,7 +152,7 @@ const KNOWN: &[Known] = &[
         Domain::Duration,
         "Longest wait of SET coeval.wait_for_token; 0 for any.",
     ),
-    known("datestyle", "ISO, MDY", Domain::Text, "Order and style of dates; output is always ISO."),
+    known("datestyle", "ISO, MDY", Domain::Format(Format::Dates), "Order and style of dates."),
     known(
         "deadlock_timeout",
         "0",
@@ -163,12 +167,7 @@ const KNOWN: &[Known] = &[
     ),
     known("default_transaction_isolation", "serializable", Domain::Isolation, "Level of new transactions."),
     known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
-    known(
-        "extra_float_digits",
-        "1",
-        Domain::Integer { min: -15, max: 3 },
-        "Digits of floats; always the shortest exact.",
-    ),
+    known("extra_float_digits", "1", Domain::Format(Format::Floats), "Digits of floats: the shortest exact."),
     known(
         "idle_in_transaction_session_timeout",
         "0",
@@ -183,7 +182,7 @@ const KNOWN: &[Known] = &[
     ),
     known("in_hot_standby", "off", Domain::Fixed, "Whether this is a standby."),
     known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
-    known("intervalstyle", "postgres", Domain::OneOf(&["postgres"]), "Output format of intervals."),
+    known("intervalstyle", "postgres", Domain::Format(Format::Intervals), "Output format of intervals."),
     known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
     known("lock_timeout", "0", Domain::Duration, "Longest wait for a lock; 0 for any."),
     known(
@@ -763,8 +762,14 @@ impl Domain {
         match self {
             Self::Boolean => "bool",
             Self::Integer { .. } | Self::Duration | Self::Size => "integer",
-            Self::Isolation | Self::OneOf(_) => "enum",
-            Self::Text | Self::Zone | Self::SchemaList | Self::Encoding | Self::Fixed => "string",
+            Self::Format(Format::Floats) => "integer",
+            Self::Isolation | Self::OneOf(_) | Self::Format(Format::Intervals) => "enum",
+            Self::Text
+            | Self::Zone
+            | Self::SchemaList
+            | Self::Encoding
+            | Self::Fixed
+            | Self::Format(Format::Dates) => "string",
         }
     }
 }
@@ -812,6 +817,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
             Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
             Ok(_) | Err(_) => Err(refuse()),
         },
+        Domain::Format(format) => format.normalized(value)?.ok_or_else(refuse),
         Domain::Fixed if value.eq_ignore_ascii_case(known.default) => Ok(known.default.to_owned()),
         Domain::Fixed => Err(SqlError::new(
             SqlState::ObjectNotInPrerequisiteState,

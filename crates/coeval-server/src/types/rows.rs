@@ -7,10 +7,9 @@ use crate::protocol::frontend::{Format, Formats};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use chrono_tz::Tz;
 use coeval::{ColumnType, ElementType, SqlError, Value, ValueRef, format_value, value_at};
-use coeval_sql::encode_binary;
+use coeval_sql::{encode_binary, format_shown};
 use std::sync::Arc;
 
 const NULL_LENGTH: i32 = -1;
@@ -88,7 +87,7 @@ impl RowEncoder {
     /// Writes a row of [`arrays`](Self::arrays).
     ///
     /// # Errors
-    /// If Arrow cannot show a value; `54000` for a row that is too long, `22008` for a value that has no binary form.
+    /// If a value has no text; `54000` for a row that is too long, `22008` for a value that has no binary form.
     /// Nothing of the row is written then.
     pub(crate) fn row(
         &mut self,
@@ -123,8 +122,7 @@ impl RowEncoder {
                     })?;
                 }
                 Kind::Shown => {
-                    let options = FormatOptions::default();
-                    let shown = ArrayFormatter::try_new(array.as_ref(), &options)?.value(row).to_string();
+                    let shown = format_shown(array, row, self.zone)?.unwrap_or_default();
                     prefixed(out, |out| {
                         out.extend_from_slice(shown.as_bytes());
                         Ok(())

@@ -137,9 +137,13 @@ fn fit_array(column: &Column, array: &ArrayRef) -> Result<ArrayRef, SqlError> {
             Some(inner) => format!("{{{}}}", inner.replace('\'', "\"").replace(", ", ",")),
             None => text.to_owned(),
         };
-        let lists = texts
-            .iter()
-            .map(|text| super::functions::array_of_text(text.map(braced).as_deref(), element.data_type()));
+        let lists = texts.iter().map(|text| {
+            super::functions::array_of_text(
+                text.map(braced).as_deref(),
+                element.data_type(),
+                chrono_tz::Tz::UTC,
+            )
+        });
         return Ok(ScalarValue::iter_to_array(lists.collect::<Result<Vec<_>, _>>()?)?);
     }
     Ok(cast(array, &ty)?)

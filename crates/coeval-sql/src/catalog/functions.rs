@@ -18,7 +18,7 @@ mod sizes;
 mod strings;
 mod type_names;
 
-pub use arrays::format_list;
+pub use arrays::format_shown;
 pub(crate) use arrays::{array_elements, array_of_text, is_blank, set_returning};
 
 use super::access::{CatalogAccess, access};

@@ -52,7 +52,8 @@ pub(super) fn execute(
         }
         AlterColumnOperation::SetDefault { value } => {
             values::validate_default(context, column, value)?;
-            column.default = Some(expressions::with_bound_sequences(context, value)?.to_string());
+            let bound = expressions::with_bound_sequences(context, value)?;
+            column.default = Some(expressions::with_fixed_instant(context, bound, column.ty).to_string());
             column.sequence = None;
         }
         AlterColumnOperation::DropDefault => {

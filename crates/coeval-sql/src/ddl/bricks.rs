@@ -4,7 +4,7 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::types::{parse_date, parse_interval, parse_timestamp};
+use crate::types::{read_date, read_interval, read_timestamp};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDef, BrickDimension, CatalogChange, ColumnDef, ColumnType, QualifiedName, Retention,
@@ -129,7 +129,7 @@ fn amount(text: &str, ty: ColumnType) -> Option<u64> {
 
 /// An interval in the unit of a column: days or microseconds.
 fn span(text: &str, ty: ColumnType) -> Option<i64> {
-    let interval = parse_interval(text).filter(|interval| interval.months == 0)?;
+    let interval = read_interval(text).ok().filter(|interval| interval.months == 0)?;
     let micros =
         i64::from(interval.days).checked_mul(MICROS_PER_DAY)?.checked_add(interval.nanoseconds / 1_000)?;
     match ty {
@@ -141,9 +141,9 @@ fn span(text: &str, ty: ColumnType) -> Option<i64> {
 
 fn origin(text: &str, ty: ColumnType, zone: Tz) -> Option<i64> {
     match ty {
-        ColumnType::Date => parse_date(text).map(i64::from),
-        ColumnType::Timestamp => parse_timestamp(text, None),
-        ColumnType::TimestampTz => parse_timestamp(text, Some(zone)),
+        ColumnType::Date => read_date(text).ok().map(i64::from),
+        ColumnType::Timestamp => read_timestamp(text, None).ok(),
+        ColumnType::TimestampTz => read_timestamp(text, Some(zone)).ok(),
         _ => text.parse().ok(),
     }
 }

@@ -170,7 +170,8 @@ impl OptionReader<'_, '_> {
         }
         expressions::refuse_in_default(expr)?;
         let expr = without_own_cast(self.context, expr, column.ty);
-        column.default = Some(expressions::with_bound_sequences(self.context, expr)?.to_string());
+        let bound = expressions::with_bound_sequences(self.context, expr)?;
+        column.default = Some(expressions::with_fixed_instant(self.context, bound, column.ty).to_string());
         Ok(())
     }
 

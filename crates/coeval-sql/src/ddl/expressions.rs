@@ -221,6 +221,23 @@ pub(super) fn with_bound_sequences(context: &StatementContext<'_>, expr: &Expr) 
     Ok(bound)
 }
 
+/// The default of a column of this type, with the offset of the session's zone behind a literal that is an instant: it
+/// means the same in whatever zone a row is written.
+pub(super) fn with_fixed_instant(context: &StatementContext<'_>, expr: Expr, ty: ColumnType) -> Expr {
+    let zone = context.settings.zone();
+    let is_instant = match ty {
+        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
+        ty => ty == ColumnType::TimestampTz,
+    };
+    let Expr::Value(literal) = &expr else { return expr };
+    let (true, AstValue::SingleQuotedString(text)) = (is_instant, &literal.value) else { return expr };
+    // What is wrong with a literal is said where the default is tried.
+    let Ok(value) = crate::types::parse_value(text, ty, zone) else { return expr };
+    let mut fixed = String::new();
+    crate::types::format_value(value.borrow(), ty, zone, &mut fixed);
+    Expr::Value(AstValue::SingleQuotedString(fixed).into())
+}
+
 /// Refuses aggregate and window functions in a check.
 ///
 /// # Errors

@@ -31,7 +31,9 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
                     .with_detail("A generated column cannot reference another generated column."));
             }
         }
-        if expressions::is_changing(context, &expr) {
+        let compiled = crate::scalar::compile_generated(context.engine, def, column);
+        let counts_days = compiled.as_ref().is_ok_and(crate::scalar::Scalar::counts_days);
+        if counts_days || expressions::is_changing(context, &expr) {
             let message = match column.state {
                 ColumnState::Computed => "functions in index expression must be marked IMMUTABLE",
                 ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => {
@@ -40,7 +42,7 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
             };
             return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
         }
-        crate::scalar::compile_generated(context.engine, def, column)?;
+        compiled?;
     }
     Ok(())
 }

@@ -105,7 +105,8 @@ impl<'a> Sequences<'a> {
     /// # Errors
     /// 55000 if this session has taken no value from any sequence.
     pub(super) fn last(&self) -> Result<i64, SqlError> {
-        self.values.last.ok_or_else(|| {
+        // What `setval` has said since of the same sequence counts.
+        self.values.last.and_then(|sequence| self.values.current.get(&sequence).copied()).ok_or_else(|| {
             let message = "lastval is not yet defined in this session";
             SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
         })
@@ -183,6 +184,9 @@ pub(super) fn restart(
     store.set_value(&fresh, value, SetValue::Next)?;
     if let Some(current) = context.sequences.current.get(&sequence.id).copied() {
         context.sequences.current.insert(fresh.id, current);
+    }
+    if context.sequences.last == Some(sequence.id) {
+        context.sequences.last = Some(fresh.id);
     }
     // Those that it feeds, whether one of them owns it or not.
     let fed = columns_fed_by(context, sequence);

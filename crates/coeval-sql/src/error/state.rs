@@ -45,6 +45,7 @@ states! {
     NullValueNotAllowed = "22004",
     InvalidDatetimeFormat = "22007",
     DatetimeFieldOverflow = "22008",
+    InvalidTimeZoneDisplacementValue = "22009",
     SubstringError = "22011",
     DivisionByZero = "22012",
     IntervalFieldOverflow = "22015",

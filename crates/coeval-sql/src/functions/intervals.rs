@@ -5,7 +5,7 @@ use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState, out_of_range};
-use crate::types::{is_timestamp, local_to_utc, utc_to_local};
+use crate::types::{Clock, clock_named, instant_after, is_timestamp, utc_to_local};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
 use coeval_store::{ColumnType, IntervalValue, Value};
 
@@ -18,6 +18,10 @@ const TEXT: Takes = Takes::Type(ColumnType::Text);
 
 /// The function behind the difference of two times.
 pub(crate) const TIME_BETWEEN: &str = "coeval_time_between";
+
+/// The functions behind an instant and an interval that is added or taken away.
+pub(crate) const INSTANT_AFTER: &str = "coeval_instant_after";
+pub(crate) const INSTANT_BEFORE: &str = "coeval_instant_before";
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND * 1_000;
@@ -44,6 +48,18 @@ pub(super) const ENTRIES: &[Entry] = &[
             Form::new(&[TIMESTAMP, TIMESTAMP], ColumnType::Interval, time_between),
         ],
     ),
+    strict(
+        INSTANT_AFTER,
+        &[Form::new(&[TIMESTAMPTZ, INTERVAL], ColumnType::TimestampTz, |call| moved(call, call.interval(1)))],
+    )
+    .stable(),
+    strict(
+        INSTANT_BEFORE,
+        &[Form::new(&[TIMESTAMPTZ, INTERVAL], ColumnType::TimestampTz, |call| {
+            moved(call, negated(call.interval(1))?)
+        })],
+    )
+    .stable(),
     strict("justify_days", &[Form::new(&[INTERVAL], ColumnType::Interval, justified_days)]),
     strict("justify_hours", &[Form::new(&[INTERVAL], ColumnType::Interval, justified_hours)]),
     strict("justify_interval", &[Form::new(&[INTERVAL], ColumnType::Interval, justified)]),
@@ -84,6 +100,25 @@ fn time_between(call: &Call<'_>) -> Result<Value, SqlError> {
     let per_day = NANOS_PER_DAY / 1_000;
     let days = i32::try_from(micros / per_day).map_err(|_| interval_out_of_range())?;
     Ok(Value::Interval(IntervalValue { months: 0, days, nanoseconds: micros % per_day * 1_000 }))
+}
+
+/// The instant so much later, by the clocks of the session's zone.
+fn moved(call: &Call<'_>, interval: IntervalValue) -> Result<Value, SqlError> {
+    let instant = call.int(0);
+    if matches!(instant, i64::MAX | i64::MIN) {
+        return Ok(Value::Int64(instant));
+    }
+    let moved = instant_after(instant, interval, call.zone).filter(|&micros| is_timestamp(micros));
+    moved.map(Value::Int64).ok_or_else(no_time)
+}
+
+fn negated(interval: IntervalValue) -> Result<IntervalValue, SqlError> {
+    let IntervalValue { months, days, nanoseconds } = interval;
+    let negated = || {
+        let (months, days) = (months.checked_neg()?, days.checked_neg()?);
+        Some(IntervalValue { months, days, nanoseconds: nanoseconds.checked_neg()? })
+    };
+    negated().ok_or_else(interval_out_of_range)
 }
 
 fn no_time() -> SqlError {
@@ -242,12 +277,15 @@ fn made_timestamp(call: &Call<'_>) -> Result<i64, SqlError> {
 
 fn made_timestamptz(call: &Call<'_>) -> Result<Value, SqlError> {
     let local = made_timestamp(call)?;
-    let zone = match call.count() {
+    let clock = match call.count() {
         7 => {
             let name = call.text(6);
-            name.parse().map_err(|_| invalid(format!("time zone \"{name}\" not recognized")))?
+            // A bare offset counts east here, as behind a time.
+            let offset = crate::types::offset(name).map(Clock::Offset);
+            let clock = offset.or_else(|| clock_named(name));
+            clock.ok_or_else(|| invalid(format!("time zone \"{name}\" not recognized")))?
         }
-        _ => call.zone,
+        _ => Clock::Region(call.zone),
     };
-    local_to_utc(local, zone).map(Value::Int64).ok_or_else(no_time)
+    clock.to_utc(local).map(Value::Int64).ok_or_else(no_time)
 }

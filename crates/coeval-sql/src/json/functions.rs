@@ -5,11 +5,14 @@ use super::canonical::{canonical, push_string};
 use super::changes::{self, Change};
 use super::document::{Kind, Part};
 use super::operators::MEMBER;
+use super::order::order_key;
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::query::session_zone;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use chrono_tz::Tz;
 use coeval_store::ColumnType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -35,6 +38,8 @@ enum Gives {
 struct Arguments<'a> {
     arrays: &'a [ArrayRef],
     fields: &'a [FieldRef],
+    /// The session's time zone.
+    zone: Tz,
     /// Counts what is made.
     meter: &'a Meter,
 }
@@ -58,6 +63,9 @@ struct Entry {
 const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
     Entry { name, arguments, gives, body }
 }
+
+/// The function whose texts are in the order of documents.
+pub(crate) const ORDER: &str = "coeval_jsonb_order";
 
 /// The most arguments that a function is given.
 const MANY: usize = 100;
@@ -121,6 +129,9 @@ const ENTRIES: &[Entry] = &[
         let (Some(left), Some(right)) = (call.given(0, row)?, call.given(1, row)?) else { return Ok(None) };
         Ok(Some(Answer::Text(concatenated(Part::of(&left), Part::of(&right))?)))
     }),
+    entry(ORDER, 1..=1, Gives::Text, |call, row| {
+        Ok(call.given(0, row)?.map(|document| Answer::Text(order_key(Part::of(&document)))))
+    }),
     entry("json_extract_path", 2..=MANY, Gives::Json, |call, row| Ok(call.steps(row).map(text))),
     entry("jsonb_extract_path", 2..=MANY, Gives::Jsonb, |call, row| Ok(call.steps(row).map(text))),
     entry("json_extract_path_text", 2..=MANY, Gives::Text, |call, row| Ok(call.steps(row).and_then(plain))),
@@ -157,6 +168,11 @@ const ENTRIES: &[Entry] = &[
     }),
 ];
 
+/// Whether a function of this name makes JSON of values of SQL.
+fn writes_values(name: &str) -> bool {
+    name.starts_with("to_json") || name == "array_to_json" || name.contains("_build_") || name == MEMBER
+}
+
 /// The function of this name.
 ///
 /// # Errors
@@ -170,9 +186,10 @@ pub(crate) fn function(name: &str) -> std::result::Result<Arc<ScalarUDF>, SqlErr
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> Vec<ScalarUDF> {
-    let function = |entry| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::from(JsonFunction { entry, signature })
+    let function = |entry: &'static Entry| {
+        // What becomes of an instant depends on the session's time zone.
+        let volatility = if writes_values(entry.name) { Volatility::Stable } else { Volatility::Immutable };
+        ScalarUDF::from(JsonFunction { entry, signature: Signature::user_defined(volatility) })
     };
     ENTRIES.iter().map(function).chain(super::sets::functions()).collect()
 }
@@ -234,7 +251,7 @@ impl<'a> Arguments<'a> {
     /// A document that may be a literal: then it is looked at here.
     fn given(&self, index: usize, row: usize) -> std::result::Result<Option<String>, SqlError> {
         let Some(text) = self.text(index, row) else { return Ok(None) };
-        crate::types::parse_value(text, ColumnType::Json, chrono_tz::Tz::UTC)?;
+        crate::types::parse_value(text, ColumnType::Json, Tz::UTC)?;
         canonical(text).map(Some)
     }
 
@@ -338,7 +355,7 @@ impl<'a> Arguments<'a> {
     /// An argument as JSON.
     fn value(&self, index: usize, row: usize) -> std::result::Result<String, SqlError> {
         let mut out = String::new();
-        push_value(&self.arrays[index], row, &self.fields[index], &mut out)?;
+        push_value(&self.arrays[index], row, &self.fields[index], self.zone, &mut out)?;
         Ok(out)
     }
 
@@ -359,7 +376,7 @@ impl<'a> Arguments<'a> {
                 None => push_string(self.value(index, row)?.trim_matches('"'), &mut out),
             }
             out.push_str(" : ");
-            push_value(&self.arrays[index + 1], row, &self.fields[index + 1], &mut out)?;
+            push_value(&self.arrays[index + 1], row, &self.fields[index + 1], self.zone, &mut out)?;
         }
         out.push('}');
         Ok(out)
@@ -381,7 +398,7 @@ impl<'a> Arguments<'a> {
             None => push_string(self.value(0, row)?.trim_matches('"'), &mut out),
         }
         out.push_str(" : ");
-        push_value(&self.arrays[1], row, &self.fields[1], &mut out)?;
+        push_value(&self.arrays[1], row, &self.fields[1], self.zone, &mut out)?;
         Ok(out)
     }
 
@@ -555,11 +572,7 @@ impl ScalarUDFImpl for JsonFunction {
                 .with_hint("No function matches the given name and argument types.")
                 .into());
         }
-        let name = self.entry.name;
-        let stays = name.starts_with("to_json")
-            || name == "array_to_json"
-            || name.contains("_build_")
-            || name == MEMBER;
+        let stays = writes_values(self.entry.name);
         Ok(types
             .iter()
             .map(|ty| match ty {
@@ -593,7 +606,8 @@ impl ScalarUDFImpl for JsonFunction {
         let meter = Meter::begin(&args.config_options, self.entry.name);
         let arrays: Vec<ArrayRef> =
             args.args.iter().map(|argument| meter.column(argument, rows)).collect::<Result<_>>()?;
-        let call = Arguments { arrays: &arrays, fields: &args.arg_fields, meter: &meter };
+        let zone = session_zone(&args.config_options);
+        let call = Arguments { arrays: &arrays, fields: &args.arg_fields, zone, meter: &meter };
         let mut answers = Vec::with_capacity(rows);
         for row in 0..rows {
             meter.step()?;

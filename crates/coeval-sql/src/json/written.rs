@@ -3,7 +3,7 @@
 
 use super::canonical::push_string;
 use crate::error::SqlError;
-use crate::query::column_type_of_field;
+use crate::query::{column_type_of_field, marked_field};
 use crate::types::format_value;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, EnumType, value_at};
 
-/// The value of a field at a row as JSON; NULL is `null`.
+/// The value of a field at a row as JSON, instants as local times of `zone`; NULL is `null`.
 ///
 /// # Errors
 /// `0A000` for values of a type that has no text.
@@ -19,6 +19,7 @@ pub(super) fn push_value(
     array: &ArrayRef,
     row: usize,
     field: &Field,
+    zone: Tz,
     out: &mut String,
 ) -> Result<(), SqlError> {
     if array.is_null(row) || array.data_type().is_null() {
@@ -26,7 +27,14 @@ pub(super) fn push_value(
         return Ok(());
     }
     match array.data_type() {
-        DataType::List(element) => return push_elements(&array.as_list::<i32>().value(row), element, out),
+        DataType::List(element) => {
+            // The mark of the array says of what type its elements are.
+            let element = match column_type_of_field(field) {
+                Some(ColumnType::Array(ty)) => &marked_field(element.as_ref().clone(), ty.column_type()),
+                _ => element.as_ref(),
+            };
+            return push_elements(&array.as_list::<i32>().value(row), element, zone, out);
+        }
         DataType::Struct(fields) if EnumType::of_arrow(array.data_type()).is_none() => {
             let members = array.as_struct();
             out.push('{');
@@ -34,7 +42,7 @@ pub(super) fn push_value(
                 out.push_str(if place == 0 { "" } else { "," });
                 push_string(field.name(), out);
                 out.push(':');
-                push_value(column, row, field, out)?;
+                push_value(column, row, field, zone, out)?;
             }
             out.push('}');
             return Ok(());
@@ -45,7 +53,7 @@ pub(super) fn push_value(
     let ty = column_type_of_field(field).ok_or_else(unknown)?;
     let one = cast(&array.slice(row, 1), &ty.arrow())?;
     let mut text = String::new();
-    format_value(value_at(&one, 0), ty, Tz::UTC, &mut text);
+    format_value(value_at(&one, 0), ty, zone, &mut text);
     push_typed(&text, ty, out);
     Ok(())
 }
@@ -61,17 +69,26 @@ pub(super) fn push_typed(text: &str, ty: ColumnType, out: &mut String) {
         // Numbers of JSON are finite.
         ColumnType::Real | ColumnType::Double if !text.contains(['N', 'I']) => out.push_str(text),
         ColumnType::Timestamp => push_string(&text.replacen(' ', "T", 1), out),
-        ColumnType::TimestampTz => push_string(&format!("{}:00", text.replacen(' ', "T", 1)), out),
+        ColumnType::TimestampTz => push_string(&with_minutes(text), out),
         _ => push_string(text, out),
     }
 }
 
+/// An instant as ISO 8601 has it: a `T` before the time, and an offset with minutes.
+fn with_minutes(text: &str) -> String {
+    let Some((date, time)) = text.split_once(' ') else { return text.to_owned() };
+    let (time, era) =
+        time.split_once(' ').map_or((time, String::new()), |(time, era)| (time, format!(" {era}")));
+    let has_minutes = time.rsplit(['+', '-']).next().is_some_and(|offset| offset.contains(':'));
+    format!("{date}T{time}{}{era}", if has_minutes { "" } else { ":00" })
+}
+
 /// The elements of a list as an array.
-fn push_elements(elements: &ArrayRef, field: &Field, out: &mut String) -> Result<(), SqlError> {
+fn push_elements(elements: &ArrayRef, field: &Field, zone: Tz, out: &mut String) -> Result<(), SqlError> {
     out.push('[');
     for row in 0..elements.len() {
         out.push_str(if row == 0 { "" } else { "," });
-        push_value(elements, row, field, out)?;
+        push_value(elements, row, field, zone, out)?;
     }
     out.push(']');
     Ok(())

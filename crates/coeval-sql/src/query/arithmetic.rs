@@ -2,10 +2,11 @@
 //! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, nothing is cut off.
 //!
 //! DataFusion adds integers modulo their size, divides floats by zero and cuts off digits where a number becomes
-//! an integer. After types are settled this rule puts checked functions in place of those operators and casts.
+//! an integer, and takes local times for those of Greenwich. After types are settled this rule puts checked functions in
+//! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::typing::{quotient, rounded};
+use super::typing::{cast_by_zone, quotient, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
@@ -19,8 +20,8 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
@@ -43,7 +44,11 @@ impl CheckedArithmetic {
 
 impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|plan| rewrite_node(plan, &check_operator)).map(|done| done.data)
+        let checked = |plan| match plan {
+            plan @ LogicalPlan::Values(_) => rewritten_values(plan, &check_operator),
+            plan => rewrite_node(plan, &check_operator),
+        };
+        plan.transform_up_with_subqueries(checked).map(|done| done.data)
     }
 
     fn name(&self) -> &'static str {
@@ -84,7 +89,10 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let zero = if ty.is_signed_integer() { Some(ScalarValue::new_zero(&ty)?) } else { None };
             zero.and_then(|zero| checked_binary(Operator::Minus, &Expr::Literal(zero, None), &ty, input, &ty))
         }
-        Expr::Cast(Cast { expr, field }) => rounded(expr, &expr.get_type(schema)?, field.data_type()),
+        Expr::Cast(cast) => {
+            let from = cast.expr.get_type(schema)?;
+            cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, cast.field.data_type()))
+        }
         _ => None,
     };
     Ok(checked.map_or_else(|| Transformed::no(expression), Transformed::yes))

@@ -27,6 +27,7 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, FieldRef, SchemaRef};
+use chrono_tz::Tz;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
@@ -265,7 +266,7 @@ impl Rows {
                     let arguments = arguments.iter().map(|argument| argument.evaluate(batch));
                     let arguments = arguments.collect::<Result<Vec<_>>>()?;
                     let arguments = arguments_of_series(&arguments, rows, field.data_type(), zone)?;
-                    Members::Series { arguments, steps: None, made: Vec::new() }
+                    Members::Series { arguments, zone, steps: None, made: Vec::new() }
                 }
                 None => Members::List { list: whole()?.as_list().clone(), left: 0..0, taken: Vec::new() },
             };
@@ -347,7 +348,7 @@ struct Cut {
 
 /// What is left of the row's array, and what was taken since the last array.
 enum Members {
-    Series { arguments: Vec<ArrayRef>, steps: Option<Steps>, made: Vec<i128> },
+    Series { arguments: Vec<ArrayRef>, zone: Tz, steps: Option<Steps>, made: Vec<i128> },
     List { list: ListArray, left: Range<u64>, taken: Vec<u64> },
 }
 
@@ -359,8 +360,8 @@ impl Cut {
     /// The next pieces are of this row.
     fn begin(&mut self, row: usize) -> Result<()> {
         self.is_null = match &mut self.members {
-            Members::Series { arguments, steps, .. } => {
-                *steps = Steps::of_row(arguments, row)?;
+            Members::Series { arguments, zone, steps, .. } => {
+                *steps = Steps::of_row(arguments, row, *zone)?;
                 steps.is_none()
             }
             Members::List { list, left, .. } => {

@@ -6,12 +6,15 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod array_has;
+mod array_literals;
 mod arrays;
 mod casts;
 mod coalesce;
 mod collected;
 mod counting;
 mod declared;
+mod documents;
+mod instants;
 mod intervals;
 mod literals;
 mod moments;
@@ -27,14 +30,16 @@ mod sums;
 mod time_parts;
 mod values;
 mod windows;
+mod within;
 
 pub(crate) use casts::cast_array;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};
+pub(super) use instants::{cast_by_zone, rewritten_values};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
-pub(super) use moments::session_zone;
+pub(crate) use moments::session_zone;
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
@@ -64,6 +69,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         numbers::to_numeric(),
         casts::function(),
         array_has::function(),
+        array_literals::function(),
         series::function(),
         sleep::function(),
     ];

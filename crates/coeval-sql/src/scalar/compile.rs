@@ -373,7 +373,7 @@ impl<'s> Compiler<'s> {
             Node::Constant(Value::Text(text)) if is_text(ty) => {
                 Ok((Node::Constant(Value::Text(text)), ColumnType::Text))
             }
-            Node::Constant(Value::Text(text)) if ty == ColumnType::TimestampTz => {
+            Node::Constant(Value::Text(text)) if is_zoned(ty) => {
                 // What the text means depends on the session's time zone, so it is read at each run.
                 let cast = Cast::General { from: ColumnType::Text, to: ty };
                 Ok((Node::Cast { input: Box::new(Node::Constant(Value::Text(text))), cast }, ty))
@@ -401,8 +401,7 @@ impl<'s> Compiler<'s> {
             CastPlan::Do(cast) => cast,
             CastPlan::Refused => return Err(Refusal::unsupported(format!("cast from {from} to {to}"))),
         };
-        let zoned = |ty: ColumnType| ty == ColumnType::TimestampTz;
-        let depends_on_zone = matches!(cast, Cast::General { from, to } if zoned(from) || zoned(to));
+        let depends_on_zone = matches!(cast, Cast::General { from, to } if is_zoned(from) || is_zoned(to));
         match node {
             Node::Constant(Value::Null) => Ok(Node::Constant(Value::Null)),
             Node::Constant(_) if !depends_on_zone => {
@@ -414,6 +413,14 @@ impl<'s> Compiler<'s> {
             }
             node => Ok(Node::Cast { input: Box::new(node), cast }),
         }
+    }
+}
+
+/// Whether the session's zone says which values texts stand for.
+fn is_zoned(ty: ColumnType) -> bool {
+    match ty {
+        ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
+        ty => ty == ColumnType::TimestampTz,
     }
 }
 

@@ -13,22 +13,36 @@ use crate::query::{CheckedArithmetic, settled_expression};
 use crate::types;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use chrono_tz::Tz;
 use coeval_store::ColumnType;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNode;
+use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{self, ColumnarValue};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
 use datafusion::sql::sqlparser::ast::{self, Expr, Function, Ident, ObjectNamePart, VisitMut, VisitorMut};
+use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// An expression that DataFusion runs over what is compiled here: columns, parameters, and the functions that ask
 /// the statement.
+///
+/// # Locking
+/// `planned` is taken to look whether the expression is there for a zone, or to plan it, and nothing else is taken meanwhile.
 #[derive(Debug)]
 pub(crate) struct Fallback {
-    expression: Arc<dyn PhysicalExpr>,
+    /// The expression, its types settled, before anything is computed that may depend on the zone.
+    logical: logical_expr::Expr,
+    df_schema: DFSchemaRef,
+    options: Arc<ConfigOptions>,
+    /// The same for the zone in which it was last run.
+    planned: Mutex<(Tz, Arc<dyn PhysicalExpr>)>,
     schema: SchemaRef,
     inputs: Vec<Scalar>,
     ty: ColumnType,
@@ -97,6 +111,26 @@ impl VisitorMut for Places<'_> {
     }
 }
 
+/// The expression as it is run in a session of this zone, with what is constant computed.
+fn planned(
+    logical: &logical_expr::Expr,
+    schema: &DFSchemaRef,
+    options: &ConfigOptions,
+    zone: Tz,
+) -> Result<Arc<dyn PhysicalExpr>, SqlError> {
+    let mut options = options.clone();
+    options.execution.time_zone = Some(zone.name().to_owned());
+    let options = Arc::new(options);
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::clone(schema))
+        .with_config_options(Arc::clone(&options))
+        .build();
+    // Some functions exist only until they are simplified.
+    let simplified = ExprSimplifier::new(context).simplify(logical.clone())?;
+    let properties = ExecutionProps { config_options: Some(options), ..ExecutionProps::new() };
+    Ok(create_physical_expr(&simplified, schema, &properties, &PhysicalPlanningContext::default())?)
+}
+
 impl Fallback {
     /// Compiles the expression with DataFusion, its inputs with `compile`.
     pub(super) fn new<'c>(
@@ -123,12 +157,15 @@ impl Fallback {
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
         let logical =
             settled_expression(state.create_logical_expr(&rewritten.to_string(), &df_schema)?, &df_schema)?;
-        let context = SimplifyContext::builder().with_schema(Arc::new(df_schema.clone())).build();
-        let simplifier = ExprSimplifier::new(context);
-        let coerced = simplifier.coerce(logical, &df_schema)?;
-        let checked = CheckedArithmetic::of_expression(coerced, &df_schema)?;
-        // Some functions exist only until they are simplified.
-        let expression = state.create_physical_expr(simplifier.simplify(checked)?, &df_schema)?;
+        let df_schema: DFSchemaRef = Arc::new(df_schema);
+        let context = SimplifyContext::builder().with_schema(Arc::clone(&df_schema)).build();
+        let coerced = ExprSimplifier::new(context).coerce(logical, &df_schema)?;
+        let mut logical = CheckedArithmetic::of_expression(coerced, &df_schema)?;
+        let options = Arc::clone(state.config_options());
+        for rewrite in state.analyzer().function_rewrites() {
+            logical = logical.transform_up(|part| rewrite.rewrite(part, &df_schema, &options))?.data;
+        }
+        let expression = planned(&logical, &df_schema, &options, Tz::UTC)?;
         let field = expression.return_field(&schema)?;
         // Text of a length is cut to it when it is assigned, as any text is.
         let marked = crate::query::column_type_of_field(&field);
@@ -139,7 +176,20 @@ impl Fallback {
                 format!("a value of type {} is not supported", field.data_type()),
             )
         })?;
-        Ok(Self { expression, schema, inputs, ty })
+        let planned = Mutex::new((Tz::UTC, expression));
+        Ok(Self { logical, df_schema, options, planned, schema, inputs, ty })
+    }
+
+    /// Whether it counts days by the clocks of the session's zone.
+    pub(super) fn counts_days(&self) -> bool {
+        let counts = |part: &logical_expr::Expr| match part {
+            logical_expr::Expr::ScalarFunction(function) => {
+                matches!(function.name(), crate::functions::INSTANT_AFTER | crate::functions::INSTANT_BEFORE)
+            }
+            _ => false,
+        };
+        // The closure cannot fail.
+        self.logical.exists(|part| Ok(counts(part))).unwrap_or(true)
     }
 
     pub(super) fn ty(&self) -> ColumnType {
@@ -151,6 +201,15 @@ impl Fallback {
         &self.inputs
     }
 
+    /// The expression for a session of this zone.
+    fn expression(&self, zone: Tz) -> Result<Arc<dyn PhysicalExpr>, SqlError> {
+        let mut planned = self.planned.lock();
+        if planned.0 != zone {
+            *planned = (zone, self::planned(&self.logical, &self.df_schema, &self.options, zone)?);
+        }
+        Ok(Arc::clone(&planned.1))
+    }
+
     pub(super) fn eval(&self, inputs: Inputs<'_>) -> Result<Datum<'static>, SqlError> {
         let arrays = self.inputs.iter().map(|input| {
             let value = input.eval(inputs)?.value().to_owned();
@@ -159,7 +218,7 @@ impl Fallback {
         let arrays = arrays.collect::<Result<Vec<ArrayRef>, SqlError>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(1));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
-        let scalar = match self.expression.evaluate(&batch)? {
+        let scalar = match self.expression(inputs.environment.zone())?.evaluate(&batch)? {
             ColumnarValue::Scalar(scalar) => scalar,
             ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,
         };

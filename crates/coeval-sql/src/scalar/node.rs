@@ -182,6 +182,13 @@ impl Scalar {
         volatile
     }
 
+    /// Whether it counts days by the clocks of the session's zone, which a value that is kept cannot depend on.
+    pub(crate) fn counts_days(&self) -> bool {
+        let mut counts = false;
+        self.node.visit(&mut |node| counts |= matches!(node, Node::Fallback(part) if part.counts_days()));
+        counts
+    }
+
     /// Table and column, if it is a column and nothing else.
     pub(crate) fn as_column(&self) -> Option<(usize, usize)> {
         if let Node::Column { table, column } = self.node { Some((table, column)) } else { None }

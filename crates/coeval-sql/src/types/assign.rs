@@ -3,10 +3,10 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
-use crate::types::datetime::{local_to_utc, utc_to_local};
 use crate::types::lists::assign_list;
 use crate::types::numeric::rescale;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
+use crate::types::zones::{local_to_utc, utc_to_local};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;

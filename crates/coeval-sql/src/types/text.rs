@@ -2,10 +2,9 @@
 //! Values as text and back, as PostgreSQL's input and output functions do it.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::datetime::{
-    format_date, format_interval, format_time, format_timestamp, looks_like_date, looks_like_time,
-    parse_date, parse_interval, parse_time_of_day, parse_timestamp,
-};
+use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
+use crate::types::datetime::{format_date, format_time, format_timestamp};
+use crate::types::interval_text::{format_interval, read_interval};
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, parse_decimal, rescale};
 use chrono_tz::Tz;
@@ -103,16 +102,12 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
         ColumnType::Numeric { .. } => "numeric".to_owned(),
         ColumnType::Varchar(_) => "character varying".to_owned(),
         ColumnType::Char(_) => "character".to_owned(),
+        ColumnType::Time => "time".to_owned(),
+        ColumnType::Timestamp => "timestamp".to_owned(),
         other => other.to_string(),
     };
     let message = format!("invalid input syntax for type {name}: \"{text}\"");
     let state = match ty {
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz
-            if looks_like_date(text) || (ty == ColumnType::Time && looks_like_time(text)) =>
-        {
-            let message = format!("date/time field value out of range: \"{text}\"");
-            return SqlError::new(SqlState::DatetimeFieldOverflow, message);
-        }
         ColumnType::Date
         | ColumnType::Time
         | ColumnType::Timestamp
@@ -122,6 +117,23 @@ fn invalid(text: &str, ty: ColumnType) -> SqlError {
         _ => SqlState::InvalidTextRepresentation,
     };
     SqlError::new(state, message)
+}
+
+/// What is wrong with the text of a date, a time or an interval.
+pub(crate) fn no_time(flaw: Flaw, text: &str, ty: ColumnType) -> SqlError {
+    let (state, what) = match (flaw, ty) {
+        (Flaw::Form, _) => return invalid(text, ty),
+        (Flaw::Field, ColumnType::Interval) => {
+            (SqlState::IntervalFieldOverflow, "interval field value out of range")
+        }
+        (Flaw::Field, _) => (SqlState::DatetimeFieldOverflow, "date/time field value out of range"),
+        (Flaw::Offset, _) => {
+            (SqlState::InvalidTimeZoneDisplacementValue, "time zone displacement out of range")
+        }
+        (Flaw::Type, ColumnType::Date) => (SqlState::DatetimeFieldOverflow, "date out of range"),
+        (Flaw::Type, _) => (SqlState::DatetimeFieldOverflow, "timestamp out of range"),
+    };
+    SqlError::new(state, format!("{what}: \"{text}\""))
 }
 
 fn integer<T: std::str::FromStr + TryFrom<i128>>(text: &str, ty: ColumnType) -> Result<T, SqlError> {
@@ -144,6 +156,7 @@ fn integer<T: std::str::FromStr + TryFrom<i128>>(text: &str, ty: ColumnType) -> 
 /// `22P02`, `22007`, `22008` for text that is no such value, `22003` out of range, `22001` too long.
 pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlError> {
     let bad = || invalid(text, ty);
+    let no_time = |flaw| no_time(flaw, text, ty);
     Ok(match ty {
         ColumnType::SmallInt => Value::Int16(integer(text, ty)?),
         ColumnType::Int => Value::Int32(integer(text, ty)?),
@@ -172,11 +185,11 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),
         ColumnType::Char(length) => Value::from(fit_char(text, length)?),
         ColumnType::Bytea => Value::Bytes(bytes(text).ok_or_else(bad)?.into()),
-        ColumnType::Date => Value::Int32(parse_date(text).ok_or_else(bad)?),
-        ColumnType::Time => Value::Int64(parse_time_of_day(text).ok_or_else(bad)?),
-        ColumnType::Timestamp => Value::Int64(parse_timestamp(text, None).ok_or_else(bad)?),
-        ColumnType::TimestampTz => Value::Int64(parse_timestamp(text, Some(zone)).ok_or_else(bad)?),
-        ColumnType::Interval => Value::Interval(parse_interval(text).ok_or_else(bad)?),
+        ColumnType::Date => Value::Int32(read_date(text).map_err(no_time)?),
+        ColumnType::Time => Value::Int64(read_time(text).map_err(no_time)?),
+        ColumnType::Timestamp => Value::Int64(read_timestamp(text, None).map_err(no_time)?),
+        ColumnType::TimestampTz => Value::Int64(read_timestamp(text, Some(zone)).map_err(no_time)?),
+        ColumnType::Interval => Value::Interval(read_interval(text).map_err(no_time)?),
         ColumnType::Uuid => {
             let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
             Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arrays: reading and writing their text, bounds, subscripts.
 
-use super::{Call, Entry, Gives, strict};
+use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
+use crate::query::session_zone;
 use crate::types::{column_type, scalar_of};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use chrono_tz::Tz;
+use coeval_store::{ColumnType, ElementType, EnumType};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -21,15 +23,17 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("array_upper", 2..=2, Gives::Int, |call| bound(call, |length| length)),
     strict("array_lower", 2..=2, Gives::Int, |call| bound(call, |_| 1)),
     strict("coeval_array_text", 1..=1, Gives::Text, |call| {
-        Ok(elements(&call.arguments[0]).map(|elements| written(&elements)).transpose()?.into())
+        let zone = session_zone(call.options);
+        Ok(elements(&call.arguments[0]).map(|elements| written(&elements, zone)).transpose()?.into())
     }),
     strict("coeval_vector_text", 1..=1, Gives::Text, |call| {
         let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
+        let zone = session_zone(call.options);
         let texts =
-            (0..elements.len()).map(|row| element_text(&elements, row).map(Option::unwrap_or_default));
+            (0..elements.len()).map(|row| element_text(&elements, row, zone).map(Option::unwrap_or_default));
         Ok(texts.collect::<std::result::Result<Vec<_>, _>>()?.join(" ").into())
     }),
-    strict("array_to_string", 2..=3, Gives::Text, joined),
+    called("array_to_string", 2..=3, Gives::Text, joined),
 ];
 
 fn elements(value: &ScalarValue) -> Option<ArrayRef> {
@@ -46,27 +50,29 @@ fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> std::result::Result<Cell,
     Ok(if length == 0 || call.int(1) != Some(1) { Cell::Null } else { pick(length).into() })
 }
 
-fn element_text(elements: &ArrayRef, row: usize) -> std::result::Result<Option<String>, SqlError> {
+fn element_text(elements: &ArrayRef, row: usize, zone: Tz) -> std::result::Result<Option<String>, SqlError> {
     if elements.is_null(row) {
         return Ok(None);
     }
-    if let DataType::List(_) = elements.data_type() {
-        return written(&elements.as_list::<i32>().value(row)).map(Some);
+    let is_row = matches!(elements.data_type(), DataType::Struct(_))
+        && EnumType::of_arrow(elements.data_type()).is_none();
+    if is_row || matches!(elements.data_type(), DataType::List(_)) {
+        return format_shown(elements, row, zone);
     }
     let known = crate::types::column_type_of_arrow(elements.data_type());
     let Some(ty) = known else { return Ok(Some(ScalarValue::try_from_array(elements, row)?.to_string())) };
     let plain = cast(elements, &ty.arrow())?;
     let mut text = String::new();
-    crate::types::format_value(coeval_store::value_at(&plain, row), ty, Tz::UTC, &mut text);
+    crate::types::format_value(coeval_store::value_at(&plain, row), ty, zone, &mut text);
     Ok(Some(text))
 }
 
-/// `{1,2,NULL,"a b"}`.
-fn written(elements: &ArrayRef) -> std::result::Result<String, SqlError> {
+/// `{1,2,NULL,"a b"}`, instants as local times of the zone.
+fn written(elements: &ArrayRef, zone: Tz) -> std::result::Result<String, SqlError> {
     let mut texts = Vec::with_capacity(elements.len());
     let is_nested = matches!(elements.data_type(), DataType::List(_));
     for row in 0..elements.len() {
-        texts.push(match element_text(elements, row)? {
+        texts.push(match element_text(elements, row, zone)? {
             None => "NULL".to_owned(),
             Some(text) if is_nested || is_bare(&text) => text,
             Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
@@ -75,19 +81,51 @@ fn written(elements: &ArrayRef) -> std::result::Result<String, SqlError> {
     Ok(format!("{{{}}}", texts.join(",")))
 }
 
-/// The array at a row as PostgreSQL writes it; `None` if it is NULL.
+/// The value at a row as PostgreSQL writes it, also of types that no column has: arrays of arrays, rows. Instants are local
+/// times of `zone`. `None` if it is NULL.
 ///
 /// # Errors
-/// If the column is no array, or of a type that has no text.
-pub fn format_list(lists: &dyn Array, row: usize) -> std::result::Result<Option<String>, SqlError> {
-    let value = ScalarValue::try_from_array(lists, row)?;
-    if value.is_null() {
+/// If the value has no text.
+pub fn format_shown(
+    values: &ArrayRef,
+    row: usize,
+    zone: Tz,
+) -> std::result::Result<Option<String>, SqlError> {
+    if values.data_type().is_null() || values.is_null(row) {
         return Ok(None);
     }
-    match elements(&value) {
-        Some(elements) => written(&elements).map(Some),
-        None => Err(SqlError::internal("an array was expected")),
+    match values.data_type() {
+        DataType::List(_) => written(&values.as_list::<i32>().value(row), zone).map(Some),
+        DataType::Struct(_) if EnumType::of_arrow(values.data_type()).is_none() => {
+            row_text(values.as_struct(), row, zone).map(Some)
+        }
+        _ => element_text(values, row, zone),
     }
+}
+
+/// `(1,"a b",,"")`: NULL is nothing.
+fn row_text(rows: &StructArray, row: usize, zone: Tz) -> std::result::Result<String, SqlError> {
+    let mut text = String::from("(");
+    for (place, column) in rows.columns().iter().enumerate() {
+        text.push_str(if place == 0 { "" } else { "," });
+        match format_shown(column, row, zone)? {
+            None => {}
+            Some(field) if is_bare_field(&field) => text.push_str(&field),
+            Some(field) => {
+                text.push('"');
+                text.push_str(&field.replace('\\', "\\\\").replace('"', "\"\""));
+                text.push('"');
+            }
+        }
+    }
+    text.push(')');
+    Ok(text)
+}
+
+/// Whether a field of a row needs no quotes.
+fn is_bare_field(text: &str) -> bool {
+    let needs_quotes = |letter: char| matches!(letter, '(' | ')' | ',' | '"' | '\\') || is_blank(letter);
+    !text.is_empty() && !text.contains(needs_quotes)
 }
 
 /// Whether a letter does not count around the elements of an array: PostgreSQL's blanks, and no others of Unicode.
@@ -104,13 +142,16 @@ fn is_bare(text: &str) -> bool {
 
 /// `array_to_string(array, delimiter [, what stands for NULL])`.
 fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
-    let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
-    let delimiter = call.text(1).unwrap_or_default();
+    // NULL as the third argument leaves NULL elements out, as no third argument does.
+    let (Some(elements), Some(delimiter)) = (elements(&call.arguments[0]), call.text(1)) else {
+        return Ok(Cell::Null);
+    };
+    let zone = session_zone(call.options);
     let mut joined = String::new();
     let mut is_first = true;
     for row in 0..elements.len() {
         call.meter.step()?;
-        let text = element_text(&elements, row)?;
+        let text = element_text(&elements, row, zone)?;
         let Some(text) = text.as_deref().or_else(|| call.text(2)) else { continue };
         let between = if is_first { "" } else { delimiter };
         call.meter.longer(joined.len(), between.len() + text.len())?;
@@ -120,13 +161,15 @@ fn joined(call: &Call<'_>) -> std::result::Result<Cell, SqlError> {
     Ok(joined.into())
 }
 
-/// The array that a text like `{1,2}` or, for vectors, `1 2` stands for; NULL for no text.
+/// The array that a text like `{1,2}` or, for vectors, `1 2` stands for, times without an offset as local ones of
+/// `zone`; NULL for no text.
 ///
 /// # Errors
 /// `22P02` for text that is no array, or an element that is not of its type.
 pub(crate) fn array_of_text(
     text: Option<&str>,
     element: &DataType,
+    zone: Tz,
 ) -> std::result::Result<ScalarValue, SqlError> {
     let list = DataType::List(Arc::new(Field::new_list_field(element.clone(), true)));
     let Some(text) = text else { return Ok(ScalarValue::try_new_null(&list)?) };
@@ -135,16 +178,16 @@ pub(crate) fn array_of_text(
     } else {
         text.split_whitespace().map(|part| Some(part.to_owned())).collect()
     };
-    let values = parts.iter().map(|part| scalar_of_text(part.as_deref(), element));
+    let values = parts.iter().map(|part| scalar_of_text(part.as_deref(), element, zone));
     let values = values.collect::<std::result::Result<Vec<_>, SqlError>>()?;
     Ok(ScalarValue::List(ScalarValue::new_list_nullable(&values, element)))
 }
 
-fn scalar_of_text(text: Option<&str>, ty: &DataType) -> std::result::Result<ScalarValue, SqlError> {
+fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> std::result::Result<ScalarValue, SqlError> {
     let (Some(text), Some(column)) = (text, crate::types::column_type_of_arrow(ty)) else {
         return Ok(ScalarValue::try_new_null(ty)?);
     };
-    let value = crate::types::parse_value(text, column, Tz::UTC)?;
+    let value = crate::types::parse_value(text, column, zone)?;
     Ok(scalar_of(&value, column)?.cast_to(ty)?)
 }
 
@@ -268,18 +311,22 @@ fn expanded_fields(element: DataType) -> Fields {
     Fields::from(vec![Field::new("x", element, true), Field::new("n", DataType::Int32, true)])
 }
 
-/// The element type that the second argument of the cast names.
-fn named_element(argument: Option<&ScalarValue>) -> std::result::Result<DataType, SqlError> {
+/// The element type that the second argument of the cast names; `None` for object ids, which no column has.
+fn named_column(argument: Option<&ScalarValue>) -> std::result::Result<Option<ColumnType>, SqlError> {
     let name = argument.and_then(|argument| argument.try_as_str().flatten()).unwrap_or("text");
     if name == "oid" {
-        return Ok(DataType::Int32);
+        return Ok(None);
     }
     let dialect = datafusion::sql::sqlparser::dialect::PostgreSqlDialect {};
     let parsed = datafusion::sql::sqlparser::parser::Parser::new(&dialect)
         .try_with_sql(name)
         .and_then(|mut parser| parser.parse_data_type())
         .map_err(|error| SqlError::syntax(error.to_string()))?;
-    Ok(column_type(&parsed)?.arrow())
+    column_type(&parsed).map(Some)
+}
+
+fn named_element(argument: Option<&ScalarValue>) -> std::result::Result<DataType, SqlError> {
+    Ok(named_column(argument)?.map_or(DataType::Int32, ColumnType::arrow))
 }
 
 impl ArrayFunction {
@@ -316,7 +363,17 @@ impl ScalarUDFImpl for ArrayFunction {
         let first = arguments.arg_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
         let second = arguments.arg_fields.get(1).map(|field| field.data_type());
         let ty = self.result(&first, second, arguments.scalar_arguments.get(1).copied().flatten())?;
-        Ok(Arc::new(Field::new(self.name, ty, true)))
+        let field = Field::new(self.name, ty, true);
+        let named = arguments.scalar_arguments.get(1).copied().flatten();
+        // Arrow does not tell arrays of JSON from those of text.
+        let element = match self.making {
+            Making::Cast => named_column(named)?.and_then(ElementType::of),
+            _ => None,
+        };
+        Ok(Arc::new(match element {
+            Some(element) => crate::query::marked_field(field, ColumnType::Array(element)),
+            None => field,
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -336,7 +393,7 @@ impl ArrayFunction {
         let ty = args.return_type().clone();
         let is_cast = matches!(self.making, Making::Cast | Making::Like);
         if is_cast && let DataType::List(_) = input.data_type() {
-            return cast_elements(input.as_list::<i32>(), &ty);
+            return cast_elements(input.as_list::<i32>(), &ty, session_zone(&args.config_options));
         }
         if is_cast && *input.data_type() == DataType::Null {
             return Ok(cast(input, &ty)?);
@@ -349,11 +406,12 @@ impl ArrayFunction {
             },
             _ => 1,
         };
+        let zone = session_zone(&args.config_options);
         let mut rows = Vec::with_capacity(input.len());
         for row in 0..input.len() {
             meter.step()?;
             let value = ScalarValue::try_from_array(input, row)?;
-            let made = self.row(&value, first, &ty)?;
+            let made = self.row(&value, first, &ty, zone)?;
             meter.take(made.size())?;
             rows.push(made);
         }
@@ -365,11 +423,11 @@ impl ArrayFunction {
 }
 
 /// The arrays with each element cast.
-fn cast_elements(lists: &ListArray, ty: &DataType) -> Result<ArrayRef> {
+fn cast_elements(lists: &ListArray, ty: &DataType, zone: Tz) -> Result<ArrayRef> {
     let element = element_type(ty);
     let values = match crate::types::column_type_of_arrow(&element) {
         Some(column) if *lists.values().data_type() != element => {
-            let cast_values = crate::query::cast_array(lists.values(), column, Tz::UTC)?;
+            let cast_values = crate::query::cast_array(lists.values(), column, zone)?;
             cast(&cast_values, &element)?
         }
         _ => cast(lists.values(), &element)?,
@@ -379,7 +437,7 @@ fn cast_elements(lists: &ListArray, ty: &DataType) -> Result<ArrayRef> {
 }
 
 impl ArrayFunction {
-    fn row(&self, value: &ScalarValue, first: i32, ty: &DataType) -> Result<ScalarValue> {
+    fn row(&self, value: &ScalarValue, first: i32, ty: &DataType, zone: Tz) -> Result<ScalarValue> {
         let element = element_type(ty);
         if self.making == Making::NoOids || (self.making == Making::OrEmpty && value.is_null()) {
             return Ok(ScalarValue::List(ScalarValue::new_list_nullable(&[], &element)));
@@ -391,7 +449,7 @@ impl ArrayFunction {
             return Ok(value.clone());
         }
         if matches!(self.making, Making::Cast | Making::Like) {
-            return Ok(array_of_text(value.try_as_str().flatten(), &element)?);
+            return Ok(array_of_text(value.try_as_str().flatten(), &element, zone)?);
         }
         let elements = elements(value).unwrap_or_else(|| arrow::array::new_empty_array(&DataType::Int32));
         let count = i32::try_from(elements.len()).unwrap_or(i32::MAX);

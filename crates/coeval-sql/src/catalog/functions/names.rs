@@ -32,7 +32,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("to_regrole", 1..=1, Gives::Int, |call| {
         Ok(find_role(call, call.text(0).unwrap_or_default())?.into())
     }),
-    strict("to_regproc", 1..=1, Gives::Int, |call| Ok(call.text(0).and_then(function_named).into())),
+    strict("to_regproc", 1..=1, Gives::Text, |call| Ok(call.text(0).and_then(only_function).into())),
     // The casts of the same names, both ways.
     strict("coeval_regclass", 1..=1, Gives::Int, |call| Ok(call.class(0)?.into())),
     strict("coeval_regclass_name", 1..=1, Gives::Text, class_name),
@@ -245,6 +245,15 @@ static FUNCTIONS: LazyLock<HashMap<i32, FunctionEntry>> = LazyLock::new(|| {
 fn function_named(name: &str) -> Option<i32> {
     let name = parts(name)?.pop()?;
     FUNCTIONS.iter().filter(|(_, entry)| entry.name == name).map(|(oid, _)| *oid).min()
+}
+
+/// The function of a name that no other function has.
+fn only_function(name: &str) -> Option<String> {
+    let mut parts = parts(name)?;
+    let name = parts.pop()?;
+    let is_here = parts.last().is_none_or(|schema| schema == "pg_catalog");
+    let mut named = FUNCTIONS.values().filter(|entry| is_here && entry.name == name);
+    (named.next().is_some() && named.next().is_none()).then_some(name)
 }
 
 /// `regproc` as text: functions are kept by name in the catalog, and by number in `pg_proc.oid`.

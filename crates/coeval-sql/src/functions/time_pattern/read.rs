@@ -75,7 +75,8 @@ struct Read {
 impl Read {
     fn of(text: &str, pattern: &str) -> Result<Self, SqlError> {
         let parts = parts(pattern);
-        let mut reader = Reader { rest: text, skipped: 0, read: Self { zone_sign: 1, ..Self::default() } };
+        let mut reader =
+            Reader { whole: text, rest: text, skipped: 0, read: Self { zone_sign: 1, ..Self::default() } };
         let mut is_field_before = true;
         for (place, part) in parts.iter().enumerate() {
             if is_field_before || matches!(part, Part::Field(_)) {
@@ -199,6 +200,7 @@ enum Length {
 }
 
 struct Reader<'r> {
+    whole: &'r str,
     rest: &'r str,
     /// Letters that were passed over though no part of the pattern asked for it.
     skipped: i64,
@@ -212,6 +214,11 @@ impl Reader<'_> {
 
     fn advance(&mut self) {
         self.rest = &self.rest[self.next().map_or(0, char::len_utf8)..];
+    }
+
+    /// The text before the place where the reader is.
+    fn passed(&self) -> &str {
+        &self.whole[..self.whole.len() - self.rest.len()]
     }
 
     fn skip_blanks(&mut self) {
@@ -293,6 +300,9 @@ impl Reader<'_> {
         if let Some(sign @ ('+' | '-')) = self.next() {
             self.read.zone_sign = if sign == '-' { -1 } else { 1 };
             self.advance();
+        } else if self.skipped > 0 && self.passed().ends_with('-') {
+            // A separator of the pattern took the sign, because a blank before it was passed over already.
+            self.read.zone_sign = -1;
         }
         let (hours, _) = self.number(field, 2, Length::Open)?;
         self.read.zone_hours = Some(hours);

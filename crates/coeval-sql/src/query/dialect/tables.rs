@@ -180,11 +180,18 @@ fn of_function(
             Some(unnested(array, function, alias, numbering))
         }
         "generate_series" => Some(unnested(call(SERIES, arguments), function, alias, numbering)),
-        name if crate::catalog::is_catalog_function(name) => {
-            let item = SelectItem::UnnamedExpr(call(function, arguments));
-            Some(derived(select_from(vec![item], Vec::new()), function, alias, &[]))
+        INT_SERIES | BIGINT_SERIES => None,
+        // Any other gives one row of its value.
+        _ => {
+            let name = alias.map_or(function, |alias| alias.name.value.as_str());
+            let value = SelectItem::UnnamedExpr(call(function, arguments));
+            let number = || SelectItem::UnnamedExpr(super::number("1"));
+            let (items, names) = match numbering {
+                Numbering::None => (vec![value], vec![name]),
+                Numbering::Ordinality => (vec![value, number()], vec![name, "ordinality"]),
+            };
+            Some(derived(select_from(items, Vec::new()), function, alias, &names))
         }
-        _ => None,
     }
 }
 

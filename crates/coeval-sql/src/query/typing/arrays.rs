@@ -15,6 +15,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use arrow::row::{RowConverter, Rows, SortField};
+use chrono_tz::Tz;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
@@ -22,11 +23,11 @@ use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TypeSignature, Volatility,
+    TypeSignature, Volatility, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What a function tells of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -325,12 +326,28 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
     Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(told)).call(arguments)))
 }
 
+/// The array that a literal stands for. What instants its elements are depends on the session's zone, which is known
+/// when the query runs.
+pub(super) fn array_literal(text: &str, element: &DataType) -> Result<Expr> {
+    if let (DataType::Timestamp(_, Some(_)), Some(cast)) = (element, &*ARRAY_LIKE) {
+        let example = Expr::Literal(ScalarValue::try_from(element)?, None);
+        return Ok(cast.call(vec![lit(text), example]));
+    }
+    Ok(Expr::Literal(array_of_text(Some(text), element, Tz::UTC)?, None))
+}
+
+/// The cast to an array of the second argument's type.
+static ARRAY_LIKE: LazyLock<Option<ScalarUDF>> = LazyLock::new(|| {
+    crate::catalog::functions().into_iter().find(|function| function.name() == "coeval_array_like")
+});
+
 /// What has no type by itself, as an array of this type.
 fn as_list(side: Expr, ty: &DataType) -> Result<Expr> {
     let DataType::List(item) = ty else { return Ok(side) };
     match &side {
         Expr::Literal(scalar, _) => match scalar.try_as_str() {
-            Some(text) => Ok(Expr::Literal(array_of_text(text, item.data_type())?, None)),
+            Some(Some(text)) => array_literal(text, item.data_type()),
+            Some(None) => Ok(Expr::Literal(ScalarValue::try_new_null(ty)?, None)),
             None => Ok(side),
         },
         Expr::Placeholder(Placeholder { field, .. })

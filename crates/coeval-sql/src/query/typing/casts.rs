@@ -4,14 +4,15 @@
 //!
 //! They are a function of the value and of the type's description, which runs the casts of the point path.
 
+use super::moments::session_zone;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::{CastContext, CastPlan, Datum, Environment, cast_plan};
 use crate::types::column_type_of_arrow;
-use arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use chrono_tz::Tz;
-use coeval_store::{ColumnBuilder, ColumnType, SequenceDef, ValueRef, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, EnumType, SequenceDef, ValueRef, value_at};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -51,11 +52,16 @@ pub(super) fn description(to: ColumnType) -> Result<String, SqlError> {
 
 /// The cast of a text literal to the type of what stands beside it.
 pub(super) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError> {
-    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
     if !is_own(to) {
         return Ok(cast(literal, to.arrow()));
     }
-    let arguments = vec![literal, lit(description(to)?)];
+    called(literal, to)
+}
+
+/// A call of the function that casts.
+pub(super) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
+    let arguments = vec![input, lit(description(to)?)];
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
 }
 
@@ -72,10 +78,13 @@ struct CastFunction {
 
 /// How the function does its work.
 enum Way {
-    /// One value after the other; by way of text, if there is no direct cast.
-    /// An array, as text.
-    List,
+    /// An array or a row, as text.
+    Shown,
+    /// The elements of an array, each cast to this type.
+    Elements(ColumnType),
+    /// One value after the other.
     Each(ColumnType, CastPlan),
+    /// The same by way of text: there is no direct cast.
     ByText(ColumnType),
     /// As Arrow does.
     Arrow,
@@ -85,8 +94,14 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
     if *from == DataType::Null {
         return Ok(Way::Arrow);
     }
-    if matches!(from, DataType::List(_)) && matches!(to, ColumnType::Text | ColumnType::Varchar(_)) {
-        return Ok(Way::List);
+    let is_row = || matches!(from, DataType::Struct(_)) && EnumType::of_arrow(from).is_none();
+    if matches!(to, ColumnType::Text | ColumnType::Varchar(_))
+        && (matches!(from, DataType::List(_)) || is_row())
+    {
+        return Ok(Way::Shown);
+    }
+    if let (DataType::List(_), ColumnType::Array(element)) = (from, to) {
+        return Ok(Way::Elements(element.column_type()));
     }
     let no_cast =
         |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
@@ -149,8 +164,7 @@ impl ScalarUDFImpl for CastFunction {
             return Err(SqlError::internal("a cast without its type").into());
         };
         let to = target(Some(ty))?;
-        let zone = arguments.config_options.execution.time_zone.as_deref();
-        let zone = zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC);
+        let zone = session_zone(&arguments.config_options);
         let is_scalar = matches!(input, ColumnarValue::Scalar(_));
         let array = input.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
         let done = cast_array(&array, to, zone)?;
@@ -191,6 +205,13 @@ fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlErr
     Ok(builder.finish())
 }
 
+/// The arrays with each element cast.
+fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let values = cast_array(lists.values(), to, zone)?;
+    let field = Arc::new(Field::new_list_field(to.arrow(), true));
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
+}
+
 /// Each value cast to this type, as an explicit cast does it.
 ///
 /// # Errors
@@ -202,10 +223,11 @@ pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<A
     }
     let (source, steps) = match way(array.data_type(), to)? {
         Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
-        Way::List => {
-            let texts = (0..array.len()).map(|row| crate::catalog::format_list(array, row));
+        Way::Shown => {
+            let texts = (0..array.len()).map(|row| crate::catalog::format_shown(array, row, zone));
             return Ok(Arc::new(texts.collect::<Result<StringViewArray, SqlError>>()?));
         }
+        Way::Elements(ty) => return cast_elements(array.as_list(), ty, zone),
         Way::Each(source, plan) => (source, vec![plan]),
         Way::ByText(source) => {
             let text = ColumnType::Text;

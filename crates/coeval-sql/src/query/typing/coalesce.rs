@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coalesce` and its like as DataFusion has them, but with literals of arrays and enums among their arguments:
-//! `coalesce(tags, '{}')`.
+//! `coalesce` and its like as DataFusion has them, but with literals of arrays and enums among their arguments,
+//! `coalesce(tags, '{}')`, and with dates and times of several types.
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
 
+use super::instants::common_type;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::EnumType;
 use datafusion::common::Result;
@@ -55,6 +56,9 @@ impl ScalarUDFImpl for Coalesce {
             && types.iter().all(|other| other.is_string() || other.is_null() || *other == ty.arrow())
         {
             return Ok(types.to_vec());
+        }
+        if let Some(common) = common_type(types) {
+            return Ok(vec![common; types.len()]);
         }
         let list = types.iter().find(|ty| matches!(ty, DataType::List(_)));
         let as_list = |ty: &DataType| match list {

@@ -16,7 +16,11 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 
-const NANOS_PER_DAY: f64 = 8.64e13;
+const NANOS_PER_MICRO: f64 = 1e3;
+const MICROS_PER_SECOND: f64 = 1e6;
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// The nanoseconds of fewer microseconds fit 64 bits.
+const MICROS_END: f64 = i64::MAX as f64 / NANOS_PER_MICRO;
 const DAYS_PER_MONTH: f64 = 30.0;
 
 /// Digits of a length in nanoseconds.
@@ -122,19 +126,26 @@ fn scaled(
     }
     let times = |part: f64| if kind == Kind::Part { part / number } else { part * number };
     let (months, days) = (times(f64::from(interval.months)), times(f64::from(interval.days)));
-    let days_of_months = microdays(months.fract() * DAYS_PER_MONTH);
-    let rest = microdays(days.fract() + days_of_months.fract());
-    let whole_days = days.trunc() + days_of_months.trunc() + rest.trunc();
-    let nanos = times(interval.nanoseconds as f64) + rest.fract() * NANOS_PER_DAY;
-    let micros = (nanos / 1e3).round() * 1e3;
+    let days_of_months = millionths(months.fract() * DAYS_PER_MONTH);
+    // What is left of both days is less than two of them, and may be a whole one.
+    let rest = millionths((days.fract() + days_of_months.fract()) * SECONDS_PER_DAY);
+    let more_days = (rest / SECONDS_PER_DAY).trunc();
+    let seconds = rest - more_days * SECONDS_PER_DAY;
+    let whole_days = days.trunc() + days_of_months.trunc() + more_days;
+    let micros = (times(interval.nanoseconds as f64 / NANOS_PER_MICRO) + seconds * MICROS_PER_SECOND)
+        .round_ties_even();
     let fits = |number: f64| number.is_finite() && number.abs() <= f64::from(i32::MAX);
-    if !fits(months) || !fits(whole_days) || !micros.is_finite() || micros.abs() >= i64::MAX as f64 {
+    if !fits(months) || !fits(whole_days) || !micros.is_finite() || micros.abs() >= MICROS_END {
         return Err(ArrowError::ExternalError(Box::new(out_of_range("interval out of range"))));
     }
-    Ok(IntervalMonthDayNano::new(months.trunc() as i32, whole_days as i32, micros as i64))
+    Ok(IntervalMonthDayNano::new(
+        months.trunc() as i32,
+        whole_days as i32,
+        micros as i64 * NANOS_PER_MICRO as i64,
+    ))
 }
 
 /// Without the noise of binary fractions.
-fn microdays(days: f64) -> f64 {
-    (days * 1e6).round() / 1e6
+fn millionths(number: f64) -> f64 {
+    (number * 1e6).round_ties_even() / 1e6
 }

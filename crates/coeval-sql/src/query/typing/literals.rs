@@ -8,17 +8,18 @@
 //! the digits that are there, which DataFusion has no type for: a function stands in its place.
 
 use super::casts::{CAST, description, is_own};
+use super::values::with_typed_columns;
 use crate::cancel;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::{decimal_literal, number_literal};
-use crate::types::column_type;
+use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause, ObjectName,
-    ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut,
-    VisitorMut, WindowFrameBound, WindowType,
+    BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
+    ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value,
+    VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -67,6 +68,9 @@ impl VisitorMut for Literals {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        if let Err(error) = with_typed_columns(&mut query.body) {
+            return ControlFlow::Break(error);
+        }
         match &mut query.limit_clause {
             Some(LimitClause::LimitOffset { limit, offset, .. }) => {
                 limit.iter_mut().for_each(bare);
@@ -144,6 +148,9 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
             let ty = DataType::Interval { fields: None, precision: None };
             own_cast(value.as_ref().clone(), &ty)
         }
+        Expr::Interval(Interval { value, leading_field: Some(first), last_field, .. }) => {
+            interval_in_fields(value, first, last_field.as_ref().unwrap_or(first))
+        }
         Expr::Function(function) if is_named(function, "mod") => Ok(remainder(function)),
         Expr::Function(function) if is_named(function, "sign") => Ok(Some(renamed(function, "signum"))),
         // DataFusion's has nanoseconds, beside which dates far away do not fit.
@@ -159,7 +166,38 @@ fn typed(expression: &Expr) -> Result<Option<Expr>, SqlError> {
     }
 }
 
-fn is_named(function: &Function, name: &str) -> bool {
+/// `interval '1' day`, whose fields say what a number counts; `None` if it is no literal, or has other fields.
+fn interval_in_fields(
+    value: &Expr,
+    first: &DateTimeField,
+    last: &DateTimeField,
+) -> Result<Option<Expr>, SqlError> {
+    let Expr::Value(literal) = value else { return Ok(None) };
+    let (Some(text), Some(first), Some(last)) =
+        (literal.value.clone().into_string(), unit_of(first), unit_of(last))
+    else {
+        return Ok(None);
+    };
+    let interval = read_interval_in(&text, first, last);
+    let interval = interval.map_err(|flaw| no_time(flaw, &text, ColumnType::Interval))?;
+    let mut written = String::new();
+    format_interval(interval, &mut written);
+    own_call(Expr::Value(Value::SingleQuotedString(written).into()), ColumnType::Interval).map(Some)
+}
+
+fn unit_of(field: &DateTimeField) -> Option<IntervalUnit> {
+    Some(match field {
+        DateTimeField::Year => IntervalUnit::Year,
+        DateTimeField::Month => IntervalUnit::Month,
+        DateTimeField::Day => IntervalUnit::Day,
+        DateTimeField::Hour => IntervalUnit::Hour,
+        DateTimeField::Minute => IntervalUnit::Minute,
+        DateTimeField::Second => IntervalUnit::Second,
+        _ => return None,
+    })
+}
+
+pub(super) fn is_named(function: &Function, name: &str) -> bool {
     matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(ident)] if fold(ident) == name)
 }
 
@@ -275,8 +313,13 @@ fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
     if !is_own(to) {
         return Ok(None);
     }
+    own_call(input, to).map(Some)
+}
+
+/// The call of the function that casts.
+pub(super) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     let description = Expr::Value(Value::SingleQuotedString(description(to)?).into());
-    Ok(Some(call(CAST, vec![input, description])))
+    Ok(call(CAST, vec![input, description]))
 }
 
 fn exact(precision: u8, scale: i8) -> DataType {

@@ -8,7 +8,7 @@
 //! | `x::timestamp(0)` | rounded | the digits are ignored |
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{local_to_utc, utc_to_local};
+use crate::types::{Clock, clock_named};
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
 use std::sync::Arc;
 
 const NANOS_PER_MICRO: i64 = 1_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 /// The first moment of 2000, from which PostgreSQL counts, and so rounds, microseconds.
 const YEAR_2000: i64 = 946_684_800_000_000;
 /// Digits behind the point of seconds, at most.
@@ -104,7 +105,8 @@ impl ScalarUDFImpl for MomentFunction {
     }
 }
 
-pub(in crate::query) fn session_zone(options: &ConfigOptions) -> Tz {
+/// The time zone of the session whose options these are.
+pub(crate) fn session_zone(options: &ConfigOptions) -> Tz {
     let zone = options.execution.time_zone.as_deref();
     zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
 }
@@ -138,30 +140,50 @@ fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef
             micros(&super::casts::cast_array(moments, ty, session)?, ty)?
         }
     };
-    let zones = cast(zones, &DataType::Utf8)?;
-    let zones = zones.as_string::<i32>();
-    let mut last: Option<(&str, Tz)> = None;
+    let clocks = clocks(zones)?;
     let mut done = Vec::with_capacity(moments.len());
-    for row in 0..moments.len() {
-        if zones.is_null(row) || moments.is_null(row) {
+    for (row, clock) in clocks.into_iter().enumerate() {
+        let Some(clock) = clock.filter(|_| moments.is_valid(row)) else {
             done.push(None);
             continue;
-        }
-        let zone = match last {
-            Some((name, zone)) if name == zones.value(row) => zone,
-            _ => zone_named(zones.value(row))?,
         };
-        last = Some((zones.value(row), zone));
         let moment = moments.value(row);
         let moved = match (is_infinite(moment), is_local) {
             (true, _) => Some(moment),
-            (false, true) => local_to_utc(moment, zone),
-            (false, false) => utc_to_local(moment, zone),
+            (false, true) => clock.to_utc(moment),
+            (false, false) => clock.to_local(moment),
         };
         done.push(Some(moved.ok_or_else(|| overflow("timestamp out of range"))?));
     }
     let done = TimestampMicrosecondArray::from_iter(done);
     Ok(if is_local { Arc::new(done.with_timezone("UTC")) } else { Arc::new(done) })
+}
+
+/// What clocks of each zone follow: zones are named, or are intervals east of Greenwich.
+fn clocks(zones: &ArrayRef) -> Result<Vec<Option<Clock>>> {
+    if let Some(intervals) = zones.as_primitive_opt::<IntervalMonthDayNanoType>() {
+        return intervals.iter().map(|interval| interval.map(clock_east).transpose()).collect();
+    }
+    let names = cast(zones, &DataType::Utf8)?;
+    let mut last: Option<(&str, Clock)> = None;
+    let names = names.as_string::<i32>().iter().map(|name| {
+        let Some(name) = name else { return Ok(None) };
+        let clock = match last {
+            Some((known, clock)) if known == name => clock,
+            _ => zone_named(name)?,
+        };
+        last = Some((name, clock));
+        Ok(Some(clock))
+    });
+    names.collect()
+}
+
+fn clock_east(interval: IntervalMonthDayNano) -> Result<Clock> {
+    if interval.months != 0 || interval.days != 0 {
+        let message = "interval time zone must not include months or days";
+        return Err(SqlError::new(SqlState::InvalidParameterValue, message).into());
+    }
+    Ok(Clock::Offset(interval.nanoseconds / NANOS_PER_MICRO / MICROS_PER_SECOND))
 }
 
 /// The type of points in time that Arrow has as this one.
@@ -172,8 +194,8 @@ fn own_type(ty: &DataType) -> ColumnType {
     }
 }
 
-pub(super) fn zone_named(name: &str) -> Result<Tz, SqlError> {
-    crate::settings::zone_name(name).and_then(|name| name.parse().ok()).ok_or_else(|| {
+pub(super) fn zone_named(name: &str) -> Result<Clock, SqlError> {
+    clock_named(name).ok_or_else(|| {
         SqlError::new(SqlState::InvalidParameterValue, format!("time zone \"{name}\" not recognized"))
             .with_hint("Name it as the IANA database does: 'Europe/Berlin', 'UTC'.")
     })

@@ -5,13 +5,18 @@
 //! |---|---|---|
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
+//! | `timestamptz + interval` | a day later clocks of the session's zone show the same time | 24 hours later |
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
 //! | the difference of two times | days and time | hours |
 //! | an interval times or by a number | an interval | refused |
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
+use super::array_literals::array_of;
+use super::casts::literal_as;
 use super::declared::column_type_of_field;
+use super::documents;
+use super::instants::{moved, settle_choices};
 use super::intervals::{part, product};
 use super::numbers::{mean, quotient};
 use super::settle::{comparable_pair, concatenation, pair};
@@ -78,20 +83,18 @@ impl ExprPlanner for PostgresOperators {
             raw.right = typed_parameter(raw.right, &ty);
             right = ty;
         }
+        if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
+            raw.right = literal_as(raw.right, ty)?;
+            right = ty.arrow();
+        }
+        if let Some(moved) = moved(operator, (&raw.left, &left), (&raw.right, &right))? {
+            return Ok(PlannerResult::Planned(moved));
+        }
         if let Some(product) = interval_product(operator, &raw, &left, &right) {
             return Ok(PlannerResult::Planned(product));
         }
-        let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
-        if operator == Operator::Minus
-            && (is_timestamp(&left) || is_timestamp(&right))
-            && [&left, &right].iter().all(|ty| is_timestamp(ty) || **ty == DataType::Date32)
-        {
-            let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
-            return Ok(PlannerResult::Planned(between.call(vec![raw.left, raw.right])));
-        }
-        if operator == Operator::Minus && left == DataType::Date32 && right == DataType::Date32 {
-            let days = BinaryExpr::new(Box::new(raw.left), operator, Box::new(raw.right));
-            return Ok(PlannerResult::Planned(cast(Expr::BinaryExpr(days), DataType::Int32)));
+        if let Some(difference) = difference(operator, &raw, &left, &right)? {
+            return Ok(PlannerResult::Planned(difference));
         }
         if !is_number(&left) || !is_number(&right) {
             return Ok(PlannerResult::Original(raw));
@@ -109,6 +112,16 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Planned(planned));
         }
         Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_array_literal(
+        &self,
+        mut elements: Vec<Expr>,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        settle_choices(elements.iter_mut().collect(), schema)?;
+        documents::settle_elements(&mut elements, schema)?;
+        Ok(PlannerResult::Planned(array_of(elements)))
     }
 
     fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
@@ -215,6 +228,43 @@ fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<Data
     match (operator, left) {
         (Operator::Plus, DataType::Timestamp(..)) if is_bare => Some(ColumnType::Interval.arrow()),
         (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
+        _ => None,
+    }
+}
+
+/// The time from one time with a date to another; `None` of anything else.
+fn difference(
+    operator: Operator,
+    raw: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Result<Option<Expr>> {
+    let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
+    let is_dated = |ty: &DataType| is_timestamp(ty) || *ty == DataType::Date32;
+    if operator != Operator::Minus || !is_dated(left) || !is_dated(right) {
+        return Ok(None);
+    }
+    let (start, end) = (raw.right.clone(), raw.left.clone());
+    if is_timestamp(left) || is_timestamp(right) {
+        let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
+        return Ok(Some(between.call(vec![end, start])));
+    }
+    let days = BinaryExpr::new(Box::new(end), operator, Box::new(start));
+    Ok(Some(cast(Expr::BinaryExpr(days), DataType::Int32)))
+}
+
+/// What a literal without a type is behind a timestamp: as [`beside_time`], of what is taken away another timestamp.
+fn literal_beside_time(
+    operator: Operator,
+    left: &DataType,
+    right: &Expr,
+    ty: &DataType,
+) -> Option<ColumnType> {
+    let DataType::Timestamp(..) = left else { return None };
+    let is_open = matches!(right, Expr::Literal(..)) && ty.is_string();
+    match operator {
+        Operator::Plus if is_open => Some(ColumnType::Interval),
+        Operator::Minus if is_open => column_type_of_arrow(left),
         _ => None,
     }
 }

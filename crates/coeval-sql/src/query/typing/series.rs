@@ -7,16 +7,17 @@ use super::casts::cast_array;
 use super::moments::session_zone;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use arrow::array::timezone::Tz;
+use crate::types::instant_after;
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array, ListArray, TimestampMicrosecondArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Field, Int32Type, Int64Type, IntervalMonthDayNanoType,
-    IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    DataType, Decimal128Type, Field, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
 };
-use coeval_store::ColumnType;
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, IntervalValue};
 use datafusion::common::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -36,7 +37,7 @@ const MEMBER_BYTES: usize = size_of::<i128>() + size_of::<i64>();
 
 /// The function.
 pub(super) fn function() -> ScalarUDF {
-    ScalarUDF::from(Series { signature: Signature::user_defined(Volatility::Immutable) })
+    ScalarUDF::from(Series { signature: Signature::user_defined(Volatility::Stable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -126,7 +127,7 @@ impl ScalarUDFImpl for Series {
         for row in 0..args.number_rows {
             meter.step()?;
             let before = members.len();
-            let steps = Steps::of_row(&arrays, row)?;
+            let steps = Steps::of_row(&arrays, row, session)?;
             valid.push(steps.is_some());
             for next in steps.into_iter().flatten() {
                 meter.step()?;
@@ -159,7 +160,7 @@ pub(in crate::query) fn arguments_of(
     arguments: &[ColumnarValue],
     rows: usize,
     member: &DataType,
-    session: chrono_tz::Tz,
+    session: Tz,
 ) -> Result<Vec<ArrayRef>> {
     let column = |(place, argument): (usize, &ColumnarValue)| {
         let column = argument.to_array(rows)?;
@@ -170,7 +171,7 @@ pub(in crate::query) fn arguments_of(
 }
 
 /// Texts as the times that they stand for.
-fn moments(texts: &ArrayRef, member: &DataType, session: chrono_tz::Tz) -> Result<ArrayRef> {
+fn moments(texts: &ArrayRef, member: &DataType, session: Tz) -> Result<ArrayRef> {
     let ty = match member {
         DataType::Timestamp(_, None) => ColumnType::Timestamp,
         _ => ColumnType::TimestampTz,
@@ -216,15 +217,16 @@ pub(in crate::query) struct Steps {
 
 enum Step {
     Number(i128),
-    Interval(<IntervalMonthDayNanoType as ArrowPrimitiveType>::Native, Tz),
+    /// Of times, by clocks of a zone.
+    Interval(IntervalValue, Tz),
 }
 
 impl Steps {
-    /// The series of a row of arguments; `None` if one is NULL.
+    /// The series of a row of arguments, days of instants as those of the session's zone; `None` if one is NULL.
     ///
     /// # Errors
     /// `22023` if it would never end because its step is nothing.
-    pub(in crate::query) fn of_row(arguments: &[ArrayRef], row: usize) -> Result<Option<Self>> {
+    pub(in crate::query) fn of_row(arguments: &[ArrayRef], row: usize, session: Tz) -> Result<Option<Self>> {
         if arguments.iter().any(|argument| argument.is_null(row)) {
             return Ok(None);
         }
@@ -234,7 +236,10 @@ impl Steps {
             None => Step::Number(one_of(ty)),
             Some(step) => match step.data_type() {
                 DataType::Interval(_) => {
-                    Step::Interval(step.as_primitive::<IntervalMonthDayNanoType>().value(row), zone_of(ty)?)
+                    let step = step.as_primitive::<IntervalMonthDayNanoType>().value(row);
+                    let step =
+                        IntervalValue { months: step.months, days: step.days, nanoseconds: step.nanoseconds };
+                    Step::Interval(step, zone_of(ty, session))
                 }
                 _ => Step::Number(number(step, row)?),
             },
@@ -261,10 +266,9 @@ impl Iterator for Steps {
         let next = self.next.filter(|_| self.has_more())?;
         let sum = match &self.step {
             Step::Number(step) => next.checked_add(*step),
-            Step::Interval(step, zone) => i64::try_from(next)
-                .ok()
-                .and_then(|next| TimestampMicrosecondType::add_month_day_nano(next, *step, *zone))
-                .map(i128::from),
+            Step::Interval(step, zone) => {
+                i64::try_from(next).ok().and_then(|next| instant_after(next, *step, *zone)).map(i128::from)
+            }
         };
         // Beyond the type's range there is nothing, nor behind a sum that does not go on.
         let goes_on = |sum: &i128| if self.is_forward { *sum > next } else { *sum < next };
@@ -307,10 +311,10 @@ fn range_of(ty: &DataType) -> RangeInclusive<i128> {
 }
 
 /// The zone that days and months are counted in.
-fn zone_of(ty: &DataType) -> Result<Tz> {
+fn zone_of(ty: &DataType, session: Tz) -> Tz {
     match ty {
-        DataType::Timestamp(_, Some(zone)) => Ok(zone.parse()?),
-        _ => Ok("+00:00".parse()?),
+        DataType::Timestamp(_, Some(_)) => session,
+        _ => Tz::UTC,
     }
 }
 

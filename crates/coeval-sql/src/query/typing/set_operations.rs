@@ -11,6 +11,7 @@
 //! ```
 
 use super::casts::literal_as;
+use super::instants;
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
@@ -35,6 +36,9 @@ fn common_type<'t>(mut types: impl Iterator<Item = &'t DataType> + Clone) -> Opt
     if let Some(labels) = types.clone().find_map(EnumType::of_arrow) {
         let is_same = |ty: &DataType| ty.is_null() || ty.is_string() || *ty == labels.arrow();
         return types.all(is_same).then(|| labels.arrow());
+    }
+    if let Some(common) = instants::common_type(types.clone()) {
+        return Some(common);
     }
     let first = types.next()?.clone();
     types.try_fold(first, |known, other| {
@@ -77,6 +81,9 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc
                 require_literal(&input, place, labels)?;
                 literal_as(column, ColumnType::Enum(labels))?
                     .alias_qualified(qualifier.cloned(), field.name())
+            }
+            Some(ty) if ty != field.data_type() && ty.is_temporal() => {
+                instants::as_type(column, ty)?.alias_qualified(qualifier.cloned(), field.name())
             }
             Some(ty) if ty != field.data_type() => Expr::Cast(Cast::new(Box::new(column), ty.clone()))
                 .alias_qualified(qualifier.cloned(), field.name()),

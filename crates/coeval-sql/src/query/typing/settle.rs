@@ -2,13 +2,16 @@
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
 use super::array_has::enum_of_elements;
+use super::arrays::array_literal;
 use super::casts::{is_own, literal_as};
 use super::declared::{is_char, without_blanks};
+use super::instants::{settle_choices, settle_default, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
+use super::{documents, within};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -36,7 +39,7 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
     let settle_plan = |plan| match plan {
         LogicalPlan::Union(union) => settle_union(union),
         LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
-        plan => rewrite_node(plan, &settle),
+        plan => rewrite_node(plan, &settle)?.transform_data(documents::settle_sort),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
@@ -48,8 +51,16 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
-        Expr::AggregateFunction(call) => exact_sum(call, schema),
-        Expr::WindowFunction(call) => match by_places(call, schema)? {
+        Expr::AggregateFunction(call) => match exact_sum(call, schema) {
+            Some(sum) => Some(sum),
+            None => documents::settle_aggregate(call, schema)?,
+        },
+        Expr::InSubquery(within) => within::settle_in(within, schema)?,
+        Expr::SetComparison(comparison) => within::settle_any(comparison, schema)?,
+        Expr::WindowFunction(call) => match by_places(call, schema)?
+            .or(settle_default(call, schema)?)
+            .or(documents::settle_window(call, schema)?)
+        {
             Some(call) => {
                 Some(exact_window_sum(&call, schema).unwrap_or(Expr::WindowFunction(Box::new(call))))
             }
@@ -215,6 +226,9 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
 /// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
 /// are.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    if let Some(documents) = documents::comparable(operands, schema)? {
+        return Ok(Some(documents));
+    }
     if mixes_float_and_numeric(operands, schema) {
         return Ok(Some(doubles(operands, schema)));
     }
@@ -262,11 +276,29 @@ fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
 /// among `numeric` are `double precision`.
 fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
     let mut case = case.clone();
-    let has_arrays = {
-        let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
-        make_arrays(results.map(AsMut::as_mut).collect(), schema)?
-    };
-    Ok(with_one_type(&case, schema).or_else(|| has_arrays.then_some(Expr::Case(case))))
+    let is_changed = settle_cases(&mut case, schema)?
+        | make_arrays(results_of(&mut case), schema)?
+        | settle_choices(results_of(&mut case), schema)?;
+    Ok(with_one_type(&case, schema).or_else(|| is_changed.then_some(Expr::Case(case))))
+}
+
+fn results_of(case: &mut Case) -> Vec<&mut Expr> {
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
+    results.map(AsMut::as_mut).collect()
+}
+
+/// Makes what a CASE compares with each other comparable; whether something was not.
+fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
+    let Some(input) = &case.expr else { return Ok(false) };
+    let candidates: Vec<&Expr> =
+        case.when_then_expr.iter().map(|(candidate, _)| candidate.as_ref()).collect();
+    let Some(operands) = settle_operands(input, candidates, schema)? else { return Ok(false) };
+    let mut operands = operands.into_iter();
+    case.expr = operands.next().map(Box::new);
+    for ((candidate, _), settled) in case.when_then_expr.iter_mut().zip(operands) {
+        **candidate = settled;
+    }
+    Ok(true)
 }
 
 /// Makes text literals among arrays arrays, too, and among values of an enum its labels; whether there are any.
@@ -281,8 +313,7 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
         if let Expr::Literal(scalar, _) = &**choice
             && let Some(text) = scalar.try_as_str().flatten()
         {
-            let array = crate::catalog::array_of_text(Some(text), element.data_type())?;
-            **choice = Expr::Literal(array, None);
+            **choice = array_literal(text, element.data_type())?;
             has_literals = true;
         }
     }
@@ -350,11 +381,23 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
     }
+    if function.name() != "coalesce"
+        && let Some(settled) = documents::settle_choice(function, schema)?
+    {
+        return Ok(Some(settled));
+    }
+    if function.name() == "nullif"
+        && let Some(settled) = settle_nullif(function, schema)?
+    {
+        return Ok(Some(settled));
+    }
     if mixes_float_and_numeric(&function.args, schema) {
         return Ok(Some(call(doubles(&function.args, schema))));
     }
     let mut arguments = function.args.clone();
-    Ok(make_arrays(arguments.iter_mut().collect(), schema)?.then(|| call(arguments)))
+    let is_changed = make_arrays(arguments.iter_mut().collect(), schema)?
+        || (function.name() != "nullif" && settle_choices(arguments.iter_mut().collect(), schema)?);
+    Ok(is_changed.then(|| call(arguments)))
 }
 
 /// A `numeric` that is rounded to so many digits behind the point, with just so many.
@@ -470,10 +513,7 @@ fn beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr
     }
     let Ok(ty) = other.get_type(schema) else { return Ok(None) };
     if let DataType::List(element) = &ty {
-        return Ok(Some(Expr::Literal(
-            crate::catalog::array_of_text(Some(text), element.data_type())?,
-            None,
-        )));
+        return Ok(Some(array_literal(text, element.data_type())?));
     }
     Ok(match column_type_of_arrow(&ty) {
         _ if ty == DataType::Null => None,

@@ -14,7 +14,7 @@ mod unit;
 
 use super::moments::{is_infinite, micros, session_zone, zone_named};
 use crate::error::SqlError;
-use crate::types::{local_to_utc, utc_to_local};
+use crate::types::{Clock, utc_to_local};
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray,
     StringArray, TimestampMicrosecondArray, new_null_array,
@@ -282,20 +282,16 @@ fn truncated(
                 return Ok(new_null_array(&ColumnType::TimestampTz.arrow(), values.len()));
             }
             let cut = units.each(&moments, |row, unit| {
-                let zone = match names {
+                let clock = match names {
                     Some(names) if names.is_null(row) => return Ok(None),
                     Some(names) => zone_named(names.value(row))?,
-                    None => session,
+                    None => Clock::Region(session),
                 };
                 let utc = moments.value(row);
-                let local = utc_to_local(utc, zone).unwrap_or(utc);
+                let local = clock.to_local(utc).unwrap_or(utc);
                 // An hour that a clock shows twice keeps its offset.
                 let back = |cut| {
-                    if unit.is_of_clock() {
-                        utc - (local - cut)
-                    } else {
-                        local_to_utc(cut, zone).unwrap_or(cut)
-                    }
+                    if unit.is_of_clock() { utc - (local - cut) } else { clock.to_utc(cut).unwrap_or(cut) }
                 };
                 if is_infinite(utc) { Ok(Some(utc)) } else { self::cut(unit, of, local, back) }
             })?;

@@ -1,11 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `VALUES` with subqueries, which DataFusion cannot run: rows become queries of one row each.
+//! `VALUES` with what DataFusion does not take: subqueries, and literals without a type beside casts to one.
+//!
+//! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
+//! cast to that type, too; a date beside a timestamp becomes one.
 
+use super::casts::CAST;
+use super::literals::{is_named, own_call};
+use crate::error::SqlError;
 use crate::query::has_subquery;
+use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Value, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
+
+/// Casts literals in the columns of a `VALUES` to the type that others in their column are cast to.
+///
+/// # Errors
+/// If a type cannot be described: a bug.
+pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
+    match body {
+        SetExpr::SetOperation { left, right, .. } => {
+            with_typed_columns(left)?;
+            with_typed_columns(right)
+        }
+        SetExpr::Values(values) if values.rows.len() > 1 => {
+            let width = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
+            for column in 0..width {
+                let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column])) else {
+                    continue;
+                };
+                for row in &mut values.rows {
+                    let cell = &mut row.content[column];
+                    if is_open(cell) || type_of(cell).is_some_and(|own| own != ty) {
+                        *cell = own_call(cell.clone(), ty)?;
+                    }
+                }
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The type that some cells are cast to; `None` if there are others than literals beside them, or casts to other types.
+fn common_type<'e>(cells: impl Iterator<Item = &'e Expr>) -> Option<ColumnType> {
+    let mut common = None;
+    for cell in cells {
+        match (common, type_of(cell)) {
+            (_, None) if is_open(cell) => {}
+            (_, None) => return None,
+            (None, own) => common = own,
+            (Some(known), Some(own)) if known == own => {}
+            (Some(known), Some(own)) => common = Some(later(known, own)?),
+        }
+    }
+    common
+}
+
+/// Of two types of times with a date the one that the other becomes.
+fn later(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
+    const TIMES: [ColumnType; 3] = [ColumnType::Date, ColumnType::Timestamp, ColumnType::TimestampTz];
+    let place = |ty| TIMES.iter().position(|time| *time == ty);
+    Some(TIMES[place(left)?.max(place(right)?)])
+}
+
+/// The type that a cell is cast to, by the function that stands for a cast.
+fn type_of(cell: &Expr) -> Option<ColumnType> {
+    let Expr::Function(function) = cell else { return None };
+    let (true, FunctionArguments::List(list)) = (is_named(function, CAST), &function.args) else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(ty)))] => {
+            serde_json::from_str(&ty.value.clone().into_string()?).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Whether a cell has no type by itself.
+fn is_open(cell: &Expr) -> bool {
+    matches!(cell, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_) | Value::Null))
+}
 
 /// Writes each `VALUES` of the query that holds a subquery as a union of its rows.
 pub(crate) fn without_subqueries_in_values(query: &mut Query) {

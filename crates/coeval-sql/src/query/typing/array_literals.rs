@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there.
+
+use super::declared::{column_type_of_field, marked};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use coeval_store::{ColumnType, ElementType};
+use datafusion::common::Result;
+use datafusion::functions_nested::make_array::make_array_udf;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use std::sync::{Arc, LazyLock};
+
+/// The array of these elements.
+pub(super) fn array_of(elements: Vec<Expr>) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(function);
+    FUNCTION.call(elements)
+}
+
+/// The function, for the engine's registry.
+pub(super) fn function() -> ScalarUDF {
+    ScalarUDF::new_from_impl(MakeArray { general: make_array_udf() })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct MakeArray {
+    general: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for MakeArray {
+    fn name(&self) -> &str {
+        self.general.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.general.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.general.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.general.return_type(types)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<ColumnType> =
+            arguments.arg_fields.iter().filter_map(|field| column_type_of_field(field)).collect();
+        let field = self.general.return_field_from_args(arguments)?;
+        let element = types.first().filter(|first| types.iter().all(|ty| ty == *first));
+        let element = element.filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
+        match element.and_then(|ty| ElementType::of(*ty)) {
+            Some(element) => {
+                let field = Field::new(field.name(), field.data_type().clone(), field.is_nullable());
+                Ok(Arc::new(marked(field, ColumnType::Array(element))))
+            }
+            None => Ok(field),
+        }
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.general.coerce_types(types)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.general.invoke_with_args(arguments)
+    }
+}
