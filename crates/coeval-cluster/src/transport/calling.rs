@@ -6,7 +6,7 @@
 
 use super::codec::BytesCodec;
 use super::dialing::{Line, connect};
-use super::error::{CallError, LinkError, in_one_line};
+use super::error::{self, CallError, LinkError};
 use super::own_node::OwnNode;
 use super::peer::Peer;
 use super::service::{CALL, FETCH, REFUSAL};
@@ -39,7 +39,14 @@ enum CallLine {
     Failed(Instant, LinkError),
 }
 
-/// The connection for requests to a node, opened if need be.
+impl CallChannel {
+    /// Gives the connection up, when nobody opens one any more.
+    pub(super) async fn close(&self) {
+        *self.line.lock().await = CallLine::Unused;
+    }
+}
+
+/// The connection for requests to a node, opened if need be. It is waited for no longer than the node is known.
 ///
 /// # Errors
 /// Why there is none.
@@ -109,7 +116,7 @@ impl Calling<'_> {
         }
         let channel = channel(self.own, self.peer).await.map_err(CallError::NotConnected)?;
         let mut client = Grpc::new(channel).max_encoding_message_size(limit).max_decoding_message_size(limit);
-        client.ready().await.map_err(|error| cut(self.peer, in_one_line(&error)))?;
+        client.ready().await.map_err(|error| cut(self.peer, error::in_one_line(&error)))?;
         add(&self.peer.counters.calls_sent, 1);
         add(&self.peer.counters.call_bytes_sent, request.len());
         Ok(client)
@@ -177,7 +184,7 @@ fn of_status(peer: &Peer, status: &Status) -> CallError {
     if status.code() == REFUSAL {
         return CallError::Refused { node: peer.node, reason: status.message().to_owned() };
     }
-    cut(peer, in_one_line(status))
+    cut(peer, error::of_status(status))
 }
 
 fn cut(peer: &Peer, what: String) -> CallError {

@@ -4,14 +4,16 @@
 //! What speaks HTTP/2 on it runs in tasks of the libraries, which nobody can end. They end when reading fails: so that is how
 //! they are told.
 
+use super::error::LinkError;
 use super::handler::Sender;
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::CertificateDer;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -35,34 +37,79 @@ pub(super) struct Connection {
     other: Sender,
     /// Reading fails from when this is done.
     ending: Pin<Box<WaitForCancellationFutureOwned>>,
-    alive: Arc<()>,
+    life: Arc<Life>,
 }
 
-/// Tells whether a connection is still there.
-#[derive(Clone)]
-pub(super) struct Life(Weak<()>);
+/// What is known of the life of a connection, also behind its end. The libraries keep the reason of an end to themselves.
+pub(super) struct Life {
+    begin: Instant,
+    /// Milliseconds from the beginning to when something was heard last.
+    heard: AtomicU64,
+    /// Why it can no longer be used, as the system says it.
+    reason: OnceLock<String>,
+    has_ended: AtomicBool,
+}
 
 impl Life {
+    fn begin() -> Arc<Self> {
+        let (heard, has_ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self { begin: Instant::now(), heard, reason: OnceLock::new(), has_ended })
+    }
+
     /// Whether it has not ended yet.
     pub(super) fn goes_on(&self) -> bool {
-        self.0.strong_count() > 0
+        !self.has_ended.load(Ordering::Acquire) && self.reason.get().is_none()
+    }
+
+    /// Why the connection with this address has ended. What the libraries say of it counts if nothing better is known.
+    pub(super) fn end(&self, address: &str, silence: Duration, otherwise: String) -> LinkError {
+        let address = address.to_owned();
+        if let Some(reason) = self.reason.get() {
+            return LinkError::Ended { address, what: reason.clone() };
+        }
+        let heard = Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        let after = self.begin.elapsed().saturating_sub(heard);
+        // The time of silence is counted by the library in two halves, each from a tick on that may be a little early.
+        if after >= silence * 9 / 10 {
+            return LinkError::Silent { address, after };
+        }
+        LinkError::Ended { address, what: otherwise }
+    }
+
+    /// Notes what reading or writing has given.
+    fn note<T>(&self, result: &Poll<io::Result<T>>) {
+        match result {
+            Poll::Ready(Err(error)) => {
+                let _ = self.reason.set(error.to_string());
+            }
+            Poll::Ready(Ok(_)) | Poll::Pending => {}
+        }
+    }
+
+    fn note_heard(&self, bytes: usize) {
+        if bytes == 0 {
+            let _ = self.reason.set("the other side has closed it".to_owned());
+        }
+        let now = u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.heard.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.life.has_ended.store(true, Ordering::Release);
     }
 }
 
 impl Connection {
     /// With this node at the other end, until the token is cancelled.
     pub(super) fn new(wire: Wire, other: Sender, end: CancellationToken) -> Self {
-        Self { wire, other, ending: Box::pin(end.cancelled_owned()), alive: Arc::new(()) }
+        Self { wire, other, ending: Box::pin(end.cancelled_owned()), life: Life::begin() }
     }
 
-    /// Who is at the other end.
-    pub(super) fn other(&self) -> Sender {
-        self.other
-    }
-
-    /// Whether it is still there.
-    pub(super) fn life(&self) -> Life {
-        Life(Arc::downgrade(&self.alive))
+    /// What is known of its life, also behind its end.
+    pub(super) fn life(&self) -> Arc<Life> {
+        Arc::clone(&self.life)
     }
 
     /// In the form that the library for HTTP/2 takes.
@@ -161,16 +208,26 @@ impl AsyncRead for Connection {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.ending.as_mut().poll(cx).is_ready() {
-            let what = io::Error::new(io::ErrorKind::ConnectionAborted, "this node has ended it");
-            return Poll::Ready(Err(what));
+            let ended = io::Error::new(io::ErrorKind::ConnectionAborted, "this node has ended it");
+            let ended = Poll::Ready(Err(ended));
+            self.life.note(&ended);
+            return ended;
         }
-        Pin::new(&mut self.wire).poll_read(cx, buffer)
+        let (before, room) = (buffer.filled().len(), buffer.remaining());
+        let read = Pin::new(&mut self.wire).poll_read(cx, buffer);
+        self.life.note(&read);
+        if matches!(read, Poll::Ready(Ok(()))) && room > 0 {
+            self.life.note_heard(buffer.filled().len() - before);
+        }
+        read
     }
 }
 
 impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.wire).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.wire).poll_write(cx, bytes);
+        self.life.note(&written);
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -186,7 +243,9 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.wire).poll_write_vectored(cx, parts)
+        let written = Pin::new(&mut self.wire).poll_write_vectored(cx, parts);
+        self.life.note(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -34,7 +34,7 @@ pub(super) const PIECE_BYTES: u32 = 64 << 10;
 /// HTTP/2 over a connection that has been made, with a sign of its end.
 pub(super) struct Line {
     pub(super) channel: Channel,
-    pub(super) life: Life,
+    pub(super) life: Arc<Life>,
 }
 
 /// Connects to a node.
@@ -126,19 +126,18 @@ async fn greet(own: &OwnNode, peer: &Peer, mut wire: Wire, address: &str) -> Res
     greeting.write(&mut wire).await.map_err(|error| link_error(address, &error))?;
     let other = Greeting::read(&mut wire).await.map_err(failed)?;
     let verdict = read_verdict(&mut wire).await.map_err(failed)?;
-    let misfit = match misfit_of_greetings(&greeting, &other) {
-        Some(misfit) => Some(misfit),
-        None => own.admit(&other, wire.certificate()).err(),
+    let admitted = match misfit_of_greetings(&greeting, &other) {
+        Some(misfit) => Err(misfit),
+        None => own.admit(&other, wire.certificate()),
     };
-    let refusal = misfit.as_ref().map(ToString::to_string);
+    let refusal = admitted.as_ref().err().map(ToString::to_string);
     let told = write_verdict(&mut wire, refusal.as_deref()).await;
-    if let Some(misfit) = misfit {
-        return Err(LinkError::Misfit { address: address.to_owned(), misfit });
-    }
+    let misfit = |misfit| LinkError::Misfit { address: address.to_owned(), misfit };
+    let (_, end) = admitted.map_err(misfit)?;
     if let Some(reason) = verdict {
         return Err(LinkError::Refused { address: address.to_owned(), reason });
     }
     told.map_err(|error| link_error(address, &error))?;
     let sender = Sender { node: other.node, incarnation: other.incarnation };
-    Ok(Connection::new(wire, sender, peer.end.child_token()))
+    Ok(Connection::new(wire, sender, end))
 }

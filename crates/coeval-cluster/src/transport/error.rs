@@ -6,6 +6,7 @@ use super::fit::Misfit;
 use super::secret_file::SecretFileError;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -112,6 +113,14 @@ pub enum LinkError {
         /// Its reason.
         reason: String,
     },
+    /// Nothing came by the connection any more, not even what was asked for as a sign of life.
+    #[error("nothing was heard from {address} for {} ms", after.as_millis())]
+    Silent {
+        /// The other side.
+        address: String,
+        /// For how long.
+        after: Duration,
+    },
     /// The connection has ended.
     #[error("the connection with {address} has ended: {what}")]
     Ended {
@@ -203,9 +212,17 @@ pub enum CallError {
     },
 }
 
+/// What the library for gRPC says has happened.
+pub(super) fn of_status(status: &tonic::Status) -> String {
+    match status.source() {
+        Some(error) => in_one_line(error),
+        None => status.message().to_owned(),
+    }
+}
+
 /// An error and those below it, in one line: libraries tell the reason only in the innermost. What repeats the one before
 /// is left out.
-pub(super) fn in_one_line(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(error) = below {

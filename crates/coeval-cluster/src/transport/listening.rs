@@ -161,7 +161,7 @@ async fn greet(own: &OwnNode, mut wire: Wire, address: &str) -> Result<Connectio
     };
     let refusal = admitted.as_ref().err().map(ToString::to_string);
     let heard = exchange(&mut wire, &own_greeting, refusal.as_deref()).await;
-    let peer = match (admitted, heard) {
+    let (peer, end) = match (admitted, heard) {
         (Err(misfit), _) => {
             let error = LinkError::Misfit { address: address.to_owned(), misfit };
             return Err(Refusal { node, error, wire: Some(wire) });
@@ -171,11 +171,11 @@ async fn greet(own: &OwnNode, mut wire: Wire, address: &str) -> Result<Connectio
             let error = LinkError::Refused { address: address.to_owned(), reason };
             return Err(Refusal { node, error, wire: Some(wire) });
         }
-        (Ok(peer), Ok(None)) => peer,
+        (Ok(admitted), Ok(None)) => admitted,
     };
     add(&peer.counters.connections_received, 1);
     let sender = Sender { node: other.node, incarnation: other.incarnation };
-    Ok(Connection::new(wire, sender, peer.end.child_token()))
+    Ok(Connection::new(wire, sender, end))
 }
 
 /// Says who this node is and whether it takes the other one, and hears whether that one takes it.

@@ -85,12 +85,12 @@ impl OwnNode {
     }
 
     /// The node that greets so, if it is one that may: known here, at the address that it says, with a certificate for it if
-    /// certificates are asked for, and not older than known.
+    /// certificates are asked for, and not older than known. With it, what ends connections with this process of it.
     pub(super) fn admit(
         &self,
         greeting: &Greeting,
         certificate: Option<&CertificateDer<'_>>,
-    ) -> Result<Arc<Peer>, Misfit> {
+    ) -> Result<(Arc<Peer>, CancellationToken), Misfit> {
         let (own, other) = (self.options.node, greeting.node);
         let Some(peer) = self.peer(other) else { return Err(Misfit::UnknownNode { other, own }) };
         if self.tls.is_some() {
@@ -103,8 +103,8 @@ impl OwnNode {
             let (said, known) = (greeting.address.clone(), peer.address.clone());
             return Err(Misfit::Address { other, said, own, known });
         }
-        peer.meet(greeting.incarnation)?;
-        Ok(peer)
+        let end = peer.meet(greeting.incarnation)?;
+        Ok((peer, end))
     }
 
     /// The other node of this number.

@@ -38,6 +38,8 @@ struct Link {
     state: ConnectionState,
     last_error: Option<(SystemTime, LinkError)>,
     incarnation: Option<Incarnation>,
+    /// Cancelled when a newer incarnation is met: connections with the process before lead nowhere.
+    of_incarnation: CancellationToken,
 }
 
 impl Peer {
@@ -55,25 +57,33 @@ impl Peer {
             counters: Arc::default(),
             calls: CallChannel::default(),
             receiving: Mutex::new(end.child_token()),
+            link: Mutex::new(Link {
+                state: ConnectionState::Unused,
+                last_error: None,
+                incarnation,
+                of_incarnation: end.child_token(),
+            }),
             end,
-            link: Mutex::new(Link { state: ConnectionState::Unused, last_error: None, incarnation }),
             turn: tokio::sync::Mutex::default(),
         }
     }
 
-    /// A process of this node is at the other end of a connection.
+    /// A process of this node is at the other end of a connection, which ends when what is given does. If it is a newer one
+    /// than was met before, connections with that one end.
     ///
     /// # Errors
     /// If a newer one has been met.
-    pub(super) fn meet(&self, found: Incarnation) -> Result<(), Misfit> {
+    pub(super) fn meet(&self, found: Incarnation) -> Result<CancellationToken, Misfit> {
         let mut link = self.link.lock();
-        match link.incarnation {
-            Some(newest) if newest > found => Err(Misfit::OldIncarnation { other: self.node, newest, found }),
-            _ => {
-                link.incarnation = Some(found);
-                Ok(())
-            }
+        if let Some(newest) = link.incarnation.filter(|newest| *newest > found) {
+            return Err(Misfit::OldIncarnation { other: self.node, newest, found });
         }
+        if link.incarnation != Some(found) {
+            link.incarnation = Some(found);
+            link.of_incarnation.cancel();
+            link.of_incarnation = self.end.child_token();
+        }
+        Ok(link.of_incarnation.child_token())
     }
 
     /// The newest incarnation that was met.

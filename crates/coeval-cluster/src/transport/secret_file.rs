@@ -35,7 +35,7 @@ pub enum SecretFileError {
 /// # Errors
 /// If it cannot be read, or if others than its owner may read or change it. The group may read it if it belongs to
 /// root, as where a system keeps the keys of its services.
-pub fn read_secret_file(path: &Path) -> Result<Vec<u8>, SecretFileError> {
+pub(super) fn read_secret_file(path: &Path) -> Result<Vec<u8>, SecretFileError> {
     let failed = |error| SecretFileError::Read { path: path.to_owned(), error };
     let mut file = File::open(path).map_err(failed)?;
     let attributes = file.metadata().map_err(failed)?;

@@ -11,7 +11,7 @@
 
 use super::codec::BytesCodec;
 use super::dialing::connect;
-use super::error::{LinkError, in_one_line};
+use super::error::{LinkError, in_one_line, of_status};
 use super::options::Timeouts;
 use super::own_node::OwnNode;
 use super::peer::Peer;
@@ -30,6 +30,7 @@ use tonic::{Request, Streaming};
 pub(super) async fn keep_sending(own: Arc<OwnNode>, peer: Arc<Peer>) {
     let end = peer.end.clone();
     end.run_until_cancelled(send_all(&own, &peer)).await;
+    peer.calls.close().await;
 }
 
 async fn send_all(own: &OwnNode, peer: &Peer) {
@@ -77,19 +78,18 @@ async fn send_until_cut(
 ) -> Result<std::convert::Infallible, LinkError> {
     let line = connect(own, peer).await?;
     let address = peer.address.to_string();
-    let ended = |what| LinkError::Ended { address: address.clone(), what };
+    let ended = |what| line.life.end(&address, own.options.timeouts.silence, what);
     let mut client = Grpc::new(line.channel).max_encoding_message_size(own.options.bounds.frame_bytes);
     client.ready().await.map_err(|error| ended(in_one_line(&error)))?;
     let frames = peer.queue.take_over(&peer.counters);
-    let taken = frames.taken();
-    let _dropped = CountDropped { peer, taken: Arc::clone(&taken), confirmed };
+    let counted = CountDropped { peer, taken: frames.taken(), confirmed };
     let opening = client.streaming(Request::new(frames), PathAndQuery::from_static(FRAMES), BytesCodec);
     let opened = timeout(own.options.timeouts.connect, opening).await;
     let opened = opened.map_err(|_| own.timed_out(&address, "a stream for frames"))?;
-    let mut confirmations = opened.map_err(|status| ended(in_one_line(&status)))?.into_inner();
+    let mut confirmations = opened.map_err(|status| ended(of_status(&status)))?.into_inner();
     peer.is_connected();
     loop {
-        *_dropped.confirmed = confirmation(&mut confirmations).await.map_err(&ended)?;
+        *counted.confirmed = confirmation(&mut confirmations).await.map_err(ended)?;
     }
 }
 
@@ -102,7 +102,7 @@ async fn confirmation(from: &mut Streaming<Bytes>) -> Result<u64, String> {
             Ok(u64::from_be_bytes(count))
         }
         Ok(None) => Err("the other side takes no more frames by it".to_owned()),
-        Err(status) => Err(in_one_line(&status)),
+        Err(status) => Err(of_status(&status)),
     }
 }
 
