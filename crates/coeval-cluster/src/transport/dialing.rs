@@ -29,7 +29,7 @@ const _: () =
     assert!(STREAM_WINDOW * 2 <= CONNECTION_WINDOW, "one stream that is not read leaves room for others");
 
 /// Bytes of the pieces that messages are cut into: large ones cost less, small ones let streams take turns more often.
-pub(super) const PIECE_BYTES: u32 = 64 << 10;
+pub(super) const PIECE_BYTES: u32 = 256 << 10;
 
 /// HTTP/2 over a connection that has been made, with a sign of its end.
 pub(super) struct Line {

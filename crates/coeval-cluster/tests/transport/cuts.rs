@@ -62,7 +62,7 @@ fn frames_behind_a_cut_arrive_and_none_arrives_twice_or_out_of_order() {
 #[test]
 fn a_node_that_is_not_there_is_tried_again_with_pauses_and_reached_when_it_is() {
     let (one, two, control) = behind_a_proxy();
-    control.set_closed(true);
+    control.close();
     one.peers().send(TWO, "x").unwrap();
     wait_until("it is tried", || one.shown(TWO).counters.failed_connections >= 3);
     assert!(
@@ -74,7 +74,7 @@ fn a_node_that_is_not_there_is_tried_again_with_pauses_and_reached_when_it_is() 
     std::thread::sleep(Duration::from_millis(1_000));
     let attempts = control.made() - before;
     assert!((3..=10).contains(&attempts), "{attempts} attempts in a second, with pauses up to 200 ms");
-    control.set_closed(false);
+    control.open();
     wait_until("the frame arrives", || two.recorder.count() == 1);
     assert_eq!(one.shown(TWO).connection, ConnectionState::Connected);
 }
@@ -84,7 +84,7 @@ fn a_connection_that_falls_silent_is_noticed_and_made_anew() {
     let (one, two, control) = behind_a_proxy();
     one.peers().send(TWO, "before").unwrap();
     wait_until("it is connected", || two.recorder.count() == 1);
-    control.set_stalled(true);
+    control.stall();
     let begin = Instant::now();
     let error = one.reason(TWO);
     let noticed = begin.elapsed();
@@ -100,7 +100,7 @@ fn a_connection_that_falls_silent_is_noticed_and_made_anew() {
     });
     assert!(in_vain.to_string().contains("a greeting was waited for, for 500 ms"), "{in_vain}");
     control.cut();
-    control.set_stalled(false);
+    control.go_on();
     wait_until("the frame arrives", || two.recorder.frames().last().is_some_and(|frame| frame == "after"));
 }
 

@@ -110,34 +110,64 @@ fn call_round_trips(one: &Measured, count: usize) -> Vec<Duration> {
     })
 }
 
-fn megabytes_per_second(one: &Measured, two: &Measured, frame: usize, total: u64) -> f64 {
+/// Processor time of this process, which other work on the machine disturbs less than the time by the clock.
+fn processor_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    ticks as f64 / 100.0
+}
+
+/// How fast something goes, and what it costs.
+struct Speed {
+    megabytes_per_second: f64,
+    /// Of both sides together.
+    processor_ms_per_megabyte: f64,
+}
+
+impl std::fmt::Display for Speed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (speed, cost) = (self.megabytes_per_second, self.processor_ms_per_megabyte);
+        write!(f, "{speed:.0} MB/s, {cost:.2} ms of processor a MB for both sides")
+    }
+}
+
+/// Measures what moves as many bytes as it says.
+fn speed(move_bytes: impl FnOnce() -> u64) -> Speed {
+    let (begin, processor) = (Instant::now(), processor_seconds());
+    let megabytes = move_bytes() as f64 / 1e6;
+    Speed {
+        megabytes_per_second: megabytes / begin.elapsed().as_secs_f64(),
+        processor_ms_per_megabyte: (processor_seconds() - processor) * 1e3 / megabytes,
+    }
+}
+
+fn sent_bytes(one: &Measured, two: &Measured, frame: usize, total: u64) -> u64 {
     let before = two.bytes.load(Ordering::Relaxed);
-    let (begin, frame) = (Instant::now(), Bytes::from(vec![1; frame]));
+    let frame = Bytes::from(vec![1; frame]);
     let mut sent = 0;
     while sent < total {
         match one.transport.peers().send(TWO, frame.clone()) {
             Ok(()) => sent += frame.len() as u64,
-            Err(SendError::Full { .. }) => std::thread::sleep(Duration::from_micros(200)),
+            Err(SendError::Full { .. }) => std::thread::sleep(Duration::from_micros(500)),
             Err(error) => panic!("{error}"),
         }
     }
     while two.bytes.load(Ordering::Relaxed) < before + sent {
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::sleep(Duration::from_micros(500));
     }
-    sent as f64 / begin.elapsed().as_secs_f64() / 1e6
+    sent
 }
 
-fn fetched_megabytes_per_second(one: &Measured, megabytes: usize) -> f64 {
-    let begin = Instant::now();
-    let bytes = one.runtime.block_on(async {
+fn fetched_bytes(one: &Measured, megabytes: usize) -> u64 {
+    one.runtime.block_on(async {
         let mut answer = one.transport.peers().fetch(TWO, vec![0; megabytes]).await.unwrap();
         let mut bytes = 0;
         while let Some(part) = answer.next().await {
-            bytes += part.unwrap().len();
+            bytes += part.unwrap().len() as u64;
         }
         bytes
-    });
-    bytes as f64 / begin.elapsed().as_secs_f64() / 1e6
+    })
 }
 
 fn measure(name: &str, secure: impl Fn(TransportOptions) -> TransportOptions) {
@@ -147,13 +177,9 @@ fn measure(name: &str, secure: impl Fn(TransportOptions) -> TransportOptions) {
     for (frame, total) in
         [(1 << 11, 200_u64 << 20), (64 << 10, 1 << 30), (1 << 20, 1 << 30), (4 << 20, 1 << 30)]
     {
-        let speed = megabytes_per_second(&one, &two, frame, total);
-        println!(
-            "{name}: frames of {frame} bytes: {speed:.0} MB/s, {:.0} frames/s",
-            speed * 1e6 / frame as f64
-        );
+        println!("{name}: frames of {frame} bytes: {}", speed(|| sent_bytes(&one, &two, frame, total)));
     }
-    println!("{name}: an answer in parts of 1 MiB: {:.0} MB/s", fetched_megabytes_per_second(&one, 1_000));
+    println!("{name}: an answer in parts of 1 MiB: {}", speed(|| fetched_bytes(&one, 1_000)));
 }
 
 #[test]
@@ -168,6 +194,6 @@ fn figures_of_round_trips_and_of_throughput() {
 fn the_measured_handler_works() {
     let [mut one, two] = pair(|options| options);
     assert_eq!(round_trips(&mut one, 3).len(), 3);
-    assert!(megabytes_per_second(&one, &two, 10_000, 100_000) > 0.0);
-    assert!(fetched_megabytes_per_second(&one, 2) > 0.0);
+    assert!(speed(|| sent_bytes(&one, &two, 10_000, 100_000)).megabytes_per_second > 0.0);
+    assert_eq!(fetched_bytes(&one, 2), 2 << 20);
 }

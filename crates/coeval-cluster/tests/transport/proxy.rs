@@ -31,12 +31,20 @@ impl Control {
         }
     }
 
-    pub(crate) fn set_stalled(&self, stalled: bool) {
-        self.stalled.store(stalled, Ordering::SeqCst);
+    pub(crate) fn stall(&self) {
+        self.stalled.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn set_closed(&self, closed: bool) {
-        self.closed.store(closed, Ordering::SeqCst);
+    pub(crate) fn go_on(&self) {
+        self.stalled.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn open(&self) {
+        self.closed.store(false, Ordering::SeqCst);
     }
 
     pub(crate) fn set_delay_ms(&self, delay: u64) {
