@@ -5,6 +5,9 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
+/// Names of hosts have no more letters (RFC 1035).
+const HOST_BYTES_MAX: usize = 253;
+
 /// Where a node is reached: `host:port`, with a name or an address (`[::1]:7001` for IPv6). With TLS, the host is what the
 /// node's certificate has to name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +56,9 @@ impl FromStr for NodeAddress {
             Some(_) => return Err(refuse("what stands in brackets is no IPv6 address")),
             None if host.is_empty() => return Err(refuse("it has no host")),
             None if host.contains(':') => return Err(refuse("an IPv6 address stands in brackets")),
+            None if host.len() > HOST_BYTES_MAX => {
+                return Err(refuse("its host is longer than names may be"));
+            }
             None if !host.chars().all(is_named) => return Err(refuse("its host is no name")),
             None => host,
         };
@@ -86,6 +92,12 @@ mod tests {
         }
         // Names are the same in whatever case they are written.
         assert_eq!("N1.Example:7001".parse::<NodeAddress>(), "n1.example:7001".parse());
+    }
+
+    #[test]
+    fn a_name_has_253_letters_at_most() {
+        let address = |letters| format!("{}:1", "n".repeat(letters)).parse::<NodeAddress>();
+        assert!(address(253).is_ok() && address(254).is_err());
     }
 
     #[test]

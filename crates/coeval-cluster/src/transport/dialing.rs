@@ -21,12 +21,13 @@ use tonic::transport::{Channel, Endpoint};
 use tower_service::Service;
 
 /// Bytes of one stream that may be under way and not taken. As much is kept for a sender whose frames are taken slowly.
-pub(super) const STREAM_WINDOW: u32 = 2 << 20;
+pub(super) const STREAM_WINDOW: u32 = 1 << 20;
 
-/// Bytes of all streams of a connection that may be under way and not taken.
-pub(super) const CONNECTION_WINDOW: u32 = 8 << 20;
+/// Bytes of all streams of a connection that may be under way and not taken. When as many streams as fit are not read, all
+/// others of the connection wait: queries have dozens of streams that are read one after the other.
+pub(super) const CONNECTION_WINDOW: u32 = 64 << 20;
 const _: () =
-    assert!(STREAM_WINDOW * 2 <= CONNECTION_WINDOW, "one stream that is not read leaves room for others");
+    assert!(STREAM_WINDOW * 64 <= CONNECTION_WINDOW, "64 streams that are not read leave room for others");
 
 /// Bytes of the pieces that messages are cut into: large ones cost less, small ones let streams take turns more often.
 pub(super) const PIECE_BYTES: u32 = 256 << 10;

@@ -87,7 +87,7 @@ pub enum Misfit {
         /// Who it says to be.
         other: NodeId,
         /// Where it says to be.
-        said: String,
+        said: NodeAddress,
         /// Who knows it elsewhere.
         own: NodeId,
         /// Where.
@@ -149,7 +149,7 @@ mod tests {
             node: NodeId::new(node),
             meant_for: NodeId::new(3 - node),
             incarnation: Incarnation::new(1),
-            address: format!("127.0.0.{node}:7001"),
+            address: format!("127.0.0.{node}:7001").parse().unwrap(),
             formats: Formats::up_to(FormatVersion::new(9)),
         }
     }

@@ -16,6 +16,7 @@
 use super::options::{Formats, ProtocolVersions};
 use super::strangers::what_speaks;
 use crate::node::{ClusterId, FormatVersion, Incarnation, NodeId};
+use crate::node_address::NodeAddress;
 use prost::Message;
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -39,7 +40,7 @@ pub(super) struct Greeting {
     pub(super) meant_for: NodeId,
     pub(super) incarnation: Incarnation,
     /// Where it says to be reached.
-    pub(super) address: String,
+    pub(super) address: NodeAddress,
     pub(super) formats: Formats,
 }
 
@@ -90,7 +91,7 @@ impl Greeting {
             node: self.node.get().into(),
             meant_for: self.meant_for.get().into(),
             incarnation: self.incarnation.get(),
-            address: self.address.clone(),
+            address: self.address.to_string(),
             writes_format: self.formats.writes.get(),
             reads_format: self.formats.reads.get(),
         };
@@ -108,7 +109,7 @@ impl Greeting {
             node: node(message.node)?,
             meant_for: node(message.meant_for)?,
             incarnation: Incarnation::new(message.incarnation),
-            address: message.address,
+            address: message.address.parse().ok()?,
             formats: Formats {
                 writes: FormatVersion::new(message.writes_format),
                 reads: FormatVersion::new(message.reads_format),
@@ -196,7 +197,7 @@ mod tests {
             node: NodeId::new(2),
             meant_for: NodeId::new(1),
             incarnation: Incarnation::new(5),
-            address: "n2:7001".to_owned(),
+            address: "n2:7001".parse().unwrap(),
             formats: Formats { writes: FormatVersion::new(9), reads: FormatVersion::new(10) },
         }
     }
@@ -235,6 +236,11 @@ mod tests {
             let huge = [&MAGIC[..], &[0xff; 64]].concat();
             let Err(GreetingError::Stranger(what)) = Greeting::read(&mut &huge[..]).await else { panic!() };
             assert!(what.contains("more than 4096"), "{what}");
+            // An address that would be two lines in a log.
+            let mut address = GOLDEN.to_vec();
+            let place = address.iter().position(|byte| *byte == b'2').unwrap();
+            address[place] = b'\n';
+            assert!(matches!(Greeting::read(&mut &address[..]).await, Err(GreetingError::Stranger(_))));
             // A node of a number that is none.
             let node = [&GOLDEN[..35], &[0x28, 0x80, 0x80, 0x04], &GOLDEN[37..]].concat();
             let mut node = node;

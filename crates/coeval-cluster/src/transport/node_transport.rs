@@ -75,6 +75,8 @@ impl Transport {
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_frame_size(PIECE_BYTES)
             .max_concurrent_streams(own.options.bounds.calls)
+            // Whoever gives up its calls at once, since they took too long, is no attacker: the connection stays.
+            .http2_max_pending_accept_reset_streams(usize::try_from(own.options.bounds.calls).ok())
             .serve_with_incoming(routes.add_service(service).prepare(), connections);
         let end = own.end.clone();
         runtime.spawn(async move {

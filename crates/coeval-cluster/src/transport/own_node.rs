@@ -79,7 +79,7 @@ impl OwnNode {
             node: self.options.node,
             meant_for,
             incarnation: self.options.incarnation,
-            address: self.options.address.to_string(),
+            address: self.options.address.clone(),
             formats: self.options.formats,
         }
     }
@@ -99,7 +99,7 @@ impl OwnNode {
                 return Err(Misfit::Certificate { other, host: host.to_owned(), own });
             }
         }
-        if greeting.address != peer.address.to_string() {
+        if greeting.address != peer.address {
             let (said, known) = (greeting.address.clone(), peer.address.clone());
             return Err(Misfit::Address { other, said, own, known });
         }

@@ -16,6 +16,7 @@ mod figures;
 mod frames;
 mod membership;
 mod nodes;
+mod other_services;
 mod proxy;
 mod recorder;
 mod strangers;
