@@ -46,6 +46,5 @@ pub use node_address::{NodeAddress, NodeAddressError};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,
     CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions, ReceiverGone,
-    RefusedConnection, SecretFileError, Security, SendError, Sender, Timeouts, Transport, TransportOptions,
-    TransportStatus,
+    RefusedConnection, Security, SendError, Sender, Timeouts, Transport, TransportOptions, TransportStatus,
 };

@@ -7,7 +7,7 @@
 //! | `node_transport.rs`, `peers.rs` | the whole, started and dropped; the handle by which things are sent |
 //! | `handler.rs` | what is done with what comes in |
 //! | `greeting.rs`, `fit.rs` | the first bytes of a connection, and who fits whom |
-//! | `tls.rs`, `secret_file.rs`, `strangers.rs` | certificates; files with keys; what else may speak on the port |
+//! | `tls.rs`, `strangers.rs` | certificates; what else may speak on the port |
 //! | `connection.rs` | a connection that is greeted, and ends when it is told to |
 //! | `dialing.rs`, `listening.rs` | how such a one comes about, on either side |
 //! | `peer.rs`, `queue.rs`, `sending.rs` | another node; the frames that wait for it; the task that sends them |
@@ -34,7 +34,6 @@ mod peer;
 mod peers;
 mod queue;
 mod receiving;
-mod secret_file;
 mod sending;
 mod service;
 mod status;
@@ -48,5 +47,4 @@ pub use handler::{AnswerParts, CallRefusal, Handler, ReceiverGone, Sender};
 pub use node_transport::Transport;
 pub use options::{Bounds, Certificates, Formats, ProtocolVersions, Security, Timeouts, TransportOptions};
 pub use peers::Peers;
-pub use secret_file::SecretFileError;
 pub use status::{ConnectionState, CounterValues, PeerStatus, RefusedConnection, TransportStatus};

@@ -3,9 +3,9 @@
 //! ([`SendError`]) or asks ([`CallError`]).
 
 use super::fit::Misfit;
-use super::secret_file::SecretFileError;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use coeval_secret::SecretFileError;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;

@@ -6,8 +6,8 @@
 
 use super::error::{ConfigurationError, LinkError};
 use super::options::Certificates;
-use super::secret_file::read_secret_file;
 use crate::node_address::NodeAddress;
+use coeval_secret::read_secret_file;
 use rustls::client::Resumption;
 use rustls::crypto::ring::default_provider;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
