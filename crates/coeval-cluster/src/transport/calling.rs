@@ -130,8 +130,9 @@ impl Calling<'_> {
         let patience = self.own.options.timeouts.call;
         let answer = self.peer.end.run_until_cancelled(timeout(patience, answer));
         match answer.await {
+            // What the end of this node's own transport does to the connection is no error of the other node.
+            Some(Err(_) | Ok(Err(_))) | None if self.own.end.is_cancelled() => Err(CallError::Closed),
             Some(answered) => answered.unwrap_or_else(|_| Err(timed_out(self.peer, patience))),
-            None if self.own.end.is_cancelled() => Err(CallError::Closed),
             None => Err(CallError::Unknown(self.peer.node)),
         }
     }

@@ -11,6 +11,7 @@ use crate::node::{Incarnation, NodeId};
 use crate::node_address::NodeAddress;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
@@ -108,8 +109,7 @@ impl Peer {
     pub(super) fn is_connected(&self) {
         let mut link = self.link.lock();
         link.state = ConnectionState::Connected;
-        add(&self.counters.connections, 1);
-        if link.last_error.is_some() {
+        if self.counters.connections.fetch_add(1, Ordering::Relaxed) > 0 {
             add(&self.counters.reconnections, 1);
         }
         let (node, address) = (self.node, &self.address);

@@ -112,10 +112,12 @@ fn an_older_process_of_a_node_is_out_once_a_newer_one_was_met() {
     wait_until("it is heard", || first.recorder.count() == 1);
     // Its successor, of the same number and address, while it is still there.
     let new = Node::start(newer, new, known);
+    assert_eq!(new.call(ONE, b"who").unwrap(), "node 2");
+    wait_until("the old one's connection is ended", || old.shown(ONE).last_error.is_some());
     new.peers().send(ONE, "new").unwrap();
     wait_until("it is heard", || first.recorder.count() == 2);
     assert_eq!(first.shown(TWO).incarnation, Some(Incarnation::new(2)));
-    // The connection that the old one had is gone, and it gets no other.
+    // The old one gets no other connection.
     wait_until("the old one is refused", || {
         let _ = old.peers().send(ONE, "old");
         old.shown(ONE).last_error.is_some_and(|(_, error)| matches!(error, LinkError::Refused { .. }))

@@ -133,17 +133,3 @@ fn parts_are_given_as_fast_as_they_are_taken_and_frames_pass_them_by() {
     });
     wait_until("the answer is given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
 }
-
-#[test]
-fn many_calls_that_are_given_up_at_once_do_not_end_the_connection() {
-    let (one, two) = pair();
-    one.runtime.block_on(async {
-        let calls = (0..250).map(|_| one.peers().call(TWO, "hang"));
-        for answer in futures::future::join_all(calls).await {
-            assert!(matches!(answer, Err(CallError::TimedOut { .. })), "{answer:?}");
-        }
-        assert_eq!(one.peers().call(TWO, "who").await.unwrap(), "node 1");
-    });
-    wait_until("the requests are given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
-    assert_eq!(two.shown(ONE).counters.connections_received, 1);
-}

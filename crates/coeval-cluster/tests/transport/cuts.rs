@@ -4,19 +4,28 @@
 use crate::frames::frame;
 use crate::nodes::{Node, ONE, Place, TWO, options, place, wait_for, wait_until};
 use crate::proxy::{Control, lead};
-use coeval_cluster::{ConnectionState, LinkError, NodeAddress};
+use coeval_cluster::{CallError, ConnectionState, LinkError, NodeAddress, TransportOptions};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Two nodes; whoever goes to the second goes through the proxy, which is at the address that it is known by.
 fn behind_a_proxy() -> (Node, Node, Arc<Control>) {
+    behind_a_proxy_with(|_| {})
+}
+
+fn behind_a_proxy_with(change: impl Fn(&mut TransportOptions)) -> (Node, Node, Arc<Control>) {
     let (one, two) = (place(ONE), place(TWO));
     let inner = std::net::TcpListener::bind("127.0.0.22:0").unwrap();
     let control = lead(two.listener.try_clone().unwrap(), inner.local_addr().unwrap());
     let known: [_; 2] = [(ONE, one.address.clone()), (TWO, two.address.clone())];
-    let first = Node::start(options(&one), one.listener, known.clone());
-    let second = Node::start(options(&two), inner, known);
+    let changed = |place: &Place| {
+        let mut options = options(place);
+        change(&mut options);
+        options
+    };
+    let first = Node::start(changed(&one), one.listener, known.clone());
+    let second = Node::start(changed(&two), inner, known);
     (first, second, control)
 }
 
@@ -76,7 +85,9 @@ fn a_node_that_is_not_there_is_tried_again_with_pauses_and_reached_when_it_is() 
     assert!((3..=10).contains(&attempts), "{attempts} attempts in a second, with pauses up to 200 ms");
     control.open();
     wait_until("the frame arrives", || two.recorder.count() == 1);
-    assert_eq!(one.shown(TWO).connection, ConnectionState::Connected);
+    wait_until("it is connected", || one.shown(TWO).connection == ConnectionState::Connected);
+    // It was never connected before.
+    assert_eq!((one.shown(TWO).counters.connections, one.shown(TWO).counters.reconnections), (1, 0));
 }
 
 #[test]
@@ -143,9 +154,34 @@ fn a_new_connection_hands_over_nothing_before_the_old_one_has_stopped() {
     }
     wait_until("some have arrived", || two.recorder.count() >= 2);
     control.cut();
+    wait_until("the sender knows of the cut", || one.shown(TWO).last_error.is_some());
     for number in 10..13 {
         one.peers().send(TWO, frame(number, 8)).unwrap();
     }
     wait_until("the last one arrives", || numbers(&two).last() == Some(&12));
     assert!(numbers(&two).is_sorted_by(|a, b| a < b), "{:?}", numbers(&two));
+    assert_eq!(two.recorder.most_in_hand.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn many_calls_that_are_given_up_at_once_do_not_end_the_connection() {
+    let (one, two, control) = behind_a_proxy_with(|options| {
+        options.timeouts.call = Duration::from_millis(300);
+        options.timeouts.silence = Duration::from_secs(20);
+    });
+    assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+    control.stall();
+    one.runtime.block_on(async {
+        let calls = (0..200).map(|_| one.peers().call(TWO, "hang"));
+        for answer in futures::future::join_all(calls).await {
+            assert!(matches!(answer, Err(CallError::TimedOut { .. })), "{answer:?}");
+        }
+    });
+    // All of them, and that nobody waits for them, arrive at once.
+    control.go_on();
+    for _ in 0..20 {
+        assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+    }
+    assert_eq!(two.shown(ONE).counters.connections_received, 1);
+    wait_until("the requests are given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
 }

@@ -52,6 +52,8 @@ fn both_directions_are_counted() {
     one.peers().send(TWO, "").unwrap();
     two.peers().send(ONE, "de").unwrap();
     wait_until("frames arrive", || one.recorder.count() == 1 && two.recorder.count() == 2);
+    // A frame may be there before the sender hears that it is taken.
+    wait_until("it is connected", || one.shown(TWO).connection == ConnectionState::Connected);
     let shown = one.shown(TWO);
     let counters = shown.counters;
     assert_eq!((counters.frames_sent, counters.frame_bytes_sent), (2, 3));

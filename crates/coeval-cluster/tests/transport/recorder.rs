@@ -13,6 +13,9 @@ pub(crate) struct Recorder {
     frames: Mutex<Vec<(Sender, Bytes)>>,
     /// How long each frame takes it.
     pub(crate) frame_ms: AtomicU64,
+    in_hand: AtomicUsize,
+    /// The most frames that were in hand at once, of all senders.
+    pub(crate) most_in_hand: AtomicUsize,
     /// Requests that are being answered.
     pub(crate) answering: AtomicUsize,
     /// Parts that were given.
@@ -38,17 +41,17 @@ impl Recorder {
     }
 }
 
-/// Counts a request as long as it is answered.
-struct Answering<'a>(&'a AtomicUsize);
+/// Counts something as long as it goes on.
+struct Counted<'a>(&'a AtomicUsize);
 
-impl<'a> Answering<'a> {
+impl<'a> Counted<'a> {
     fn begin(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::SeqCst);
         Self(count)
     }
 }
 
-impl Drop for Answering<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -61,6 +64,8 @@ fn number(request: &str, behind: &str) -> Option<usize> {
 #[async_trait::async_trait]
 impl Handler for Recorder {
     async fn frame(&self, from: Sender, frame: Bytes) {
+        let _in_hand = Counted::begin(&self.in_hand);
+        self.most_in_hand.fetch_max(self.in_hand.load(Ordering::SeqCst), Ordering::SeqCst);
         let pause = self.frame_ms.load(Ordering::SeqCst);
         if pause > 0 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -69,7 +74,7 @@ impl Handler for Recorder {
     }
 
     async fn call(&self, from: Sender, request: Bytes) -> Result<Bytes, CallRefusal> {
-        let _answering = Answering::begin(&self.answering);
+        let _answering = Counted::begin(&self.answering);
         match std::str::from_utf8(&request).unwrap_or("echo") {
             "who" => Ok(Bytes::from(from.node.to_string())),
             "refuse" => Err(CallRefusal("brick 7 is not here".to_owned())),
@@ -80,7 +85,7 @@ impl Handler for Recorder {
     }
 
     async fn fetch(&self, _: Sender, request: Bytes, answer: AnswerParts) -> Result<(), CallRefusal> {
-        let _answering = Answering::begin(&self.answering);
+        let _answering = Counted::begin(&self.answering);
         let text = std::str::from_utf8(&request).unwrap();
         let (count, then) = text.split_once(' ').unwrap();
         for number in 0..count.parse::<u32>().unwrap() {
