@@ -133,3 +133,16 @@ fn parts_are_given_as_fast_as_they_are_taken_and_frames_pass_them_by() {
     });
     wait_until("the answer is given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
 }
+
+#[test]
+fn many_answers_that_nobody_takes_leave_room_for_one_that_somebody_does() {
+    let (one, _two) = pair();
+    one.runtime.block_on(async {
+        let answers = (0..40).map(|_| one.peers().fetch(TWO, "1000 end"));
+        let answers: Vec<_> =
+            futures::future::join_all(answers).await.into_iter().map(Result::unwrap).collect();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(one.peers().call(TWO, "length 3000000").await.unwrap().len(), 3_000_000);
+        drop(answers);
+    });
+}

@@ -185,3 +185,19 @@ fn many_calls_that_are_given_up_at_once_do_not_end_the_connection() {
     assert_eq!(two.shown(ONE).counters.connections_received, 1);
     wait_until("the requests are given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
 }
+
+#[test]
+fn a_connection_that_the_sender_has_given_up_does_not_hold_up_the_next_one() {
+    // The receiver does not notice for a minute that nothing comes by the first one.
+    let (one, two, control) = behind_a_proxy_with(|options| {
+        if options.node == TWO {
+            options.timeouts.silence = Duration::from_secs(60);
+        }
+    });
+    one.peers().send(TWO, "by the first").unwrap();
+    wait_until("it is connected", || two.recorder.count() == 1);
+    control.forget_connections();
+    assert!(matches!(one.reason(TWO), LinkError::Silent { .. }));
+    one.peers().send(TWO, "by the second").unwrap();
+    wait_until("the frame arrives", || two.recorder.count() == 2);
+}

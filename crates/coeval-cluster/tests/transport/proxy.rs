@@ -15,6 +15,8 @@ pub(crate) struct Control {
     streams: Mutex<Vec<TcpStream>>,
     /// No byte goes through.
     stalled: AtomicBool,
+    /// No byte goes through connections up to this number, ever.
+    dead: AtomicUsize,
     /// Each piece waits as long.
     delay_ms: AtomicU64,
     /// Connections are cut as they come.
@@ -33,6 +35,11 @@ impl Control {
 
     pub(crate) fn stall(&self) {
         self.stalled.store(true, Ordering::SeqCst);
+    }
+
+    /// Lets those that are there say nothing any more, not even that they end.
+    pub(crate) fn forget_connections(&self) {
+        self.dead.store(self.made(), Ordering::SeqCst);
     }
 
     pub(crate) fn go_on(&self) {
@@ -72,20 +79,21 @@ pub(crate) fn lead(listener: TcpListener, to: SocketAddr) -> Arc<Control> {
                 stream.set_nodelay(true).unwrap();
                 shared.streams.lock().unwrap().push(stream.try_clone().unwrap());
             }
-            pump(&shared, near.try_clone().unwrap(), far.try_clone().unwrap());
-            pump(&shared, far, near);
+            let number = shared.made();
+            pump(&shared, number, near.try_clone().unwrap(), far.try_clone().unwrap());
+            pump(&shared, number, far, near);
         }
     });
     control
 }
 
-fn pump(control: &Arc<Control>, mut from: TcpStream, mut to: TcpStream) {
+fn pump(control: &Arc<Control>, number: usize, mut from: TcpStream, mut to: TcpStream) {
     let control = Arc::clone(control);
     thread::spawn(move || {
         let mut buffer = vec![0; 16 << 10];
         loop {
             let read = from.read(&mut buffer).unwrap_or(0);
-            while control.stalled.load(Ordering::SeqCst) {
+            while control.stalled.load(Ordering::SeqCst) || number <= control.dead.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(1));
             }
             thread::sleep(Duration::from_millis(control.delay_ms.load(Ordering::SeqCst)));
