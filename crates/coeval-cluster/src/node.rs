@@ -1,55 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who a node is.
 
+pub use coeval_txn::cluster::{Incarnation, NodeId};
+
 use std::fmt;
-
-/// A node of a cluster. Numbers are small: the stride of epochs allows for 1,024 nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(u16);
-
-impl NodeId {
-    /// The node of this number.
-    #[must_use]
-    pub const fn new(number: u16) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn get(self) -> u16 {
-        self.0
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "node {}", self.0)
-    }
-}
-
-/// Which start of a node's process: each has a higher one than those before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Incarnation(u64);
-
-impl Incarnation {
-    /// The incarnation of this number.
-    #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for Incarnation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "incarnation {}", self.0)
-    }
-}
 
 /// Which cluster: a number that was drawn when it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

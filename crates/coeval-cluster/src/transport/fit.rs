@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::transport::options::Formats;
 
-    fn greeting(node: u16) -> Greeting {
+    fn greeting(node: u32) -> Greeting {
         Greeting {
             versions: ProtocolVersions { oldest: 2, newest: 4 },
             cluster: ClusterId::new(7),
@@ -173,12 +173,12 @@ mod tests {
         let formats =
             |newest| Greeting { formats: Formats::up_to(FormatVersion::new(newest)), ..greeting(2) };
         let cases = [
-            (versions(5, 6), "node 1 speaks versions 2 to 4", "node 2 speaks versions 5 to 6"),
-            (versions(1, 1), "node 1 speaks versions 2 to 4", "node 2 speaks version 1:"),
+            (versions(5, 6), "n1 speaks versions 2 to 4", "n2 speaks versions 5 to 6"),
+            (versions(1, 1), "n1 speaks versions 2 to 4", "n2 speaks version 1:"),
             (Greeting { cluster: ClusterId::new(8), ..greeting(2) }, "of cluster 7", "of cluster 8"),
-            (Greeting { node: NodeId::new(5), ..greeting(2) }, "wanted node 2", "reached node 5"),
-            (formats(10), "node 2 writes format 10", "node 1 reads up to format 9"),
-            (formats(8), "node 1 writes format 9", "node 2 reads up to format 8"),
+            (Greeting { node: NodeId::new(5), ..greeting(2) }, "wanted n2", "reached n5"),
+            (formats(10), "n2 writes format 10", "n1 reads up to format 9"),
+            (formats(8), "n1 writes format 9", "n2 reads up to format 8"),
         ];
         for (reached, one, other) in cases {
             let text = misfit_of_greetings(&greeting(1), &reached).unwrap().to_string();

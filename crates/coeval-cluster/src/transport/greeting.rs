@@ -26,6 +26,8 @@ pub(super) const MAGIC: &[u8; 16] = b"coeval cluster\n\0";
 
 /// A greeting has one text, the address: a host name has at most 253 letters. More is room for later versions.
 const GREETING_BYTES_MAX: usize = 4 << 10;
+/// No node has a greater number.
+const NODES_MAX: u32 = 65_535;
 
 /// A verdict is a sentence or two.
 const VERDICT_BYTES_MAX: usize = 4 << 10;
@@ -88,8 +90,8 @@ impl Greeting {
             oldest_version: self.versions.oldest,
             newest_version: self.versions.newest,
             cluster: self.cluster.get(),
-            node: self.node.get().into(),
-            meant_for: self.meant_for.get().into(),
+            node: self.node.get(),
+            meant_for: self.meant_for.get(),
             incarnation: self.incarnation.get(),
             address: self.address.to_string(),
             writes_format: self.formats.writes.get(),
@@ -102,7 +104,7 @@ impl Greeting {
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let message = GreetingMessage::decode(bytes).ok()?;
-        let node = |number: u32| u16::try_from(number).ok().map(NodeId::new);
+        let node = |number: u32| (1..=NODES_MAX).contains(&number).then(|| NodeId::new(number));
         Some(Self {
             versions: ProtocolVersions { oldest: message.oldest_version, newest: message.newest_version },
             cluster: ClusterId::new(message.cluster),

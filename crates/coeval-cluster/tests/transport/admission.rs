@@ -38,19 +38,19 @@ fn assert_all_say(texts: &[String], words: &[&str]) {
 #[test]
 fn another_cluster_is_refused_by_name_on_both_sides() {
     let texts = texts(|options| options.cluster = ClusterId::new(78));
-    assert_all_say(&texts, &["node 1 is of cluster 77", "node 2 is of cluster 78"]);
+    assert_all_say(&texts, &["n1 is of cluster 77", "n2 is of cluster 78"]);
 }
 
 #[test]
 fn another_version_is_refused_by_name_on_both_sides() {
     let texts = texts(|options| options.versions = ProtocolVersions { oldest: 2, newest: 3 });
-    assert_all_say(&texts, &["node 1 speaks version 1 of", "node 2 speaks versions 2 to 3"]);
+    assert_all_say(&texts, &["n1 speaks version 1 of", "n2 speaks versions 2 to 3"]);
 }
 
 #[test]
 fn a_newer_format_is_refused_by_name_on_both_sides() {
     let texts = texts(|options| options.formats = Formats::up_to(FormatVersion::new(10)));
-    assert_all_say(&texts, &["node 2 writes format 10", "node 1 reads up to format 9"]);
+    assert_all_say(&texts, &["n2 writes format 10", "n1 reads up to format 9"]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_node_that_is_not_known_is_refused_by_name_on_both_sides() {
     let stranger = Node::start(options(&three), three.listener, known);
     stranger.peers().send(TWO, "x").unwrap();
     let texts = [stranger.reason(TWO).to_string(), second.refusal()];
-    assert_all_say(&texts, &["node 3 is not among the nodes that node 2 knows"]);
+    assert_all_say(&texts, &["n3 is not among the nodes that n2 knows"]);
     assert!(matches!(stranger.reason(TWO), LinkError::Refused { .. }));
 }
 
@@ -86,7 +86,7 @@ fn a_connection_that_reaches_another_node_is_refused_on_both_sides() {
     let second = Node::start(options(&two), two.listener, right);
     first.peers().send(THREE, "x").unwrap();
     let texts = [first.reason(THREE).to_string(), second.refusal()];
-    assert_all_say(&texts, &["node 1 wanted node 3 and has reached node 2"]);
+    assert_all_say(&texts, &["n1 wanted n3 and has reached n2"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_node_that_says_to_be_elsewhere_is_refused_on_both_sides() {
     two.peers().set_nodes([(ONE, elsewhere.clone())]).unwrap();
     one.peers().send(TWO, "x").unwrap();
     let texts = [one.reason(TWO).to_string(), two.refusal()];
-    let said = format!("node 1 says to be at {own}, and node 2 knows it at {elsewhere}");
+    let said = format!("n1 says to be at {own}, and n2 knows it at {elsewhere}");
     assert_all_say(&texts, &[&said]);
 }
 
@@ -112,7 +112,7 @@ fn an_older_process_of_a_node_is_out_once_a_newer_one_was_met() {
     wait_until("it is heard", || first.recorder.count() == 1);
     // Its successor, of the same number and address, while it is still there.
     let new = Node::start(newer, new, known);
-    assert_eq!(new.call(ONE, b"who").unwrap(), "node 2");
+    assert_eq!(new.call(ONE, b"who").unwrap(), "n2");
     wait_until("the old one's connection is ended", || old.shown(ONE).last_error.is_some());
     new.peers().send(ONE, "new").unwrap();
     wait_until("it is heard", || first.recorder.count() == 2);
@@ -122,7 +122,7 @@ fn an_older_process_of_a_node_is_out_once_a_newer_one_was_met() {
         let _ = old.peers().send(ONE, "old");
         old.shown(ONE).last_error.is_some_and(|(_, error)| matches!(error, LinkError::Refused { .. }))
     });
-    let words = "node 2 was met in incarnation 2, and this is incarnation 1";
+    let words = "n2 was met in incarnation 2, and this is incarnation 1";
     assert_all_say(&[old.reason(ONE).to_string(), first.refusal()], &[words]);
     assert_eq!(first.recorder.count(), 2);
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 #[test]
 fn a_request_is_answered_or_it_is_said_why_not() {
     let (one, two) = pair();
-    assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
-    assert_eq!(two.call(ONE, b"who").unwrap(), "node 2");
+    assert_eq!(one.call(TWO, b"who").unwrap(), "n1");
+    assert_eq!(two.call(ONE, b"who").unwrap(), "n2");
     assert_eq!(one.call(TWO, b"").unwrap(), "");
     let large = one.call(TWO, b"length 50000000").unwrap();
     assert!(large.len() == 50_000_000 && large.iter().all(|byte| *byte == 7));
     let refused = one.call(TWO, b"refuse").unwrap_err();
     assert!(matches!(refused, CallError::Refused { .. }), "{refused}");
-    assert_eq!(refused.to_string(), "node 2 refuses: brick 7 is not here");
+    assert_eq!(refused.to_string(), "n2 refuses: brick 7 is not here");
     assert!(matches!(one.call(THREE, b"who"), Err(CallError::Unknown(THREE))));
     let counters = one.shown(TWO).counters;
     assert_eq!((counters.calls_sent, counters.calls_failed), (4, 1));
@@ -36,7 +36,7 @@ fn a_handler_that_hangs_or_panics_costs_its_own_request_alone() {
     wait_until("the request is given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
     let error = one.call(TWO, b"panic").unwrap_err();
     assert!(matches!(error, CallError::Cut { .. }), "{error}");
-    assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+    assert_eq!(one.call(TWO, b"who").unwrap(), "n1");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_node_that_is_not_there_is_said_at_once_and_reached_when_it_is() {
     assert!(begin.elapsed() < Duration::from_millis(400));
     let start = || Node::start(second.clone(), std::net::TcpListener::bind(address).unwrap(), known.clone());
     let there = start();
-    assert_eq!(node.call(TWO, b"who").unwrap(), "node 1");
+    assert_eq!(node.call(TWO, b"who").unwrap(), "n1");
     // It goes, and comes again.
     drop(there);
     wait_until("the connection is found to be gone", || node.call(TWO, b"who").is_err());
@@ -108,7 +108,7 @@ fn an_answer_in_parts_is_whole_or_it_is_said_that_it_is_not() {
     assert!(matches!(take("0 end"), (0, None)));
     assert!(matches!(take("100 end"), (100, None)));
     let (count, Some(error)) = take("3 refuse") else { panic!() };
-    assert_eq!((count, error.to_string().as_str()), (3, "node 2 refuses: brick 7 is gone"));
+    assert_eq!((count, error.to_string().as_str()), (3, "n2 refuses: brick 7 is gone"));
     let (count, Some(error)) = take("3 panic") else { panic!() };
     assert!(count == 3 && error.to_string().contains("given up"), "{error}");
     let (count, Some(error)) = take("3 hang") else { panic!() };
@@ -126,7 +126,7 @@ fn parts_are_given_as_fast_as_they_are_taken_and_frames_pass_them_by() {
         let given = two.recorder.parts_given.load(Ordering::SeqCst);
         assert!(given < 100, "{given} parts of 256 KiB were given, and one was taken");
         // Another answer, and frames, do not wait for whoever does not take this one.
-        assert_eq!(one.peers().call(TWO, Bytes::from_static(b"who")).await.unwrap(), "node 1");
+        assert_eq!(one.peers().call(TWO, Bytes::from_static(b"who")).await.unwrap(), "n1");
         one.peers().send(TWO, "frame").unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(two.recorder.count(), 1);

@@ -42,7 +42,7 @@ fn nodes_with_certificates_talk() {
     two.peers().send(ONE, "back").unwrap();
     wait_until("frames arrive", || one.recorder.count() == 1 && two.recorder.count() == 1);
     assert_eq!(two.recorder.frames()[0], vec![5; 3 << 20]);
-    assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+    assert_eq!(one.call(TWO, b"who").unwrap(), "n1");
     assert_eq!(one.peers().status().refused_connections, 0);
 }
 
@@ -101,11 +101,11 @@ fn a_client_whose_certificate_is_for_another_host_is_refused_on_both_sides() {
     let (one, two, three) = (place(ONE), place(TWO), place(THREE));
     let known = [(ONE, one.address), (TWO, two.address.clone()), (THREE, three.address.clone())];
     let second = Node::start(authority.secured(options(&two)), two.listener, known.clone());
-    // Node 3, with a good certificate, says to be node 1.
+    // Node 3, with a good certificate, says to be n1.
     let impostor = TransportOptions { node: ONE, ..authority.secured(options(&three)) };
     let impostor = Node::start(impostor, three.listener, known);
     impostor.peers().send(TWO, "x").unwrap();
-    let words = "the certificate of who says to be node 1 is not for 127.0.0.1, where node 2 knows that node";
+    let words = "the certificate of who says to be n1 is not for 127.0.0.1, where n2 knows that node";
     assert_says(&impostor.reason(TWO), words);
     assert_says(&second.refusal(), words);
     assert_eq!(second.recorder.count(), 0);
@@ -115,7 +115,7 @@ fn a_client_whose_certificate_is_for_another_host_is_refused_on_both_sides() {
 fn a_server_whose_certificate_is_for_another_host_is_refused_on_both_sides() {
     let authority = Authority::new();
     let (one, two) = (place(ONE), place(TWO));
-    // Node 2 is known at the place of node 3, by a forwarded port: the certificate is for where it listens.
+    // Node 2 is known at the place of n3, by a forwarded port: the certificate is for where it listens.
     let forwarded = std::net::TcpListener::bind("127.0.0.3:0").unwrap();
     let address: NodeAddress = forwarded.local_addr().unwrap().to_string().parse().unwrap();
     let _control = crate::proxy::lead(forwarded, two.listener.local_addr().unwrap());
@@ -137,7 +137,7 @@ fn a_node_without_certificates_and_one_with_them_say_so_on_both_sides() {
             *options = authority.secured(options.clone());
         }
     });
-    assert_says(&dialing, "node 2 has certificates, and takes TLS only");
+    assert_says(&dialing, "n2 has certificates, and takes TLS only");
     assert_says(&listening, "it speaks without TLS, and this node has certificates");
     let (dialing, listening) = texts(|options| {
         if options.node == ONE {

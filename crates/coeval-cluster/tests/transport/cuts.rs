@@ -169,7 +169,7 @@ fn many_calls_that_are_given_up_at_once_do_not_end_the_connection() {
         options.timeouts.call = Duration::from_millis(300);
         options.timeouts.silence = Duration::from_secs(20);
     });
-    assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+    assert_eq!(one.call(TWO, b"who").unwrap(), "n1");
     control.stall();
     one.runtime.block_on(async {
         let calls = (0..200).map(|_| one.peers().call(TWO, "hang"));
@@ -180,7 +180,7 @@ fn many_calls_that_are_given_up_at_once_do_not_end_the_connection() {
     // All of them, and that nobody waits for them, arrive at once.
     control.go_on();
     for _ in 0..20 {
-        assert_eq!(one.call(TWO, b"who").unwrap(), "node 1");
+        assert_eq!(one.call(TWO, b"who").unwrap(), "n1");
     }
     assert_eq!(two.shown(ONE).counters.connections_received, 1);
     wait_until("the requests are given up", || two.recorder.answering.load(Ordering::SeqCst) == 0);
