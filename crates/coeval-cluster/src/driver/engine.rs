@@ -79,6 +79,10 @@ pub(super) struct Engine {
     pub(super) to_copy: Vec<(Member, ViewNumber)>,
     /// When something was last heard of another node.
     pub(super) heard: BTreeMap<NodeId, Instant>,
+    /// LSE when the store was last purged.
+    pub(super) purged: Epoch,
+    pub(super) ticked: Instant,
+    pub(super) asked: Option<Instant>,
     pub(super) resent: Instant,
     pub(super) said_alive: Instant,
     pub(super) end: Option<EndReason>,
@@ -113,6 +117,9 @@ impl Engine {
             copying: BTreeSet::new(),
             to_copy: Vec::new(),
             heard: BTreeMap::new(),
+            purged: Epoch::ZERO,
+            ticked: now,
+            asked: None,
             resent: now,
             said_alive: now,
             end: None,

@@ -138,3 +138,31 @@ impl Life {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_of;
+    use crate::node::{Incarnation, NodeId};
+    use crate::transport::Sender;
+    use crate::wire::{Alive, Frame};
+    use coeval_txn::Epoch;
+    use coeval_txn::cluster::{Body, Member, Message, ToKeeper, ViewNumber};
+
+    #[test]
+    fn a_frame_is_taken_only_from_whose_name_it_is_in() {
+        let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(5) };
+        let said_by = |node| {
+            let (from, view) = (member(node), ViewNumber::new(1));
+            let message = Message { from, to: member(1), view, clock: Epoch::new(1), body: Body::Meet };
+            [
+                Frame::Protocol(message),
+                Frame::ToKeeper(ToKeeper::Join { member: from, log_since: from.incarnation }),
+                Frame::ToKeeper(ToKeeper::Complete { from, layout: view }),
+                Frame::Alive(Alive { member: from, followed: view, unheard: Vec::new() }),
+            ]
+        };
+        let sender = Sender { node: NodeId::new(2), incarnation: Incarnation::new(5) };
+        assert!(said_by(2).iter().all(|frame| is_of(frame, sender)));
+        assert!(!said_by(3).iter().any(|frame| is_of(frame, sender)));
+    }
+}

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::time::{MissedTickBehavior, interval};
 
+/// Between two questions for records of the keeper.
+const ASKING_PAUSE: Duration = Duration::from_millis(5);
+
 /// Looks at the clock until the life ends.
 pub(super) async fn tick_until_end(life: Arc<Life>) {
     let timeouts = &life.options.timeouts;
@@ -32,9 +35,15 @@ impl Engine {
     }
 
     fn tick(&mut self, now: Instant) {
+        // A process that stood still has heard nobody, and that says nothing about the others.
+        if now.duration_since(self.ticked) > self.options.timeouts.silence / 2 {
+            self.heard.values_mut().for_each(|heard| *heard = now);
+        }
+        self.ticked = now;
         if now.duration_since(self.resent) >= self.options.timeouts.resend {
             self.resent = now;
             self.protocol.resend();
+            self.purge();
         }
         if now.duration_since(self.said_alive) >= self.options.timeouts.alive && !self.hangs(now) {
             self.say_alive(now);
@@ -45,9 +54,17 @@ impl Engine {
         if self.store.has_unsynced() {
             self.store.sync();
         }
-        // A copy goes by labels: who asked for it knows to have ended what a purge before had made one of, and no more.
-        if !self.protocol.view().is_moving() {
-            self.store.purge(self.protocol.latest_safe());
+    }
+
+    /// Has the store forget what tells epochs up to LSE apart.
+    ///
+    /// A copy goes by labels, and takes those for older that had ended when it was asked for. What was purged before the view
+    /// in which bricks move is among these; LSE may be further by now.
+    fn purge(&mut self) {
+        let safe = self.protocol.latest_safe();
+        if safe > self.purged && !self.protocol.view().is_moving() {
+            self.store.purge(safe);
+            self.purged = safe;
         }
     }
 
@@ -82,8 +99,13 @@ impl Engine {
         told.into_iter().for_each(|node| self.send_frame(node, &frame));
     }
 
-    /// Asks a node for the keeper's records that it has and this one lacks.
+    /// Asks a node for the keeper's records that it has and this one lacks; not for each message that comes meanwhile.
     pub(super) fn ask_for_records(&mut self, node: NodeId) {
+        let now = Instant::now();
+        if self.asked.is_some_and(|asked| now.duration_since(asked) < ASKING_PAUSE) {
+            return;
+        }
+        self.asked = Some(now);
         let (member, followed) = (self.protocol.member(), self.view());
         self.send_frame(node, &Frame::Alive(Alive { member, followed, unheard: Vec::new() }));
     }

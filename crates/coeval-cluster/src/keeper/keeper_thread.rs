@@ -104,9 +104,12 @@ impl Keeping {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
-            let looks = looked.elapsed() >= period;
+            let (looks, since) = (looked.elapsed() >= period, looked.elapsed());
             if looks {
                 looked = Instant::now();
+            }
+            if since > 4 * period {
+                self.silence.forgive(looked);
             }
             let kept = kept.and_then(|()| if looks { self.remove_silent() } else { Ok(()) });
             if let Err(error) = kept {

@@ -37,6 +37,14 @@ impl Silence {
         }
     }
 
+    /// The keeper itself was away for a while, so it has heard nobody: all have as long as if they were new.
+    pub(super) fn forgive(&mut self, now: Instant) {
+        self.members.values_mut().for_each(|voice| {
+            voice.heard = now;
+            voice.unheard.clear();
+        });
+    }
+
     /// A node has spoken.
     pub(super) fn hear(&mut self, alive: &Alive, view: &View, now: Instant) {
         if let Some(voice) = self.members.get_mut(&alive.member) {
@@ -106,10 +114,15 @@ mod tests {
         silence.hear(&says(3, &[]), &view, later);
         assert_eq!(silence.silent(later), []);
         assert_eq!(silence.silent(now + Duration::from_secs(4)), [NodeId::new(2)]);
+        silence.forgive(now + Duration::from_secs(4));
+        assert_eq!(silence.silent(now + Duration::from_secs(6)), []);
+        assert_eq!(silence.silent(now + Duration::from_secs(8)).len(), 3);
+        silence.hear(&says(1, &[]), &view, now + Duration::from_secs(7));
+        silence.hear(&says(3, &[]), &view, now + Duration::from_secs(7));
         let mut earlier_life = says(2, &[]);
         earlier_life.member.incarnation = Incarnation::new(0);
-        silence.hear(&earlier_life, &view, now + Duration::from_secs(4));
-        assert_eq!(silence.silent(now + Duration::from_secs(4)), [NodeId::new(2)], "another life spoke");
+        silence.hear(&earlier_life, &view, now + Duration::from_secs(8));
+        assert_eq!(silence.silent(now + Duration::from_secs(8)), [NodeId::new(2)], "another life spoke");
     }
 
     #[test]
