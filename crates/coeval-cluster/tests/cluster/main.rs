@@ -14,4 +14,5 @@ mod nodes;
 #[allow(dead_code, reason = "each of the two test programs uses a part of it")]
 mod proxy;
 mod restarts;
+mod rows;
 mod sums;

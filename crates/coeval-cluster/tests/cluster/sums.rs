@@ -2,39 +2,18 @@
 //! Loads of known sums, and readers that check them.
 
 use crate::nodes::Cluster;
+use crate::rows::{self, BRICKS, brick};
 use bytes::Bytes;
-use coeval_cluster::{BrickAddress, CommitWait, Load, LoadError, Node, ReadError, Snapshot};
-use std::collections::BTreeMap;
+use coeval_cluster::{CommitWait, Load, LoadError, Node, ReadError, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The bricks that there are.
-pub(crate) const BRICKS: u64 = 8;
-/// The rows of a load, each in a brick of its own.
-pub(crate) const ROWS: u64 = 4;
-/// What the rows of a load add up to.
-const SUM: i64 = 1_000;
-
 static NEXT_LOAD: AtomicU64 = AtomicU64::new(1);
-
-pub(crate) fn brick(number: u64) -> BrickAddress {
-    BrickAddress { table: 1, brick: number % BRICKS }
-}
-
-/// A row: the load that it is of, and its value.
-fn row(load: u64, value: i64) -> Bytes {
-    [load.to_le_bytes(), value.to_le_bytes()].concat().into()
-}
 
 /// Appends the rows of a load that nothing else has the number of.
 pub(crate) async fn fill(load: &mut Load) -> Result<u64, LoadError> {
     let number = NEXT_LOAD.fetch_add(1, Ordering::Relaxed);
-    let mut left = SUM;
-    for place in 0..ROWS {
-        let value = if place + 1 == ROWS { left } else { (number % 97) as i64 - 40 * place as i64 };
-        left -= value;
-        load.append(brick(number + place), row(number, value)).await?;
-    }
+    rows::fill(load, number).await?;
     Ok(number)
 }
 
@@ -48,21 +27,7 @@ pub(crate) async fn load(node: &Node) -> Result<u64, LoadError> {
 
 /// Which loads a snapshot sees, each whole.
 pub(crate) async fn seen_at(snapshot: &Snapshot) -> Result<Vec<u64>, ReadError> {
-    let mut loads: BTreeMap<u64, (u64, i64)> = BTreeMap::new();
-    for number in 0..BRICKS {
-        for (_, rows) in snapshot.read(brick(number)).await? {
-            for row in rows.chunks_exact(16) {
-                let (load, value) = row.split_at(8);
-                let seen = loads.entry(u64::from_le_bytes(load.try_into().unwrap())).or_default();
-                seen.0 += 1;
-                seen.1 += i64::from_le_bytes(value.try_into().unwrap());
-            }
-        }
-    }
-    for (load, seen) in &loads {
-        assert_eq!(*seen, (ROWS, SUM), "load {load} at {snapshot:?}: rows, sum");
-    }
-    Ok(loads.into_keys().collect())
+    Ok(rows::seen_at(snapshot).await?.unwrap())
 }
 
 /// Which loads a new snapshot sees.
