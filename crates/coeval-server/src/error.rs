@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why a server cannot start.
 
-use crate::secret_file::SecretFileError;
+use coeval_secret::SecretFileError;
 use std::io;
 use std::net::SocketAddr;
 

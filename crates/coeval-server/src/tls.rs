@@ -8,7 +8,7 @@ mod end_point;
 pub(crate) use client_certificate::ClientCertificate;
 
 use crate::error::ServerError;
-use crate::secret_file::read_secret_file;
+use coeval_secret::read_secret_file;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@
 //! after a restart: a salt that changes would tell names that there are from names that there are not.
 
 use crate::error::ServerError;
-use crate::secret_file::read_secret_file;
+use coeval_secret::read_secret_file;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};

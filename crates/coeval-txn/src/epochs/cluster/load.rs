@@ -91,6 +91,8 @@ pub(super) struct Load<R> {
     ended_through: Epoch,
     dependencies: Option<Arc<[Epoch]>>,
     appends: Vec<Append<R>>,
+    /// How many of them somebody has not answered.
+    open_appends: usize,
     bricks: BTreeMap<BrickAddress, Vec<NodeId>>,
     /// How many appends each holder was sent.
     counts: BTreeMap<NodeId, u32>,
@@ -114,6 +116,7 @@ impl<R: Clone> Load<R> {
             ended_through: Epoch::ZERO,
             dependencies: None,
             appends: Vec::new(),
+            open_appends: 0,
             bricks: BTreeMap::new(),
             counts: BTreeMap::new(),
             unanswered: BTreeSet::new(),
@@ -224,16 +227,23 @@ impl<R: Clone> Load<R> {
         for node in &unanswered {
             *self.counts.entry(*node).or_default() += 1;
         }
+        self.open_appends += usize::from(!unanswered.is_empty());
         self.appends.push(Append { brick, rows: Some(rows), unanswered });
         self.appends_unanswered(self.appends.len() - 1..self.appends.len())
     }
 
     /// Takes in that `node` has the append of this number.
     pub(super) fn note_appended(&mut self, node: NodeId, number: u32) {
-        if let Some(append) = self.appends.get_mut(number as usize) {
-            append.unanswered.remove(&node);
+        let Some(append) = self.appends.get_mut(number as usize) else { return };
+        if append.unanswered.remove(&node) && append.unanswered.is_empty() {
             append.forget_rows();
+            self.open_appends -= 1;
         }
+    }
+
+    /// How many of its appends somebody has not answered.
+    pub(super) fn unanswered_appends(&self) -> usize {
+        self.open_appends
     }
 
     /// The user wants it committed.
@@ -280,6 +290,7 @@ impl<R: Clone> Load<R> {
             append.unanswered.retain(is_left);
             append.forget_rows();
         }
+        self.open_appends = self.appends.iter().filter(|append| !append.unanswered.is_empty()).count();
         let mut is_lost = false;
         for holders in self.bricks.values_mut() {
             holders.retain(is_left);
@@ -302,8 +313,7 @@ impl<R: Clone> Load<R> {
     /// Moves to the next phase if what it waits for is there.
     pub(super) fn advance(&mut self, view: &View, own: NodeId, rules: Rules) -> Option<Phase> {
         let others = || view.members().map(|member| member.node).filter(|node| *node != own).collect();
-        let is_ready =
-            self.dependencies.is_some() && self.appends.iter().all(|append| append.unanswered.is_empty());
+        let is_ready = self.dependencies.is_some() && self.open_appends == 0;
         let is_answered = self.unanswered.is_empty()
             || (!rules.keep(Rule::DecidedBeforeShown) && self.unanswered.len() < self.counts.len());
         let (next, unanswered) = match (self.phase, self.wish) {

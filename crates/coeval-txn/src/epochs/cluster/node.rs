@@ -135,6 +135,19 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.ledger.pending()
     }
 
+    /// How many transactions are coordinated here whose users have not been told how they ended.
+    #[must_use]
+    pub fn open_loads(&self) -> usize {
+        self.loads.values().filter(|load| !load.has_outcome()).count()
+    }
+
+    /// How many appends of a transaction that is coordinated here some holder has not answered. Their rows are kept here, so
+    /// a caller that waits while these are many bounds what a slow holder costs.
+    #[must_use]
+    pub fn unanswered_appends(&self, epoch: Epoch) -> usize {
+        self.loads.get(&epoch).map_or(0, Load::unanswered_appends)
+    }
+
     /// Who this is.
     #[must_use]
     pub fn member(&self) -> Member {

@@ -59,6 +59,12 @@ impl Incarnation {
     }
 }
 
+impl fmt::Display for Incarnation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "incarnation {}", self.0)
+    }
+}
+
 /// A node in one of its lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A node that runs: the protocol's state with a network, a log, bricks, timers and callers.
+//!
+//! ```text
+//!    callers           other nodes             timers          the log's thread
+//!       | begin, append,   | frames, requests     | resend         | synced
+//!       v  commit, read    v                      v                v
+//!   +---------------------------------------------------------------------+
+//!   | Life: one lock                                                      |
+//!   |   Engine:  ClusterNode (the protocol) -- effects, in order -->      |
+//!   |            log and bricks | frames | who waits for an outcome       |
+//!   +---------------------------------------------------------------------+
+//! ```
+//! Whatever happens takes the lock, tells the protocol, and does what the protocol wants done, all in one go and without
+//! waiting: sending fills queues, logging fills a buffer. What has to wait for the disk waits in a list until the log's thread
+//! has synced. Copies of bricks and reads at other nodes are tasks that take the lock for each step.
+//!
+//! A node has *lives*. When the cluster has gone on without it, the life ends as if the process had crashed, and the next one
+//! begins with what is on disk.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `options.rs`, `error.rs`, `status.rs`, `counters.rs` | what a node is told, what can go wrong, what can be seen |
+//! | `node.rs`, `load.rs`, `snapshot.rs` | what callers have |
+//! | `life.rs` | the lock, the tasks of a life, how it ends |
+//! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
+//! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
+//! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
+
+mod copying;
+mod counters;
+mod effects;
+mod engine;
+mod error;
+mod incoming;
+mod life;
+mod load;
+mod node;
+mod options;
+mod reading;
+mod snapshot;
+mod status;
+mod ticking;
+
+pub use counters::{KindCounts, MessageCounts};
+pub use error::{LoadError, ReadError, StartError};
+pub use load::{CommitWait, Committed, Load};
+pub use node::Node;
+pub use options::{ClusterTimeouts, NodeOptions};
+pub use snapshot::Snapshot;
+pub use status::NodeStatus;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bricks that come to this node for good.
+//!
+//! The protocol asks for them again with each resend until all have come, so an attempt that fails is only given up. Each
+//! brick is handed over when it is whole; its rows are in memory until then.
+
+use super::life::Life;
+use crate::transport::CallError;
+use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
+use coeval_txn::cluster::{Member, ViewNumber};
+use std::sync::Arc;
+
+/// Why bricks have not all come.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    #[error("it is at another view, or this node is by now")]
+    NotNow,
+}
+
+/// Gets all bricks that `from` gives to this node at `view`.
+pub(super) async fn copy(life: Arc<Life>, from: Member, view: ViewNumber) {
+    let end = life.end.clone();
+    let Some(copied) = end.run_until_cancelled(copy_all(&life, from, view)).await else { return };
+    if let Err(error) = &copied {
+        tracing::debug!("bricks of {from} have not come to {}: {error}", life.member);
+    }
+    life.step(|engine| {
+        engine.copying.remove(&(from, view));
+        if copied.is_ok() {
+            engine.protocol.copied_all(view, from);
+        }
+    });
+}
+
+async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), CopyError> {
+    let has = life.look(|engine| engine.store.bricks()).ok_or(CopyError::NotNow)?;
+    let request = encode(&BrickRequest::Copy { to: life.member, from, view, has });
+    let mut answer = life.peers.fetch(from.node, request).await?;
+    let mut assembly = PartAssembly::default();
+    while let Some(part) = answer.next().await {
+        let BrickAnswer::Part(part) = decode(part?)? else { return Err(CopyError::NotNow) };
+        if let Some((brick, rows)) = assembly.add(part)? {
+            let handed_over = life.step(|engine| engine.protocol.copied(view, brick, rows));
+            handed_over.and_then(Result::ok).ok_or(CopyError::NotNow)?;
+        }
+    }
+    if assembly.is_complete() { Ok(()) } else { Err(Malformed::Cut.into()) }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the protocol wants done, in its order.
+
+use super::engine::{EndReason, Engine, Waiting};
+use crate::log::Durability;
+use crate::node::NodeId;
+use crate::store::LogPosition;
+use crate::wire::{Frame, FrameKind, encode};
+use bytes::Bytes;
+use coeval_txn::cluster::{Effect, LoadOutcome, Message, ToKeeper};
+use std::time::Instant;
+
+impl Engine {
+    /// Does all that the protocol wants done, and what that brings about at once.
+    pub(super) fn pump(&mut self) {
+        loop {
+            for effect in self.protocol.take_effects() {
+                self.carry_out(effect);
+            }
+            let Some(message) = self.to_itself.pop_front() else { break };
+            self.counts.to_itself += 1;
+            self.protocol.receive(message);
+        }
+        if !self.waiting.is_empty() {
+            self.store.sync();
+        }
+        if self.protocol.has_left() {
+            self.end.get_or_insert(EndReason::Left);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect<Bytes>) {
+        match effect {
+            Effect::Log(record) => self.store.log(record),
+            Effect::Send(message) => self.send(message),
+            Effect::SendOnceLogged(message) => self.once_logged(Waiting::Message(message)),
+            Effect::TellKeeperOnceLogged(told) => self.once_logged(Waiting::ToKeeper(told)),
+            Effect::Copy { from, view } => {
+                if self.copying.insert((from, view)) {
+                    self.to_copy.push((from, view));
+                }
+            }
+            Effect::Tell(outcome) => self.tell(outcome),
+            // Whoever is at a later view was asked for records when its message came: it has them for certain.
+            Effect::Fetch(_) => {}
+        }
+    }
+
+    /// Lets something wait until all that was logged so far is on disk.
+    fn once_logged(&mut self, what: Waiting) {
+        let logged = self.store.logged();
+        if self.store.durability() == Durability::Off || logged <= self.synced {
+            self.release(what);
+        } else {
+            self.waiting.push_back((logged, Instant::now(), what));
+        }
+    }
+
+    /// The log is on disk up to here.
+    pub(super) fn note_synced(&mut self, synced: LogPosition) {
+        self.synced = self.synced.max(synced);
+        self.syncs += 1;
+        while self.waiting.front().is_some_and(|(position, ..)| *position <= self.synced) {
+            if let Some((_, _, what)) = self.waiting.pop_front() {
+                self.release(what);
+            }
+        }
+        // What is decided is on disk here, since it was logged before this node answered for it.
+        self.protocol.flushed(self.protocol.latest_committed());
+    }
+
+    fn release(&mut self, what: Waiting) {
+        match what {
+            Waiting::Message(message) => self.send(message),
+            Waiting::ToKeeper(told) => self.tell_keeper(told),
+        }
+    }
+
+    fn send(&mut self, message: Message<Bytes>) {
+        if message.to.node == self.own() {
+            self.to_itself.push_back(message);
+        } else {
+            self.send_frame(message.to.node, &Frame::Protocol(message));
+        }
+    }
+
+    /// Puts a frame into the queue of a node. If that is full, the frame is lost as it may be on any network.
+    pub(super) fn send_frame(&mut self, to: NodeId, frame: &Frame) {
+        let bytes = encode(frame);
+        let (kind, length) = (FrameKind::of(frame), bytes.len());
+        match self.peers.send(to, bytes) {
+            Ok(()) => self.counts.note_sent(kind, length),
+            Err(_) => self.counts.not_taken += 1,
+        }
+    }
+
+    fn tell_keeper(&mut self, told: ToKeeper) {
+        if self.options.keeper == self.own() {
+            self.keeper.tell(told);
+        } else {
+            self.send_frame(self.options.keeper, &Frame::ToKeeper(told));
+        }
+    }
+
+    /// A load has ended: its caller is told, or will ask.
+    fn tell(&mut self, outcome: LoadOutcome) {
+        let LoadOutcome { epoch, fate } = outcome;
+        let Some(caller) = self.callers.get_mut(&epoch) else { return };
+        caller.fate = Some(fate);
+        if let Some(waits) = caller.waits.take() {
+            // Whoever has given up waiting need not know.
+            let _ = waits.send(fate);
+        }
+        if caller.has_gone {
+            self.callers.remove(&epoch);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Engine`]: the state of one life of a node, behind its lock.
+
+use super::counters::MessageCounts;
+use super::options::NodeOptions;
+use crate::keeper::KeeperLink;
+use crate::node::NodeId;
+use crate::placement::RingPlacement;
+use crate::store::{LogPosition, NodeStore};
+use crate::transport::Peers;
+use bytes::Bytes;
+use coeval_txn::cluster::{
+    BrickAddress, ClusterNode, LoadFate, LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
+};
+use coeval_txn::{Epoch, Stride};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// What waits until all that was logged before it is on disk.
+pub(super) enum Waiting {
+    Message(Message<Bytes>),
+    ToKeeper(ToKeeper),
+}
+
+/// The caller of a load, as far as it has to be told something.
+#[derive(Default)]
+pub(super) struct LoadCaller {
+    /// How the load has ended, before anybody has asked.
+    pub(super) fate: Option<LoadFate>,
+    /// Who waits for its end.
+    pub(super) waits: Option<oneshot::Sender<LoadFate>>,
+    /// Nobody will ask.
+    pub(super) has_gone: bool,
+}
+
+/// Why a life of a node ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EndReason {
+    /// The cluster has gone on without it: the next life begins.
+    Left,
+    /// The caller wants it.
+    Stopped,
+    /// It cannot go on.
+    Failed(String),
+}
+
+impl std::fmt::Display for EndReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Left => f.write_str("the cluster has gone on without it"),
+            Self::Stopped => f.write_str("it was stopped"),
+            Self::Failed(what) => f.write_str(what),
+        }
+    }
+}
+
+/// The state of one life of a node: the protocol's, and what its effects are done with.
+pub(super) struct Engine {
+    pub(super) protocol: ClusterNode<Bytes, RingPlacement>,
+    placement: RingPlacement,
+    pub(super) store: Box<dyn NodeStore>,
+    pub(super) peers: Peers,
+    pub(super) keeper: KeeperLink,
+    pub(super) options: NodeOptions,
+    pub(super) counts: MessageCounts,
+    /// Messages of the node to itself: they need no network.
+    pub(super) to_itself: VecDeque<Message<Bytes>>,
+    /// What waits for the disk, by the place in the log that has to be there, and since when it waits.
+    pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
+    pub(super) synced: LogPosition,
+    pub(super) syncs: u64,
+    /// The keeper's records that were followed, for others who have not got them.
+    pub(super) records: Vec<ViewRecord>,
+    pub(super) callers: BTreeMap<Epoch, LoadCaller>,
+    /// Who is giving bricks, at which view.
+    pub(super) copying: BTreeSet<(Member, ViewNumber)>,
+    /// Who is to be asked for bricks, once the lock is free.
+    pub(super) to_copy: Vec<(Member, ViewNumber)>,
+    /// When something was last heard of another node.
+    pub(super) heard: BTreeMap<NodeId, Instant>,
+    /// LSE when the store was last purged.
+    pub(super) purged: Epoch,
+    pub(super) ticked: Instant,
+    pub(super) asked: Option<Instant>,
+    pub(super) resent: Instant,
+    pub(super) said_alive: Instant,
+    pub(super) end: Option<EndReason>,
+}
+
+impl Engine {
+    /// A life that begins with what is on disk.
+    pub(super) fn new(
+        member: Member,
+        (store, records): (Box<dyn NodeStore>, &[LogRecord<Bytes>]),
+        peers: Peers,
+        keeper: KeeperLink,
+        options: NodeOptions,
+    ) -> Self {
+        let stride = Stride::new(member.node.get(), options.stride);
+        let placement = RingPlacement::new(options.replicas);
+        let now = Instant::now();
+        Self {
+            protocol: ClusterNode::recover(member, stride, placement.clone(), records),
+            placement,
+            store,
+            peers,
+            keeper,
+            options,
+            counts: MessageCounts::default(),
+            to_itself: VecDeque::new(),
+            waiting: VecDeque::new(),
+            synced: LogPosition::default(),
+            syncs: 0,
+            records: Vec::new(),
+            callers: BTreeMap::new(),
+            copying: BTreeSet::new(),
+            to_copy: Vec::new(),
+            heard: BTreeMap::new(),
+            purged: Epoch::ZERO,
+            ticked: now,
+            asked: None,
+            resent: now,
+            said_alive: now,
+            end: None,
+        }
+    }
+
+    pub(super) fn own(&self) -> NodeId {
+        self.protocol.member().node
+    }
+
+    pub(super) fn view(&self) -> ViewNumber {
+        self.protocol.view().number()
+    }
+
+    /// The nodes that have a brick, by this view.
+    pub(super) fn holders(&self, brick: BrickAddress) -> Vec<NodeId> {
+        self.protocol.view().serving(&self.placement, brick)
+    }
+
+    /// The other ones, for a reader.
+    pub(super) fn serving(&self, brick: BrickAddress) -> Vec<NodeId> {
+        let mut nodes = self.holders(brick);
+        nodes.retain(|node| *node != self.own());
+        nodes
+    }
+
+    /// Follows the keeper's records, as far as they are the next ones.
+    pub(super) fn follow(&mut self, records: Vec<ViewRecord>) {
+        for record in records {
+            if self.protocol.has_left() || record.number != self.view().next() {
+                continue;
+            }
+            self.protocol.follow(&record);
+            self.records.push(record);
+            // Who is new has not had the time to say anything.
+            let now = Instant::now();
+            self.heard = self.protocol.view().members().map(|member| (member.node, now)).collect();
+        }
+    }
+
+    /// The records behind `followed`, as many as go into a frame.
+    pub(super) fn records_after(&self, followed: ViewNumber) -> Vec<ViewRecord> {
+        /// Of some hundred bytes each, unless a coordinator with thousands of loads has died.
+        const RECORDS_MAX: usize = 256;
+        let first = usize::try_from(followed.get()).unwrap_or(usize::MAX);
+        self.records.iter().skip(first).take(RECORDS_MAX).cloned().collect()
+    }
+}

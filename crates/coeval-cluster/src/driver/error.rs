@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong, by who is told: [`StartError`], [`LoadError`], [`ReadError`].
+
+use crate::log::LogError;
+use crate::transport::ConfigurationError;
+use coeval_txn::Epoch;
+use std::time::Duration;
+
+/// Why a node does not start. What it keeps has not changed, but for a torn end of its log that is cut off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Its log cannot be used.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// Its connections cannot be set up.
+    #[error(transparent)]
+    Transport(#[from] ConfigurationError),
+    /// Its number is not one of those that epochs are handed out for.
+    #[error("n{number} is not one of the {stride} nodes that this cluster has epochs for")]
+    Number {
+        /// Its number.
+        number: u32,
+        /// How many there are.
+        stride: u32,
+    },
+    /// The cluster is to be founded, and has been already.
+    #[error("the keeper has records already: the cluster has been founded")]
+    Founded,
+    /// The cluster has not been founded.
+    #[error("the keeper has no record: the cluster has not been founded, or its log is lost")]
+    NotFounded,
+    /// The keeper's records cannot be read.
+    #[error("the keeper's log has something else in it")]
+    KeeperLog,
+    /// The node did not come so far in time.
+    #[error("the node is not ready after {} ms", after.as_millis())]
+    TimedOut {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// The node has ended.
+    #[error("the node has ended: {0}")]
+    Ended(String),
+}
+
+/// Why a load does not go on. Each says what became of its rows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The node is not in the view, or is just coming back. No load has begun. Another node may take it, or this one later.
+    #[error("the node does not serve yet, after {} ms", after.as_millis())]
+    NotServing {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// Rows of one append are more than a message may have. They were not taken; the load goes on without them.
+    #[error("{bytes} bytes of rows are more than the {limit} that one append may have")]
+    TooLong {
+        /// How many there are.
+        bytes: usize,
+        /// How many may be.
+        limit: usize,
+    },
+    /// The load is rolled back, since the last holder of one of its bricks is gone or has lost rows. Nothing of it is left or
+    /// will be seen; it may be run again.
+    #[error("load {0} is rolled back: a holder of its bricks is gone or has lost rows")]
+    RolledBack(Epoch),
+    /// The node has left the view, or has ended, before the load was decided. It commits as a whole or not at all, as the keeper
+    /// records: its rows tell.
+    #[error("nobody here knows how load {0} ends: {1}")]
+    Unknown(Epoch, String),
+    /// The node has ended. No load has begun.
+    #[error("the node has ended: {0}")]
+    Ended(String),
+}
+
+/// Why a reader gets no rows. Reading changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The node is not in the view, or is just coming back. Another node may give a snapshot, or this one later.
+    #[error("the node does not serve yet, after {} ms", after.as_millis())]
+    NotServing {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// Nobody who has the brick could be asked. The snapshot stays; it may be tried again.
+    #[error("brick {brick} of table {table} was not to be had for {} ms: {last}", after.as_millis())]
+    NotToBeHad {
+        /// The table.
+        table: u64,
+        /// The brick.
+        brick: u64,
+        /// How long was tried.
+        after: Duration,
+        /// What the last one who was asked has answered.
+        last: String,
+    },
+    /// What tells the snapshot from later ones is gone: its node was out of the view.
+    #[error("the snapshot is older than what is kept")]
+    BelowSafe,
+    /// The life of the node that gave the snapshot is over.
+    #[error("the node that gave the snapshot is not there any more: {0}")]
+    Ended(String),
+}

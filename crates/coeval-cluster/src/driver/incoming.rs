@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames and requests that come from other nodes.
+
+use super::engine::Engine;
+use super::life::Life;
+use crate::node::NodeId;
+use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
+use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
+use bytes::Bytes;
+use coeval_txn::Epoch;
+use coeval_txn::cluster::{BrickAddress, NodeError, ToKeeper, ViewRecord};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a life does with what comes in.
+pub(super) struct Incoming(pub(super) Arc<Life>);
+
+/// Bricks with their rows.
+type GivenBricks = Vec<(BrickAddress, Vec<(Epoch, Bytes)>)>;
+
+#[async_trait::async_trait]
+impl Handler for Incoming {
+    async fn frame(&self, from: Sender, frame: Bytes) {
+        let length = frame.len();
+        let decoded: Result<Frame, Malformed> = decode(frame);
+        self.0.step(|engine| match decoded {
+            Ok(frame) if is_of(&frame, from) => {
+                engine.counts.note_received(FrameKind::of(&frame), length);
+                engine.receive(from.node, frame);
+            }
+            Ok(_) => engine.refuse(from.node, "it is in another node's name"),
+            Err(error) => engine.refuse(from.node, &error.to_string()),
+        });
+    }
+
+    async fn call(&self, _: Sender, _: Bytes) -> Result<Bytes, CallRefusal> {
+        Err(CallRefusal("nothing is answered whole".to_owned()))
+    }
+
+    async fn fetch(&self, from: Sender, request: Bytes, answer: AnswerParts) -> Result<(), CallRefusal> {
+        let request: BrickRequest = decode(request).map_err(|error| {
+            self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
+            CallRefusal(error.to_string())
+        })?;
+        let given = self.0.look(|engine| engine.give(from.node, &request));
+        let bricks = match given.ok_or_else(|| CallRefusal("the node has ended".to_owned()))? {
+            Ok(bricks) => bricks,
+            Err(refusal) => {
+                answer.give(encode(&refusal).into()).await?;
+                return Ok(());
+            }
+        };
+        for (brick, rows) in bricks {
+            for part in parts_of(brick, rows) {
+                answer.give(encode(&BrickAnswer::Part(part)).into()).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether what a frame says is said by the node that it came from.
+fn is_of(frame: &Frame, from: Sender) -> bool {
+    match frame {
+        Frame::Protocol(message) => message.from.node == from.node,
+        Frame::ToKeeper(ToKeeper::Join { member, .. }) => member.node == from.node,
+        Frame::ToKeeper(ToKeeper::Closed(report)) => report.from.node == from.node,
+        Frame::ToKeeper(ToKeeper::Complete { from: node, .. }) => node.node == from.node,
+        Frame::Alive(alive) => alive.member.node == from.node,
+        Frame::Records(_) => true,
+    }
+}
+
+impl Engine {
+    fn refuse(&mut self, from: NodeId, why: &str) {
+        self.counts.refused += 1;
+        tracing::warn!("a message from {from} is not taken: {why}");
+    }
+
+    fn receive(&mut self, from: NodeId, frame: Frame) {
+        self.heard.insert(from, Instant::now());
+        match frame {
+            Frame::Protocol(message) => {
+                if message.view > self.view() {
+                    self.ask_for_records(from);
+                }
+                self.protocol.receive(message);
+            }
+            Frame::ToKeeper(told) => self.keeper.tell(told),
+            Frame::Alive(alive) => {
+                let records = self.records_after(alive.followed);
+                if !records.is_empty() {
+                    self.send_frame(from, &Frame::Records(records));
+                } else if alive.followed > self.view() {
+                    self.ask_for_records(from);
+                }
+                self.keeper.hear(alive);
+            }
+            Frame::Records(records) => self.follow(records),
+        }
+    }
+
+    /// What another node is given, or why not.
+    fn give(&self, asked_by: NodeId, request: &BrickRequest) -> Result<GivenBricks, BrickAnswer> {
+        match request {
+            BrickRequest::Copy { to, from, view, has } => {
+                let is_meant = to.node == asked_by && *from == self.protocol.member();
+                if !is_meant || *view != self.view() {
+                    return Err(BrickAnswer::NotNow);
+                }
+                let mut bricks = self.store.bricks();
+                bricks.extend(has);
+                bricks.sort_unstable();
+                bricks.dedup();
+                bricks.retain(|brick| self.protocol.gives(*brick, *to));
+                Ok(bricks.into_iter().map(|brick| (brick, self.store.copy_of(brick))).collect())
+            }
+            BrickRequest::Read { view, brick, snapshot } => {
+                match self.protocol.may_read(*view, *brick, snapshot) {
+                    Ok(()) => Ok(vec![(*brick, self.store.read(*brick, snapshot))]),
+                    Err(NodeError::BelowSafe) => Err(BrickAnswer::BelowSafe),
+                    Err(_) => Err(BrickAnswer::NotNow),
+                }
+            }
+        }
+    }
+}
+
+impl Life {
+    /// The keeper beside this node has written records: they go to another node, or to this one.
+    pub(super) fn publish(&self, own: NodeId, node: NodeId, records: &[ViewRecord]) {
+        self.step(|engine| {
+            if node == own {
+                engine.follow(records.to_vec());
+            } else {
+                engine.send_frame(node, &Frame::Records(records.to_vec()));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of;
+    use crate::node::{Incarnation, NodeId};
+    use crate::transport::Sender;
+    use crate::wire::{Alive, Frame};
+    use coeval_txn::Epoch;
+    use coeval_txn::cluster::{Body, Member, Message, ToKeeper, ViewNumber};
+
+    #[test]
+    fn a_frame_is_taken_only_from_whose_name_it_is_in() {
+        let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(5) };
+        let said_by = |node| {
+            let (from, view) = (member(node), ViewNumber::new(1));
+            let message = Message { from, to: member(1), view, clock: Epoch::new(1), body: Body::Meet };
+            [
+                Frame::Protocol(message),
+                Frame::ToKeeper(ToKeeper::Join { member: from, log_since: from.incarnation }),
+                Frame::ToKeeper(ToKeeper::Complete { from, layout: view }),
+                Frame::Alive(Alive { member: from, followed: view, unheard: Vec::new() }),
+            ]
+        };
+        let sender = Sender { node: NodeId::new(2), incarnation: Incarnation::new(5) };
+        assert!(said_by(2).iter().all(|frame| is_of(frame, sender)));
+        assert!(!said_by(3).iter().any(|frame| is_of(frame, sender)));
+    }
+}

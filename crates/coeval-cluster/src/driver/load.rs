@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Load`]: rows that become visible together, everywhere.
+
+use super::engine::LoadCaller;
+use super::error::LoadError;
+use super::life::Life;
+use bytes::Bytes;
+use coeval_txn::Epoch;
+use coeval_txn::cluster::{BrickAddress, LoadFate, NodeError};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// Bytes of a message around the rows in it: more than its numbers can take.
+const ENVELOPE_BYTES: usize = 256;
+
+/// What the commit of a load waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommitWait {
+    /// For the decision: rows and commit are in the logs of all live replicas of the load's bricks, on disk. After that no
+    /// failure of fewer nodes than there are replicas loses it.
+    #[default]
+    Decided,
+    /// For nothing but that this node has taken the wish. If it dies before the holders have logged the commit, the load is
+    /// rolled back, as a whole.
+    Local,
+}
+
+/// How far a load is whose commit has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Committed {
+    /// It is decided, and lasts.
+    Decided,
+    /// It is on its way.
+    UnderWay,
+}
+
+/// A load: it reads nothing, and its rows become visible together or not at all, in every snapshot of every node.
+///
+/// If it is dropped before it is committed, it is rolled back.
+pub struct Load {
+    life: Arc<Life>,
+    epoch: Epoch,
+    is_over: bool,
+}
+
+impl Load {
+    pub(super) fn new(life: Arc<Life>, epoch: Epoch) -> Self {
+        Self { life, epoch, is_over: false }
+    }
+
+    /// The label of its rows.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Sends rows to all replicas of a brick. They are copied to none yet when this returns; the commit waits for all.
+    ///
+    /// Waits while too many appends of this load are unanswered: so a load is as fast as its slowest holder, and takes no
+    /// more memory here than the window. May be given up while it waits: then these rows are not sent.
+    ///
+    /// # Errors
+    /// If the rows are too many for one append, in which case the load goes on without them; or if the load is over.
+    pub async fn append(&mut self, brick: BrickAddress, rows: Bytes) -> Result<(), LoadError> {
+        let limit = self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES;
+        if rows.len() > limit {
+            return Err(LoadError::TooLong { bytes: rows.len(), limit });
+        }
+        let life = Arc::clone(&self.life);
+        let (epoch, window) = (self.epoch, life.options.append_window.max(1));
+        loop {
+            let changed = life.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let has_room = life.look(|engine| engine.protocol.unanswered_appends(epoch) < window);
+            if has_room.ok_or_else(|| self.unknown())? {
+                break;
+            }
+            if life.end.run_until_cancelled(changed).await.is_none() {
+                return Err(self.unknown());
+            }
+        }
+        let appended = life.step(|engine| engine.protocol.append(epoch, brick, rows));
+        match appended.ok_or_else(|| self.unknown())? {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// Has the load committed. What is returned says how far it is.
+    ///
+    /// May be given up while it waits: then it commits all the same.
+    ///
+    /// # Errors
+    /// If it is rolled back, or nobody here can know how it ends; each says what became of the rows.
+    pub async fn commit(mut self, wait: CommitWait) -> Result<Committed, LoadError> {
+        let decided = self.ask(|engine, epoch| engine.protocol.commit(epoch))?;
+        if wait == CommitWait::Local {
+            return Ok(Committed::UnderWay);
+        }
+        match self.fate(decided).await? {
+            LoadFate::Committed => Ok(Committed::Decided),
+            LoadFate::RolledBack => Err(LoadError::RolledBack(self.epoch)),
+            LoadFate::Unknown => Err(self.unknown()),
+        }
+    }
+
+    /// Takes the load back; returns when its rows are gone from all nodes. May be given up: then they go all the same.
+    ///
+    /// # Errors
+    /// If the node is gone before that is known. The load is seen by nobody in any case.
+    pub async fn roll_back(mut self) -> Result<(), LoadError> {
+        let ended = match self.ask(|engine, epoch| engine.protocol.roll_back(epoch)) {
+            Ok(ended) => ended,
+            // It is what the caller wants.
+            Err(LoadError::RolledBack(_)) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        match self.fate(ended).await? {
+            LoadFate::RolledBack => Ok(()),
+            LoadFate::Committed | LoadFate::Unknown => Err(self.unknown()),
+        }
+    }
+
+    /// Has the protocol end the load; what is given is told how it ends.
+    fn ask(
+        &mut self,
+        wish: impl FnOnce(&mut super::engine::Engine, Epoch) -> Result<(), NodeError>,
+    ) -> Result<oneshot::Receiver<LoadFate>, LoadError> {
+        let (told, fate) = oneshot::channel();
+        let epoch = self.epoch;
+        let asked = self.life.step(|engine| {
+            let wished = wish(engine, epoch);
+            if wished.is_ok() {
+                let caller = engine.callers.entry(epoch).or_default();
+                *caller = LoadCaller { fate: None, waits: Some(told), has_gone: true };
+            }
+            wished
+        });
+        match asked.ok_or_else(|| self.unknown())? {
+            Ok(()) => {
+                self.is_over = true;
+                Ok(fate)
+            }
+            Err(_) => Err(self.lost()),
+        }
+    }
+
+    async fn fate(&self, told: oneshot::Receiver<LoadFate>) -> Result<LoadFate, LoadError> {
+        let end = self.life.end.clone();
+        tokio::select! {
+            biased;
+            fate = told => fate.map_err(|_| self.unknown()),
+            () = end.cancelled() => Err(self.unknown()),
+        }
+    }
+
+    /// Why the protocol takes no more of a load that its caller has not ended.
+    fn lost(&self) -> LoadError {
+        let fate = self.life.look(|engine| engine.callers.get(&self.epoch).and_then(|caller| caller.fate));
+        match fate {
+            Some(Some(LoadFate::Unknown)) | None => self.unknown(),
+            _ => LoadError::RolledBack(self.epoch),
+        }
+    }
+
+    fn unknown(&self) -> LoadError {
+        LoadError::Unknown(self.epoch, self.life.why_ended().to_string())
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let epoch = self.epoch;
+        self.life.step(|engine| {
+            // It may be over already, for whatever reason; then there is nothing to take back.
+            let is_open = engine.protocol.roll_back(epoch).is_ok();
+            match engine.callers.get_mut(&epoch) {
+                Some(caller) if is_open || caller.fate.is_none() => caller.has_gone = true,
+                Some(_) => drop(engine.callers.remove(&epoch)),
+                None => {}
+            }
+        });
+    }
+}
+
+impl std::fmt::Debug for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Load({} of {})", self.epoch, self.life.member)
+    }
+}

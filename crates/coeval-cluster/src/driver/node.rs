@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Node`]: a node of a cluster, as callers have it.
+
+use super::engine::{EndReason, LoadCaller};
+use super::error::{LoadError, ReadError, StartError};
+use super::life::{Life, OpenStore, OpenedStore};
+use super::load::Load;
+use super::options::NodeOptions;
+use super::snapshot::Snapshot;
+use super::status::NodeStatus;
+use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
+use crate::log::{Durability, LogError};
+use crate::node::NodeId;
+use crate::store::{FileStore, SyncedTo};
+use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};
+use parking_lot::RwLock;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks whether a node serves.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A node of a cluster that runs: it takes loads, gives snapshots, and holds bricks for others.
+///
+/// Clones are the same node. It ends with [`Node::stop`], or when the last clone is dropped, as by a crash: what was not on
+/// disk is not there at the next start, and that is all right.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<NodeInner>,
+}
+
+/// # Locking
+/// `life` is held to look it up or to put the next one there, and for nothing else.
+struct NodeInner {
+    options: NodeOptions,
+    listener: TcpListener,
+    runtime: Handle,
+    open_store: OpenStore,
+    keeper: KeeperLink,
+    life: Arc<RwLock<Arc<Life>>>,
+    end: CancellationToken,
+}
+
+impl Node {
+    /// Starts a node on what `directory` has: a [`FileStore`]. Reads its log, so it waits for the disk.
+    ///
+    /// It serves once the keeper has it in a view, which is soon if there is a keeper; see [`Node::serves`].
+    ///
+    /// # Errors
+    /// If the log or the connections cannot be used.
+    pub fn start(
+        options: NodeOptions,
+        listener: TcpListener,
+        runtime: &Handle,
+        directory: &Path,
+        durability: Durability,
+    ) -> Result<Self, StartError> {
+        let directory = directory.to_owned();
+        Self::start_with(options, listener, runtime, move |synced| {
+            let (store, records) = FileStore::open(&directory, durability, synced)?;
+            Ok((Box::new(store), records))
+        })
+    }
+
+    /// As [`Node::start`], on another store. It is opened anew for each life of the node, after the one before was dropped.
+    ///
+    /// # Errors
+    /// As [`Node::start`].
+    pub fn start_with(
+        options: NodeOptions,
+        listener: TcpListener,
+        runtime: &Handle,
+        open_store: impl Fn(SyncedTo) -> Result<OpenedStore, LogError> + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        let (number, stride) = (options.transport.node.get(), options.stride);
+        if number > stride {
+            return Err(StartError::Number { number, stride });
+        }
+        let open_store: OpenStore = Arc::new(open_store);
+        let keeper = KeeperLink::default();
+        let own = listener.try_clone().map_err(crate::transport::ConfigurationError::Listener)?;
+        let life = Life::begin(&options, own, runtime, &open_store, &keeper)?;
+        let inner = Arc::new(NodeInner {
+            options,
+            listener,
+            runtime: runtime.clone(),
+            open_store,
+            keeper,
+            life: Arc::new(RwLock::new(life)),
+            end: CancellationToken::new(),
+        });
+        runtime.spawn(live_on(Arc::downgrade(&inner), inner.end.clone()));
+        Ok(Self { inner })
+    }
+
+    /// Starts the keeper of the views on this node, with its log in `directory`. The options of all nodes name this one as the
+    /// keeper's.
+    ///
+    /// # Errors
+    /// If its log cannot be used, or does not fit what is wanted. The node goes on without a keeper.
+    pub async fn start_keeper(&self, options: KeeperOptions, directory: &Path) -> Result<(), StartError> {
+        // A cluster is founded by nodes that have a log.
+        let member = self.when(|life| {
+            life.look(|engine| engine.synced >= engine.store.logged())
+                .map(|is_there| is_there.then_some(life.member))
+        });
+        let founder = match options.founding {
+            Founding::Found => Some(member.await?),
+            Founding::GoOn => None,
+        };
+        let present = Arc::downgrade(&self.inner.life);
+        let own = self.inner.options.transport.node;
+        let nodes: Vec<NodeId> = self.inner.options.nodes.iter().map(|(node, _)| *node).collect();
+        let publish = move |node: NodeId, records: &[ViewRecord]| {
+            if let Some(present) = present.upgrade() {
+                let life = Arc::clone(&present.read());
+                life.publish(own, node, records);
+            }
+        };
+        let keeper = Keeper::start(options, directory, founder, (own, nodes), Box::new(publish))?;
+        self.inner.keeper.set(Some(keeper));
+        Ok(())
+    }
+
+    /// Stops the keeper, if it runs here. Views stand still; loads go on in the present one as long as all its members live.
+    pub fn stop_keeper(&self) {
+        self.inner.keeper.set(None);
+    }
+
+    /// Waits until the node serves loads and snapshots.
+    ///
+    /// # Errors
+    /// If it does not in the time that the options give it, or has ended.
+    pub async fn serves(&self) -> Result<(), StartError> {
+        let serves = self.when(|life| {
+            life.step(|engine| {
+                let reader = engine.protocol.read_only().map(|(reader, _)| reader);
+                reader.map(|reader| engine.protocol.release(reader)).ok()
+            })
+        });
+        serves.await
+    }
+
+    /// Waits until something is there in the present life, or a later one.
+    async fn when<T>(&self, mut look: impl FnMut(&Arc<Life>) -> Option<Option<T>>) -> Result<T, StartError> {
+        let (begun, after) = (Instant::now(), self.inner.options.timeouts.serve);
+        loop {
+            let life = self.life();
+            if let Some(found) = look(&life).flatten() {
+                return Ok(found);
+            }
+            if let EndReason::Failed(_) | EndReason::Stopped = life.why_ended()
+                && life.end.is_cancelled()
+            {
+                return Err(StartError::Ended(life.why_ended().to_string()));
+            }
+            if begun.elapsed() >= after {
+                return Err(StartError::TimedOut { after });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Begins a load. While the node joins or comes back, it waits for that. May be given up.
+    ///
+    /// # Errors
+    /// If the node does not serve in time, or has ended. No load has begun.
+    pub async fn begin(&self) -> Result<Load, LoadError> {
+        let begun = self.when(|life| {
+            let begun: Option<Result<_, NodeError>> = life.step(|engine| {
+                let epoch = engine.protocol.begin()?;
+                engine.callers.insert(epoch, LoadCaller::default());
+                Ok(epoch)
+            });
+            begun.map(|begun| begun.ok().map(|epoch| Load::new(Arc::clone(life), epoch)))
+        });
+        begun.await.map_err(|error| match error {
+            StartError::TimedOut { after } => LoadError::NotServing { after },
+            error => LoadError::Ended(error.to_string()),
+        })
+    }
+
+    /// What a reader sees that is declared read-only: serializable, without waiting for any load. While the node joins or
+    /// comes back, it waits for that. May be given up.
+    ///
+    /// # Errors
+    /// If the node does not serve in time, or has ended.
+    pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
+        let given = self.when(|life| {
+            let given = life.step(|engine| engine.protocol.declared_read_only().ok());
+            given.map(|given| given.map(|(reader, set)| Snapshot { life: Arc::clone(life), reader, set }))
+        });
+        given.await.map_err(|error| match error {
+            StartError::TimedOut { after } => ReadError::NotServing { after },
+            error => ReadError::Ended(error.to_string()),
+        })
+    }
+
+    /// What can be seen of it; nothing between two lives, and when it has ended.
+    #[must_use]
+    pub fn status(&self) -> Option<NodeStatus> {
+        self.life().look(super::engine::Engine::status)
+    }
+
+    /// The nodes that have a brick, by the view that this one is at; nothing when it has ended.
+    #[must_use]
+    pub fn holders(&self, brick: BrickAddress) -> Option<Vec<NodeId>> {
+        self.life().look(|engine| engine.holders(brick))
+    }
+
+    /// Ends it, as a crash would. What its store has open is closed when this returns.
+    pub async fn stop(&self) {
+        self.inner.end.cancel();
+        let life = self.life();
+        life.end(EndReason::Stopped);
+        self.inner.keeper.set(None);
+        // Closing waits for the log's thread. If the runtime ends, so does this.
+        let _ = self.inner.runtime.spawn_blocking(move || life.bury()).await;
+    }
+
+    fn life(&self) -> Arc<Life> {
+        Arc::clone(&self.inner.life.read())
+    }
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({})", self.life().member)
+    }
+}
+
+impl Drop for NodeInner {
+    fn drop(&mut self) {
+        self.end.cancel();
+        self.keeper.set(None);
+        let life = Arc::clone(&self.life.read());
+        life.end(EndReason::Stopped);
+        self.runtime.spawn_blocking(move || life.bury());
+    }
+}
+
+/// Begins the next life whenever the cluster has gone on without the one before.
+async fn live_on(node: Weak<NodeInner>, end: CancellationToken) {
+    loop {
+        let Some(life) = node.upgrade().map(|inner| Arc::clone(&inner.life.read())) else { return };
+        if end.run_until_cancelled(life.end.cancelled()).await.is_none() {
+            return;
+        }
+        let why = life.why_ended();
+        tracing::info!("the life of {} ends: {why}", life.member);
+        if why != EndReason::Left {
+            // What the store has open is closed, so that somebody may look at it.
+            let _ = tokio::task::spawn_blocking(move || life.bury()).await;
+            return;
+        }
+        let Some(inner) = node.upgrade() else { return };
+        let runtime = inner.runtime.clone();
+        let begun = runtime.spawn_blocking(move || {
+            life.bury();
+            inner.begin_next_life()
+        });
+        if let Ok(Err(error)) = begun.await {
+            tracing::error!("the node does not come back: {error}");
+            return;
+        }
+    }
+}
+
+impl NodeInner {
+    fn begin_next_life(&self) -> Result<(), StartError> {
+        let listener = self.listener.try_clone().map_err(crate::transport::ConfigurationError::Listener)?;
+        let life = Life::begin(&self.options, listener, &self.runtime, &self.open_store, &self.keeper)?;
+        if self.end.is_cancelled() {
+            life.end(EndReason::Stopped);
+        }
+        *self.life.write() = life;
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node is told when it starts.
+
+use crate::node::NodeId;
+use crate::node_address::NodeAddress;
+use crate::transport::TransportOptions;
+use std::time::Duration;
+
+/// What a node is told when it starts.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// Who it is, and how it talks to others. Its incarnation is found when it starts.
+    pub transport: TransportOptions,
+    /// All nodes of the cluster, this one among them; in the product they are in the catalog.
+    pub nodes: Vec<(NodeId, NodeAddress)>,
+    /// Where the keeper of the views runs.
+    pub keeper: NodeId,
+    /// On how many nodes each brick is.
+    pub replicas: usize,
+    /// How many nodes epochs are handed out for: the numbers of nodes go up to it. Fixed when the cluster is made.
+    pub stride: u32,
+    /// Appends of a load that may be unanswered; a further one waits. What a slow holder costs is bounded by that.
+    pub append_window: usize,
+    /// How long it waits.
+    pub timeouts: ClusterTimeouts,
+}
+
+impl NodeOptions {
+    /// A node with the usual times, in a cluster of these nodes whose first one has the keeper, and two replicas.
+    ///
+    /// # Panics
+    /// If there is no node.
+    #[must_use]
+    pub fn new(transport: TransportOptions, nodes: Vec<(NodeId, NodeAddress)>) -> Self {
+        let keeper = nodes.first().expect("a cluster has a node").0;
+        Self {
+            transport,
+            nodes,
+            keeper,
+            replicas: 2,
+            stride: 1_024,
+            append_window: 64,
+            timeouts: ClusterTimeouts::default(),
+        }
+    }
+}
+
+/// How long a node of a cluster waits.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterTimeouts {
+    /// Before what is unanswered is asked again.
+    pub resend: Duration,
+    /// Between two signs of life.
+    pub alive: Duration,
+    /// Without a sign of life, before a node counts as gone: the keeper writes a view without it.
+    pub silence: Duration,
+    /// For the node to be able to begin a load or give a snapshot: while it joins, or comes back.
+    pub serve: Duration,
+    /// For somebody who has a brick and gives it.
+    pub read: Duration,
+}
+
+impl Default for ClusterTimeouts {
+    fn default() -> Self {
+        Self {
+            resend: Duration::from_millis(200),
+            alive: Duration::from_millis(250),
+            silence: Duration::from_secs(3),
+            serve: Duration::from_secs(30),
+            read: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Snapshot`]: what a reader sees, on every node.
+
+use super::error::ReadError;
+use super::life::Life;
+use bytes::Bytes;
+use coeval_txn::cluster::{BrickAddress, ReaderId};
+use coeval_txn::{Epoch, EpochSet};
+use std::sync::Arc;
+
+/// What a declared reader sees: one set of epochs, on every node the same, serializable with all loads. It never changes.
+///
+/// It is held until it is dropped: LSE stays behind it, and so does purge.
+pub struct Snapshot {
+    pub(super) life: Arc<Life>,
+    pub(super) reader: ReaderId,
+    pub(super) set: EpochSet,
+}
+
+impl Snapshot {
+    /// The epochs that it sees.
+    #[must_use]
+    pub fn epochs(&self) -> &EpochSet {
+        &self.set
+    }
+
+    /// The rows of a brick that it sees, as they were appended, each batch with its label. They come from this node if it
+    /// has the brick, else from one that does; while views change, it is asked again. May be given up at any time.
+    ///
+    /// # Errors
+    /// If the brick is not to be had in time, or the life of the node that gave the snapshot is over.
+    pub async fn read(&self, brick: BrickAddress) -> Result<Vec<(Epoch, Bytes)>, ReadError> {
+        self.life.read(brick, &self.set).await
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        // With a life that is over, so are its readers.
+        let reader = self.reader;
+        self.life.step(|engine| engine.protocol.release(reader));
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Snapshot({} of {})", self.set, self.life.member)
+    }
+}

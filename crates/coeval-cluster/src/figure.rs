@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a small load costs on many nodes: time and messages.
+//!
+//! The nodes are in one process, on addresses of the loopback, with real sockets between them; durability is off, so no disk
+//! is in it. Each load is begun on the next node and appends one row to one brick; the time is from the begin to the decision.
+
+use crate::driver::{CommitWait, LoadError, Node, NodeOptions, StartError};
+use crate::keeper::{Founding, KeeperOptions};
+use crate::log::Durability;
+use crate::node::{ClusterId, FormatVersion, NodeId};
+use crate::node_address::NodeAddress;
+use crate::transport::{ConfigurationError, Formats, TransportOptions};
+use bytes::Bytes;
+use coeval_txn::cluster::BrickAddress;
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+
+/// Bricks that the loads go to in turn.
+const BRICKS: u64 = 64;
+/// The bytes of a row.
+const ROW: &[u8] = &[7; 16];
+
+/// What is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadFigureOptions {
+    /// How many nodes there are.
+    pub nodes: u32,
+    /// On how many each brick is.
+    pub replicas: usize,
+    /// How many loads are measured.
+    pub loads: usize,
+    /// How many go before, unmeasured.
+    pub warm_up: usize,
+}
+
+impl Default for LoadFigureOptions {
+    fn default() -> Self {
+        Self { nodes: 5, replicas: 2, loads: 2_000, warm_up: 200 }
+    }
+}
+
+/// What small loads cost, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadFigure {
+    /// Half of the loads take no longer, from begin to decision.
+    pub p50: Duration,
+    /// All but one of a hundred take no longer.
+    pub p99: Duration,
+    /// Messages between nodes for each load: requests, answers, and those that tell of the decision and that it was heard.
+    pub messages_per_load: f64,
+    /// Those among them that the decision waited for or was told by: without the answers that tell that it was heard.
+    pub messages_without_heard: f64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadFigureError {
+    /// A node has not started.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A load has not committed.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+}
+
+/// Measures small loads on nodes that keep their logs under `directory`, which is the caller's to remove.
+///
+/// # Errors
+/// If a node does not start or a load does not commit. What has started ends.
+///
+/// # Panics
+/// If there is no node, or no load to measure.
+pub async fn measure_small_loads(
+    options: LoadFigureOptions,
+    directory: &Path,
+    runtime: &Handle,
+) -> Result<LoadFigure, LoadFigureError> {
+    assert!(options.nodes > 0 && options.loads > 0, "something is measured");
+    let nodes = start_nodes(options, directory, runtime).await?;
+    let measured = measure(options, &nodes).await;
+    for node in &nodes {
+        node.stop().await;
+    }
+    measured
+}
+
+async fn start_nodes(
+    options: LoadFigureOptions,
+    directory: &Path,
+    runtime: &Handle,
+) -> Result<Vec<Node>, StartError> {
+    let mut places = Vec::new();
+    for number in 1..=options.nodes {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(ConfigurationError::Listener)?;
+        let address = listener.local_addr().map_err(ConfigurationError::Listener)?;
+        let address: NodeAddress = address.to_string().parse().expect("the system gives addresses");
+        places.push((NodeId::new(number), address, listener));
+    }
+    let known: Vec<_> = places.iter().map(|(node, address, _)| (*node, address.clone())).collect();
+    let mut nodes = Vec::new();
+    for (number, address, listener) in places {
+        let formats = Formats::up_to(FormatVersion::new(1));
+        let transport = TransportOptions::new(number, address, ClusterId::new(1), formats);
+        let mut told = NodeOptions::new(transport, known.clone());
+        told.replicas = options.replicas;
+        let own = directory.join(format!("n{}", number.get()));
+        std::fs::create_dir_all(&own)
+            .map_err(|error| crate::log::LogError::File { path: own.clone(), error })?;
+        let node = Node::start(told, listener, runtime, &own, Durability::Off)?;
+        if nodes.is_empty() {
+            let keeper = KeeperOptions::new(Founding::Found, options.replicas);
+            node.start_keeper(keeper, &own).await?;
+        }
+        nodes.push(node);
+    }
+    for node in &nodes {
+        settled(node, &nodes).await?;
+    }
+    Ok(nodes)
+}
+
+/// Waits until a node has all others in its view, and their bricks are where they belong.
+async fn settled(node: &Node, nodes: &[Node]) -> Result<(), StartError> {
+    let (begun, after) = (Instant::now(), Duration::from_secs(30));
+    while begun.elapsed() < after {
+        let is_settled =
+            |status: crate::driver::NodeStatus| status.members.len() == nodes.len() && !status.is_moving;
+        if node.status().is_some_and(is_settled) {
+            return node.serves().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    Err(StartError::TimedOut { after })
+}
+
+async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigure, LoadFigureError> {
+    let mut times = Vec::with_capacity(options.loads);
+    let mut before = (0, 0);
+    for number in 0..options.warm_up + options.loads {
+        if number == options.warm_up {
+            before = counted(nodes);
+        }
+        let begun = Instant::now();
+        let mut load = nodes[number % nodes.len()].begin().await?;
+        let brick = BrickAddress { table: 1, brick: number as u64 % BRICKS };
+        load.append(brick, Bytes::from_static(ROW)).await?;
+        load.commit(CommitWait::Decided).await?;
+        if number >= options.warm_up {
+            times.push(begun.elapsed());
+        }
+    }
+    // What tells of the last decisions is still under way.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let after = counted(nodes);
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
+    let per_load = |before: u64, after: u64| (after - before) as f64 / options.loads as f64;
+    Ok(LoadFigure {
+        p50: at(50),
+        p99: at(99),
+        messages_per_load: per_load(before.0, after.0),
+        messages_without_heard: per_load(before.0 - before.1, after.0 - after.1),
+    })
+}
+
+/// What all nodes have sent for loads, and how much of that tells that a decision was heard.
+fn counted(nodes: &[Node]) -> (u64, u64) {
+    let mut counted = (0, 0);
+    for status in nodes.iter().filter_map(Node::status) {
+        counted.0 += status.messages.sent_for_loads();
+        let heard = status.messages.named().filter(|(name, _)| *name == "heard");
+        counted.1 += heard.map(|(_, counts)| counts.sent).sum::<u64>();
+    }
+    counted
+}

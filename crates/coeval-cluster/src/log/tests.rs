@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::{Batch, Durability, LogError, LogFile, LogWriter};
+use bytes::Bytes;
+use std::fs::{read, write};
+use std::path::Path;
+use std::sync::mpsc::channel;
+
+fn batch(records: &[&[u8]]) -> Batch {
+    let mut batch = Batch::new();
+    records.iter().for_each(|record| batch.push(record));
+    batch
+}
+
+fn records_in(path: &Path) -> Result<Vec<Bytes>, LogError> {
+    LogFile::open(path, Durability::Synced).map(|(_, records)| records)
+}
+
+/// A log of two batches, and how long it is after the first.
+fn two_batches(path: &Path) -> usize {
+    let (mut log, records) = LogFile::open(path, Durability::Synced).unwrap();
+    assert!(records.is_empty());
+    log.write(batch(&[b"one", b""])).unwrap();
+    let first = read(path).unwrap().len();
+    log.write(batch(&[b"three"])).unwrap();
+    first
+}
+
+#[test]
+fn what_was_written_is_there_and_more_goes_behind_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    two_batches(&path);
+    let (mut log, records) = LogFile::open(&path, Durability::Synced).unwrap();
+    assert_eq!(records, [&b"one"[..], b"", b"three"]);
+    log.write(batch(&[b"four"])).unwrap();
+    drop(log);
+    assert_eq!(records_in(&path).unwrap().len(), 4);
+}
+
+#[test]
+fn a_torn_end_is_cut_wherever_it_is_torn() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let first = two_batches(&path);
+    let whole = read(&path).unwrap();
+    for length in 0..whole.len() {
+        write(&path, &whole[..length]).unwrap();
+        let expected = if length >= first { 2 } else { 0 };
+        assert_eq!(records_in(&path).unwrap().len(), expected, "{length} of {} bytes", whole.len());
+        // What follows is written behind what is left, and read again.
+        let (mut log, _) = LogFile::open(&path, Durability::Synced).unwrap();
+        log.write(batch(&[b"after"])).unwrap();
+        drop(log);
+        assert_eq!(records_in(&path).unwrap().len(), expected + 1);
+    }
+    // The last batch may also have its length and not its bytes.
+    let mut hollow = whole.clone();
+    hollow[first..].fill(0);
+    write(&path, hollow).unwrap();
+    assert_eq!(records_in(&path).unwrap().len(), 2);
+}
+
+#[test]
+fn damage_before_the_end_is_no_torn_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let first = two_batches(&path);
+    let whole = read(&path).unwrap();
+    for at in 12..first {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        write(&path, damaged).unwrap();
+        assert!(matches!(records_in(&path), Err(LogError::Damaged { at: 12, .. })), "byte {at}");
+    }
+    for at in 0..12 {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1;
+        write(&path, damaged).unwrap();
+        assert!(matches!(records_in(&path), Err(LogError::Foreign { .. })), "byte {at}");
+    }
+}
+
+#[test]
+fn a_log_is_open_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let (_log, _) = LogFile::open(&path, Durability::Off).unwrap();
+    assert!(matches!(records_in(&path), Err(LogError::InUse(_))));
+}
+
+#[test]
+fn the_writer_says_when_what_it_was_given_is_on_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let (log, _) = LogFile::open(&path, Durability::Synced).unwrap();
+    let (told, synced) = channel();
+    let writer = LogWriter::start(log, move |written| told.send(written.is_ok()).unwrap()).unwrap();
+    writer.write(vec![batch(&[b"one"]), batch(&[b"two"])]);
+    assert_eq!(synced.recv(), Ok(true));
+    writer.write(vec![batch(&[b"three"])]);
+    drop(writer);
+    assert_eq!(records_in(&path).unwrap(), [&b"one"[..], b"two", b"three"]);
+}

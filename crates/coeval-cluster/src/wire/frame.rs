@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a frame between two nodes has in it.
+
+use super::writer::put_list;
+use super::{Malformed, Reader, Wire};
+use bytes::Bytes;
+use coeval_txn::cluster::{Body, Member, Message, NodeId, ToKeeper, ViewNumber, ViewRecord};
+
+/// What a frame between two nodes has in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// A message of the protocol.
+    Protocol(Message<Bytes>),
+    /// What the keeper of the views is told.
+    ToKeeper(ToKeeper),
+    /// The sender lives. Whoever has followed more of the keeper's records answers with them.
+    Alive(Alive),
+    /// Records of the keeper, each the one after the one before.
+    Records(Vec<ViewRecord>),
+}
+
+/// What a node says now and then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Alive {
+    /// Who says so.
+    pub(crate) member: Member,
+    /// The view that it is at.
+    pub(crate) followed: ViewNumber,
+    /// The members of that view that it has heard nothing from for too long.
+    pub(crate) unheard: Vec<NodeId>,
+}
+
+impl Wire for Frame {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Protocol(message) => {
+                out.push(0);
+                message.put(out);
+            }
+            Self::ToKeeper(told) => {
+                out.push(1);
+                told.put(out);
+            }
+            Self::Alive(alive) => {
+                out.push(2);
+                alive.member.put(out);
+                alive.followed.put(out);
+                put_list(out, &alive.unheard);
+            }
+            Self::Records(records) => {
+                out.push(3);
+                put_list(out, records);
+            }
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        Ok(match from.byte()? {
+            0 => Self::Protocol(Message::take(from)?),
+            1 => Self::ToKeeper(ToKeeper::take(from)?),
+            2 => Self::Alive(Alive {
+                member: Member::take(from)?,
+                followed: ViewNumber::take(from)?,
+                unheard: from.list()?,
+            }),
+            3 => Self::Records(from.list()?),
+            kind => return Err(Malformed::Kind { what: "frame", kind }),
+        })
+    }
+}
+
+macro_rules! kinds {
+    ($($name:ident => $text:literal,)*) => {
+        /// What is counted apart: the messages of the protocol, and the other frames.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum FrameKind { $($name,)* }
+
+        impl FrameKind {
+            /// Each of them, in the order of their numbers.
+            pub(crate) const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// Its name in metrics.
+            pub(crate) const fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Begin => "begin",
+    Append => "append",
+    Commit => "commit",
+    Cut => "cut",
+    Decided => "decided",
+    Ended => "ended",
+    Meet => "meet",
+    Begun => "begun",
+    Appended => "appended",
+    CommitLogged => "commit_logged",
+    RowsMissing => "rows_missing",
+    CutLogged => "cut_logged",
+    Heard => "heard",
+    Met => "met",
+    Floor => "floor",
+    Newer => "newer",
+    ToKeeper => "to_keeper",
+    Alive => "alive",
+    Records => "records",
+}
+
+impl FrameKind {
+    /// The kind of a frame.
+    pub(crate) fn of(frame: &Frame) -> Self {
+        match frame {
+            Frame::Protocol(message) => Self::of_body(&message.body),
+            Frame::ToKeeper(_) => Self::ToKeeper,
+            Frame::Alive(_) => Self::Alive,
+            Frame::Records(_) => Self::Records,
+        }
+    }
+
+    fn of_body(body: &Body<Bytes>) -> Self {
+        match body {
+            Body::Begin(..) => Self::Begin,
+            Body::Append { .. } => Self::Append,
+            Body::Commit(..) => Self::Commit,
+            Body::Cut(_) => Self::Cut,
+            Body::Decided(_) => Self::Decided,
+            Body::Ended(_) => Self::Ended,
+            Body::Meet => Self::Meet,
+            Body::Begun(..) => Self::Begun,
+            Body::Appended(..) => Self::Appended,
+            Body::CommitLogged(_) => Self::CommitLogged,
+            Body::RowsMissing(_) => Self::RowsMissing,
+            Body::CutLogged(_) => Self::CutLogged,
+            Body::Heard(_) => Self::Heard,
+            Body::Met(..) => Self::Met,
+            Body::Floor(_) => Self::Floor,
+            Body::Newer => Self::Newer,
+        }
+    }
+}

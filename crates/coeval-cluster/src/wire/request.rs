@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests for bricks, and their answers in parts.
+
+use super::writer::put_list;
+use super::{Malformed, Reader, Wire};
+use bytes::Bytes;
+use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
+use coeval_txn::{Epoch, EpochSet};
+
+/// Rows of a part, in bytes. A batch of rows that is larger is a part of its own.
+pub(crate) const PART_BYTES: usize = 1 << 20;
+
+/// What a node asks another one for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BrickRequest {
+    /// All bricks that the asked one gives to the one that asks.
+    Copy {
+        /// Who asks.
+        to: Member,
+        /// Who is asked.
+        from: Member,
+        /// At which view.
+        view: ViewNumber,
+        /// The bricks of which the one that asks has something: it wants them also if there is nothing of them.
+        has: Vec<BrickAddress>,
+    },
+    /// The rows of a brick that a snapshot sees.
+    Read {
+        /// The view of the one that asks.
+        view: ViewNumber,
+        /// The brick.
+        brick: BrickAddress,
+        /// The snapshot.
+        snapshot: EpochSet,
+    },
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BrickPart {
+    /// The brick.
+    pub(crate) brick: BrickAddress,
+    /// Rows of it, by label.
+    pub(crate) rows: Vec<(Epoch, Bytes)>,
+    /// Whether these are the last of the brick.
+    pub(crate) is_last: bool,
+}
+
+impl Wire for BrickRequest {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Copy { to, from, view, has } => {
+                out.push(0);
+                to.put(out);
+                from.put(out);
+                view.put(out);
+                put_list(out, has);
+            }
+            Self::Read { view, brick, snapshot } => {
+                out.push(1);
+                view.put(out);
+                brick.put(out);
+                snapshot.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        match from.byte()? {
+            0 => Ok(Self::Copy {
+                to: Member::take(from)?,
+                from: Member::take(from)?,
+                view: ViewNumber::take(from)?,
+                has: from.list()?,
+            }),
+            1 => Ok(Self::Read {
+                view: ViewNumber::take(from)?,
+                brick: BrickAddress::take(from)?,
+                snapshot: EpochSet::take(from)?,
+            }),
+            kind => Err(Malformed::Kind { what: "request", kind }),
+        }
+    }
+}
+
+impl Wire for BrickPart {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.brick.put(out);
+        out.push(u8::from(self.is_last));
+        put_list(out, &self.rows);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        let brick = BrickAddress::take(from)?;
+        let is_last = match from.byte()? {
+            0 => false,
+            1 => true,
+            kind => return Err(Malformed::Kind { what: "part of a brick", kind }),
+        };
+        Ok(Self { brick, rows: from.list()?, is_last })
+    }
+}
+
+/// What a part of an answer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BrickAnswer {
+    /// Rows.
+    Part(BrickPart),
+    /// The asked node is at another view, or does not have the brick: ask again, or another one.
+    NotNow,
+    /// LSE has passed the snapshot: nobody has it any more.
+    BelowSafe,
+}
+
+impl Wire for BrickAnswer {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Part(part) => {
+                out.push(0);
+                part.put(out);
+            }
+            Self::NotNow => out.push(1),
+            Self::BelowSafe => out.push(2),
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        match from.byte()? {
+            0 => Ok(Self::Part(BrickPart::take(from)?)),
+            1 => Ok(Self::NotNow),
+            2 => Ok(Self::BelowSafe),
+            kind => Err(Malformed::Kind { what: "answer", kind }),
+        }
+    }
+}
+
+/// The rows of a brick in parts; one at least.
+pub(crate) fn parts_of(brick: BrickAddress, rows: Vec<(Epoch, Bytes)>) -> Vec<BrickPart> {
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for (label, batch) in rows {
+        if bytes > 0 && bytes + batch.len() > PART_BYTES {
+            parts.push(BrickPart { brick, rows: std::mem::take(&mut part), is_last: false });
+            bytes = 0;
+        }
+        bytes += batch.len();
+        part.push((label, batch));
+    }
+    parts.push(BrickPart { brick, rows: part, is_last: true });
+    parts
+}
+
+/// Parts that are put together again.
+#[derive(Debug, Default)]
+pub(crate) struct PartAssembly {
+    begun: Option<(BrickAddress, Vec<(Epoch, Bytes)>)>,
+}
+
+impl PartAssembly {
+    /// Adds the next part; gives the brick that it completes.
+    ///
+    /// # Errors
+    /// If it is of another brick than the one that is not complete.
+    pub(crate) fn add(
+        &mut self,
+        part: BrickPart,
+    ) -> Result<Option<(BrickAddress, Vec<(Epoch, Bytes)>)>, Malformed> {
+        let (brick, mut rows) = self.begun.take().unwrap_or_else(|| (part.brick, Vec::new()));
+        if brick != part.brick {
+            return Err(Malformed::Contradiction("a brick's parts follow each other"));
+        }
+        rows.extend(part.rows);
+        if part.is_last {
+            return Ok(Some((brick, rows)));
+        }
+        self.begun = Some((brick, rows));
+        Ok(None)
+    }
+
+    /// Whether nothing is incomplete.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.begun.is_none()
+    }
+}

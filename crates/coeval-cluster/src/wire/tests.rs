@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::request::{BrickPart, PART_BYTES};
+use super::{
+    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, PartAssembly, Wire, decode, encode,
+    parts_of,
+};
+use bytes::Bytes;
+use coeval_txn::cluster::{
+    Body, BrickAddress, ClosedReport, CommitTerms, CommittedEpoch, EpochKind, Incarnation, LogRecord, Member,
+    Message, NodeId, Pending, Standing, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+};
+use coeval_txn::{Epoch, EpochSet};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+/// Values at random, such as the protocol makes.
+struct Values(StdRng);
+
+impl Values {
+    fn number(&mut self) -> u64 {
+        let bits = self.0.random_range(1..40);
+        self.0.random_range(1..1_u64 << bits)
+    }
+
+    fn epoch(&mut self) -> Epoch {
+        Epoch::new(self.number())
+    }
+
+    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.0.random_range(0..5)).map(|_| one(self)).collect()
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodeId::new(self.0.random_range(1..=1_024))
+    }
+
+    fn member(&mut self) -> Member {
+        Member { node: self.node(), incarnation: Incarnation::new(self.number()) }
+    }
+
+    fn view(&mut self) -> ViewNumber {
+        ViewNumber::new(self.number())
+    }
+
+    fn kind(&mut self) -> EpochKind {
+        if self.0.random() { EpochKind::Load } else { EpochKind::Delete }
+    }
+
+    fn older(&mut self, epoch: Epoch) -> Vec<Epoch> {
+        self.list(|values| Epoch::new(values.0.random_range(1..=epoch.get())))
+            .into_iter()
+            .filter(|older| *older < epoch)
+            .collect()
+    }
+
+    fn committed(&mut self) -> CommittedEpoch {
+        let epoch = self.epoch();
+        CommittedEpoch { epoch, kind: self.kind(), dependencies: self.older(epoch) }
+    }
+
+    fn terms(&mut self, epoch: Epoch, holder: Member) -> CommitTerms {
+        let mut holders = self.list(Self::member);
+        holders.push(holder);
+        CommitTerms {
+            kind: self.kind(),
+            appends: self.0.random(),
+            dependencies: self.older(epoch).into(),
+            holders: holders.into(),
+        }
+    }
+
+    fn brick(&mut self) -> BrickAddress {
+        BrickAddress { table: self.number(), brick: self.0.random() }
+    }
+
+    fn rows(&mut self) -> Bytes {
+        let length = self.0.random_range(0..40);
+        (0..length).map(|_| self.0.random::<u8>()).collect()
+    }
+
+    fn labelled(&mut self) -> Vec<(Epoch, Bytes)> {
+        self.list(|values| (values.epoch(), values.rows()))
+    }
+
+    fn set(&mut self) -> EpochSet {
+        let except = self.list(Self::epoch);
+        EpochSet::through(self.epoch()).without(except)
+    }
+
+    fn standing(&mut self) -> Standing {
+        let latest_committed = self.epoch();
+        Standing {
+            latest_committed,
+            committed: self.list(Self::committed),
+            rolled_back: self.list(Self::epoch),
+            deletes: self.list(|values| {
+                let delete = values.epoch();
+                (delete, Epoch::new(values.0.random_range(0..delete.get())))
+            }),
+            latest_safe: Epoch::new(self.0.random_range(0..=latest_committed.get())),
+        }
+    }
+
+    fn body(&mut self, to: Member) -> Body<Bytes> {
+        let epoch = self.epoch();
+        match self.0.random_range(0..16) {
+            0 => Body::Begin(epoch, self.kind()),
+            1 => Body::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.rows() },
+            2 => Body::Commit(epoch, self.terms(epoch, to)),
+            3 => Body::Cut(epoch),
+            4 => Body::Decided(self.committed()),
+            5 => Body::Ended(epoch),
+            6 => Body::Meet,
+            7 => {
+                let (pending, committed) = (self.list(Self::epoch), self.list(Self::epoch));
+                Body::Begun(epoch, Pending { pending, latest_committed: self.epoch(), committed })
+            }
+            8 => Body::Appended(epoch, self.0.random()),
+            9 => Body::CommitLogged(epoch),
+            10 => Body::RowsMissing(epoch),
+            11 => Body::CutLogged(epoch),
+            12 => Body::Heard(epoch),
+            13 => Body::Met(self.standing(), self.list(Self::epoch)),
+            14 => Body::Floor(epoch),
+            _ => Body::Newer,
+        }
+    }
+
+    fn message(&mut self) -> Message<Bytes> {
+        let to = self.member();
+        Message { from: self.member(), to, view: self.view(), clock: self.epoch(), body: self.body(to) }
+    }
+
+    fn to_keeper(&mut self) -> ToKeeper {
+        match self.0.random_range(0..3) {
+            0 => ToKeeper::Join { member: self.member(), log_since: Incarnation::new(self.number()) },
+            1 => {
+                let clock = self.epoch();
+                ToKeeper::Closed(ClosedReport {
+                    from: self.member(),
+                    view: self.view(),
+                    clock,
+                    latest_committed: clock.previous(),
+                    decided: self.list(Self::committed),
+                    commits: self.list(|values| {
+                        let (epoch, holder) = (values.epoch(), values.member());
+                        (epoch, values.terms(epoch, holder))
+                    }),
+                })
+            }
+            _ => ToKeeper::Complete { from: self.member(), layout: self.view() },
+        }
+    }
+
+    fn lives(&mut self) -> BTreeMap<NodeId, Incarnation> {
+        self.list(Self::member).into_iter().map(|member| (member.node, member.incarnation)).collect()
+    }
+
+    fn view_record(&mut self) -> ViewRecord {
+        let change = if self.0.random() {
+            let (members, mut placed) = (self.lives(), self.lives());
+            placed.insert(self.node(), Incarnation::new(1));
+            ViewChange::Members { members, placed }
+        } else {
+            let through = self.epoch();
+            ViewChange::Outcomes {
+                nodes: self.lives(),
+                latest: through.previous(),
+                through,
+                committed: self.list(Self::committed),
+            }
+        };
+        ViewRecord { number: self.view(), change }
+    }
+
+    fn frame(&mut self) -> Frame {
+        match self.0.random_range(0..10) {
+            0 => Frame::ToKeeper(self.to_keeper()),
+            1 => {
+                let (member, followed) = (self.member(), self.view());
+                Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
+            }
+            2 => Frame::Records(self.list(Self::view_record)),
+            _ => Frame::Protocol(self.message()),
+        }
+    }
+
+    fn record(&mut self) -> LogRecord<Bytes> {
+        let epoch = self.epoch();
+        match self.0.random_range(0..9) {
+            0 => LogRecord::Started(Incarnation::new(self.number())),
+            1 => LogRecord::Began(epoch, Incarnation::new(self.number())),
+            2 => LogRecord::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.rows() },
+            3 => {
+                let holder = self.member();
+                LogRecord::Commit(epoch, self.terms(epoch, holder))
+            }
+            4 => LogRecord::Cut(epoch),
+            5 => LogRecord::Copied { brick: self.brick(), ended: self.set(), rows: self.labelled() },
+            6 => LogRecord::Forgotten,
+            7 => LogRecord::Safe(epoch),
+            _ => LogRecord::Latest(epoch),
+        }
+    }
+
+    fn request(&mut self) -> BrickRequest {
+        if self.0.random() {
+            let (to, from) = (self.member(), self.member());
+            BrickRequest::Copy { to, from, view: self.view(), has: self.list(Self::brick) }
+        } else {
+            BrickRequest::Read { view: self.view(), brick: self.brick(), snapshot: self.set() }
+        }
+    }
+
+    fn answer(&mut self) -> BrickAnswer {
+        match self.0.random_range(0..4) {
+            0 => BrickAnswer::NotNow,
+            1 => BrickAnswer::BelowSafe,
+            _ => BrickAnswer::Part(BrickPart {
+                brick: self.brick(),
+                rows: self.labelled(),
+                is_last: self.0.random(),
+            }),
+        }
+    }
+}
+
+fn values(seed: u64) -> Values {
+    Values(StdRng::seed_from_u64(seed))
+}
+
+/// A value comes back; every cut of its bytes is refused; what is changed in them is refused, or is another value whose form
+/// is those bytes.
+fn check<T: Wire + PartialEq + Debug>(value: &T, random: &mut StdRng) {
+    let bytes = encode(value);
+    assert_eq!(decode::<T>(bytes.clone().into()).as_ref(), Ok(value));
+    for cut in 0..bytes.len() {
+        let cut = decode::<T>(bytes[..cut].to_vec().into());
+        assert!(cut.is_err(), "{value:?} cut is {cut:?}");
+    }
+    for _ in 0..20 {
+        let mut changed = bytes.clone();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..changed.len());
+            match random.random_range(0..4) {
+                0 => changed[at] = random.random(),
+                1 => changed[at] ^= 1 << random.random_range(0..8),
+                2 => changed.insert(at, random.random()),
+                _ => changed.truncate(at.max(1)),
+            }
+        }
+        if let Ok(other) = decode::<T>(changed.clone().into()) {
+            assert_eq!(encode(&other), changed, "{other:?} has two forms");
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_read_and_nothing_else_is() {
+    let (mut values, mut random) = (values(1), StdRng::seed_from_u64(2));
+    let mut kinds = BTreeSet::new();
+    for _ in 0..2_000 {
+        let frame = values.frame();
+        kinds.insert(FrameKind::of(&frame) as usize);
+        check(&frame, &mut random);
+        check(&values.record(), &mut random);
+        check(&values.request(), &mut random);
+        check(&values.answer(), &mut random);
+    }
+    assert_eq!(kinds.len(), FrameKind::ALL.len(), "all kinds of frames came");
+}
+
+#[test]
+fn bytes_at_random_are_refused() {
+    let mut random = StdRng::seed_from_u64(3);
+    for _ in 0..50_000 {
+        let mut bytes: Vec<u8> = (0..random.random_range(0..60)).map(|_| random.random()).collect();
+        if let Some(version) = bytes.first_mut() {
+            *version = 1;
+        }
+        // Few are a value by chance. What matters is that none panics or takes long.
+        let _ = decode::<Frame>(bytes.clone().into());
+        let _ = decode::<LogRecord<Bytes>>(bytes.clone().into());
+        let _ = decode::<BrickRequest>(bytes.clone().into());
+        let _ = decode::<BrickAnswer>(bytes.into());
+    }
+}
+
+#[test]
+fn lengths_are_not_believed() {
+    // Records of the keeper, 2^63 of them.
+    let mut bytes = vec![1, 3];
+    bytes.extend([0xff; 8]);
+    bytes.push(0x7f);
+    assert_eq!(decode::<Frame>(bytes.into()), Err(Malformed::Cut));
+}
+
+#[test]
+fn what_the_protocol_relies_on_is_asked_of_messages() {
+    let mut values = values(4);
+    let message = |values: &mut Values, body| Message { body, ..values.message() };
+    let terms =
+        values.terms(Epoch::new(9), Member { node: NodeId::new(1), incarnation: Incarnation::new(1) });
+    let mut asked = message(&mut values, Body::Commit(Epoch::new(9), terms));
+    asked.to = Member { node: NodeId::new(1), incarnation: Incarnation::new(2) };
+    let refused = decode::<Frame>(encode(&Frame::Protocol(asked)).into());
+    assert!(matches!(refused, Err(Malformed::Contradiction(_))), "{refused:?}");
+
+    let younger =
+        CommittedEpoch { epoch: Epoch::new(9), kind: EpochKind::Load, dependencies: vec![Epoch::new(9)] };
+    let decided = message(&mut values, Body::Decided(younger));
+    let refused = decode::<Frame>(encode(&Frame::Protocol(decided)).into());
+    assert!(matches!(refused, Err(Malformed::Contradiction(_))), "{refused:?}");
+
+    let late = message(&mut values, Body::Floor(Epoch::MAX));
+    assert_eq!(decode::<Frame>(encode(&Frame::Protocol(late)).into()), Err(Malformed::Range));
+}
+
+#[test]
+fn another_version_is_refused_by_its_number() {
+    let mut bytes = encode(&Frame::Records(Vec::new()));
+    bytes[0] = 2;
+    let refused = decode::<Frame>(bytes.into()).unwrap_err();
+    assert_eq!(refused.to_string(), "format 2 is not known here");
+}
+
+/// The form of version 1 stays as it is.
+#[test]
+fn the_form_is_the_one_that_was_agreed_on() {
+    let member = |node, life| Member { node: NodeId::new(node), incarnation: Incarnation::new(life) };
+    let commit = Frame::Protocol(Message {
+        from: member(1, 300),
+        to: member(2, 7),
+        view: ViewNumber::new(5),
+        clock: Epoch::new(1_025),
+        body: Body::Commit(
+            Epoch::new(1_000),
+            CommitTerms {
+                kind: EpochKind::Load,
+                appends: 3,
+                dependencies: [Epoch::new(130)].into(),
+                holders: [member(2, 7)].into(),
+            },
+        ),
+    });
+    let expected = [1, 0, 1, 0xac, 2, 2, 7, 5, 0x81, 8, 2, 0xe8, 7, 0, 3, 1, 0x82, 1, 1, 2, 7];
+    assert_eq!(encode(&commit), expected);
+    let copied = LogRecord::Copied {
+        brick: BrickAddress { table: 1, brick: 2 },
+        ended: EpochSet::through(Epoch::new(300)).without([Epoch::new(4), Epoch::new(200)]),
+        rows: vec![(Epoch::new(5), Bytes::from_static(b"ab"))],
+    };
+    assert_eq!(encode(&copied), [1, 5, 1, 2, 0xac, 2, 2, 4, 0xc4, 1, 1, 5, 2, b'a', b'b']);
+}
+
+#[test]
+fn a_brick_in_parts_is_put_together_again() {
+    let brick = BrickAddress { table: 1, brick: 2 };
+    let batch = Bytes::from(vec![7; PART_BYTES / 2 + 1]);
+    let rows: Vec<_> = (1..=5).map(|epoch| (Epoch::new(epoch), batch.clone())).collect();
+    let parts = parts_of(brick, rows.clone());
+    assert_eq!(parts.len(), 5);
+    let mut assembly = PartAssembly::default();
+    let mut whole: Vec<_> = parts.into_iter().filter_map(|part| assembly.add(part).unwrap()).collect();
+    assert_eq!(whole.pop(), Some((brick, rows)));
+    assert!(whole.is_empty() && assembly.is_complete());
+    assert_eq!(parts_of(brick, Vec::new()).len(), 1, "an empty brick is given too");
+
+    let mut assembly = PartAssembly::default();
+    let part = |brick, is_last| BrickPart { brick, rows: Vec::new(), is_last };
+    assert_eq!(assembly.add(part(brick, false)), Ok(None));
+    assert!(!assembly.is_complete());
+    assert!(assembly.add(part(BrickAddress { table: 1, brick: 3 }, true)).is_err());
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Nodes that are dropped without notice, and started again from their logs, or without.
+
+use crate::nodes::{Cluster, SILENCE, wait_until};
+use crate::sums::{Traffic, check, load, seen};
+use coeval_cluster::Founding;
+use std::time::Duration;
+
+#[test]
+fn a_node_that_comes_back_at_once_keeps_its_place() {
+    let mut cluster = Cluster::start(3, 2);
+    let traffic = Traffic::start(&cluster, &[1, 2]);
+    std::thread::sleep(Duration::from_millis(200));
+    cluster.crash(3);
+    cluster.begin(3);
+    cluster.settle();
+    let (acknowledged, _) = traffic.stop(&cluster);
+    check(&cluster, &acknowledged);
+}
+
+#[test]
+fn a_node_that_was_away_gets_what_it_missed() {
+    let mut cluster = Cluster::start(3, 2);
+    let traffic = Traffic::start(&cluster, &[1, 2, 3]);
+    std::thread::sleep(Duration::from_millis(200));
+    cluster.crash(3);
+    wait_until("the view goes on without it", || {
+        cluster.status(1).is_some_and(|status| status.members.len() == 2)
+    });
+    let alone = cluster.runtime.block_on(load(cluster.node(1))).unwrap();
+    std::thread::sleep(SILENCE / 4);
+    cluster.begin(3);
+    cluster.settle();
+    let (mut acknowledged, _) = traffic.stop(&cluster);
+    acknowledged.push(alone);
+    check(&cluster, &acknowledged);
+}
+
+#[test]
+fn a_node_that_has_lost_its_disk_gets_its_bricks_from_others() {
+    let mut cluster = Cluster::start(3, 2);
+    let before: Vec<u64> = cluster.runtime.block_on(async {
+        let mut loads = Vec::new();
+        for number in 0..30 {
+            loads.push(load(cluster.node(number % 3 + 1)).await.unwrap());
+        }
+        loads
+    });
+    cluster.crash(2);
+    cluster.lose_disk(2);
+    cluster.begin(2);
+    cluster.settle();
+    check(&cluster, &before);
+    // Now the others may go, one after the other: what node 2 has is all there is of its bricks.
+    cluster.crash(3);
+    wait_until("the view goes on without node 3", || {
+        cluster.status(1).is_some_and(|status| status.members.len() == 2)
+    });
+    assert_eq!(cluster.runtime.block_on(seen(cluster.node(2))), before);
+}
+
+/// While bricks come slowly to node 3, loads go on and LSE moves. If rows from before and after what the copy counts were given
+/// one label meanwhile, the copy would leave them out.
+#[test]
+fn purge_waits_for_copies() {
+    let mut cluster = Cluster::start(3, 2);
+    let before: Vec<u64> = cluster.runtime.block_on(async {
+        let mut loads = Vec::new();
+        for number in 0..30 {
+            loads.push(load(cluster.node(number % 3 + 1)).await.unwrap());
+        }
+        loads
+    });
+    cluster.crash(3);
+    cluster.lose_disk(3);
+    let traffic = Traffic::start(&cluster, &[1, 2]);
+    cluster.proxy(1).set_delay_ms(15);
+    cluster.proxy(2).set_delay_ms(15);
+    cluster.begin(3);
+    cluster.settle();
+    cluster.proxy(1).set_delay_ms(0);
+    cluster.proxy(2).set_delay_ms(0);
+    let (mut acknowledged, _) = traffic.stop(&cluster);
+    acknowledged.extend(before);
+    check(&cluster, &acknowledged);
+}
+
+/// All nodes crash at once: what was acknowledged was on disk.
+#[test]
+fn what_was_acknowledged_survives_a_crash_of_all() {
+    let mut cluster = Cluster::start(3, 2);
+    let mut acknowledged = Vec::new();
+    for _ in 0..3 {
+        let traffic = Traffic::start(&cluster, &[1, 2, 3]);
+        std::thread::sleep(Duration::from_millis(150));
+        for number in 1..=3 {
+            cluster.crash(number);
+        }
+        let (loads, _) = traffic.stop(&cluster);
+        assert!(!loads.is_empty());
+        acknowledged.extend(loads);
+        for number in 1..=3 {
+            cluster.begin(number);
+        }
+        cluster.start_keeper(Founding::GoOn);
+        check(&cluster, &acknowledged);
+    }
+}
+
+/// The last replicas would go with the second node, so it is not removed: loads wait, and go on when it is back.
+#[test]
+fn the_last_replica_is_waited_for() {
+    let mut cluster = Cluster::start(2, 1);
+    let before = cluster.runtime.block_on(load(cluster.node(1))).unwrap();
+    cluster.crash(2);
+    std::thread::sleep(SILENCE * 2);
+    assert_eq!(cluster.status(1).unwrap().members.len(), 2);
+    let node = cluster.node(1).clone();
+    let waiting = cluster.runtime.spawn(async move { load(&node).await });
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!waiting.is_finished(), "nothing is decided without a member");
+    cluster.begin(2);
+    let after = cluster.runtime.block_on(waiting).unwrap().unwrap();
+    check(&cluster, &[before, after]);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Loads of known sums, and readers that check them.
+
+use crate::nodes::Cluster;
+use crate::rows::{self, BRICKS, brick};
+use bytes::Bytes;
+use coeval_cluster::{CommitWait, Load, LoadError, Node, ReadError, Snapshot};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+static NEXT_LOAD: AtomicU64 = AtomicU64::new(1);
+
+/// Appends the rows of a load that nothing else has the number of.
+pub(crate) async fn fill(load: &mut Load) -> Result<u64, LoadError> {
+    let number = NEXT_LOAD.fetch_add(1, Ordering::Relaxed);
+    rows::fill(load, number).await?;
+    Ok(number)
+}
+
+/// Begins, fills and commits a load; gives its number once it is decided.
+pub(crate) async fn load(node: &Node) -> Result<u64, LoadError> {
+    let mut load = node.begin().await?;
+    let number = fill(&mut load).await?;
+    load.commit(CommitWait::Decided).await?;
+    Ok(number)
+}
+
+/// Which loads a snapshot sees, each whole.
+pub(crate) async fn seen_at(snapshot: &Snapshot) -> Result<Vec<u64>, ReadError> {
+    Ok(rows::seen_at(snapshot).await?.unwrap())
+}
+
+/// Which loads a new snapshot sees.
+pub(crate) async fn seen(node: &Node) -> Vec<u64> {
+    seen_at(&node.snapshot().await.unwrap()).await.unwrap()
+}
+
+/// Loads and readers on nodes, until they are told to end.
+pub(crate) struct Traffic {
+    ends: Arc<AtomicBool>,
+    loading: Vec<tokio::task::JoinHandle<Vec<u64>>>,
+    reading: Vec<tokio::task::JoinHandle<usize>>,
+}
+
+impl Traffic {
+    /// Two loads at a time and one reader on each of these nodes. Those that a node refuses, since it is gone, are left.
+    pub(crate) fn start(cluster: &Cluster, nodes: &[u32]) -> Self {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (mut loading, mut reading) = (Vec::new(), Vec::new());
+        for number in nodes {
+            for _ in 0..2 {
+                let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&ends));
+                loading.push(cluster.runtime.spawn(async move {
+                    let mut acknowledged = Vec::new();
+                    while !ends.load(Ordering::Relaxed) {
+                        match load(&node).await {
+                            Ok(number) => acknowledged.push(number),
+                            Err(LoadError::Ended(_)) => break,
+                            Err(_) => {}
+                        }
+                    }
+                    acknowledged
+                }));
+            }
+            let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&ends));
+            reading.push(cluster.runtime.spawn(async move {
+                let mut reads = 0;
+                while !ends.load(Ordering::Relaxed) {
+                    let Ok(snapshot) = node.snapshot().await else { break };
+                    // Twice: what a snapshot sees stays what it is.
+                    let (Ok(first), Ok(again)) = (seen_at(&snapshot).await, seen_at(&snapshot).await) else {
+                        continue;
+                    };
+                    assert_eq!(first, again, "{snapshot:?} has changed");
+                    reads += 1;
+                }
+                reads
+            }));
+        }
+        Self { ends, loading, reading }
+    }
+
+    /// Ends it; gives the loads that were acknowledged, and how often readers have read all.
+    pub(crate) fn stop(self, cluster: &Cluster) -> (Vec<u64>, usize) {
+        self.ends.store(true, Ordering::Relaxed);
+        cluster.runtime.block_on(async {
+            let (mut acknowledged, mut reads) = (Vec::new(), 0);
+            for task in self.loading {
+                acknowledged.extend(task.await.unwrap());
+            }
+            for task in self.reading {
+                reads += task.await.unwrap();
+            }
+            (acknowledged, reads)
+        })
+    }
+}
+
+/// All that was acknowledged is seen on every node, everywhere the same; and all replicas of a brick have the same rows.
+pub(crate) fn check(cluster: &Cluster, acknowledged: &[u64]) {
+    cluster.quiet();
+    let nodes = cluster.running();
+    let all: Vec<Vec<u64>> = nodes.iter().map(|node| cluster.runtime.block_on(seen(node))).collect();
+    for seen in &all {
+        assert_eq!(seen, &all[0], "all nodes show the same");
+        let lost: Vec<_> = acknowledged.iter().filter(|load| !seen.contains(load)).collect();
+        assert!(lost.is_empty(), "{lost:?} were acknowledged and are not seen");
+    }
+    for number in 0..BRICKS {
+        let holders = nodes[0].holders(brick(number)).unwrap();
+        let mut contents = holders.iter().map(|holder| {
+            let node = cluster.node(holder.get());
+            let rows = cluster
+                .runtime
+                .block_on(async { node.snapshot().await.unwrap().read(brick(number)).await.unwrap() });
+            let mut rows: Vec<Bytes> = rows.into_iter().map(|(_, rows)| rows).collect();
+            rows.sort_unstable();
+            rows
+        });
+        let first = contents.next().unwrap();
+        assert!(contents.all(|other| other == first), "replicas of brick {number} on {holders:?}");
+    }
+}
