@@ -28,6 +28,9 @@ pub struct FileStore {
 }
 
 /// What the thread that writes shares with the store.
+///
+/// # Locking
+/// `until` is a leaf lock, held to copy a position.
 struct Writing {
     is_busy: AtomicBool,
     /// The end of what is being written.
