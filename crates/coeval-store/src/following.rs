@@ -55,6 +55,7 @@ mod primary_writer;
 mod replica_session;
 mod standing;
 mod superseding;
+mod taken_log;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use change::{ChangeSink, ChangedRow, FedChange, FedTransaction};
@@ -66,6 +67,7 @@ pub use frame::{Frame, MalformedFrame};
 pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
 pub(crate) use standing::FollowerStanding;
+pub use taken_log::TakenLog;
 
 use crate::clock::LogTime;
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
@@ -419,15 +421,14 @@ impl Follower {
     ///
     /// # Errors
     /// [`StoreError::Stopped`].
-    ///
-    /// # Panics
-    /// Never: a follower has a log.
     pub fn sync(&self) -> Result<Lsn, StoreError> {
-        let log = self.shared.pipeline.log().expect("a follower has a log");
-        let publishing = &self.shared.pipeline.publishing;
-        let durable = log.sync(self.position).map_err(|error| StoreError::Stopped(publishing.stop(error)))?;
-        publishing.note_durable();
-        Ok(durable)
+        self.taken().sync()
+    }
+
+    /// What was taken so far, to be made durable by another thread while more is taken.
+    #[must_use]
+    pub fn taken(&self) -> TakenLog {
+        TakenLog { shared: Arc::clone(&self.shared), end: self.position }
     }
 
     /// Goes on with the boundary that was known when it was closed, if the log has all that it had then.

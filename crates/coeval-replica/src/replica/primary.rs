@@ -9,6 +9,7 @@ use crate::error::ReplicaError;
 use crate::link::{Link, Role};
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// What was taken is made durable at least so often while more comes.
@@ -93,7 +94,8 @@ impl Taking {
         Ok(())
     }
 
-    /// Takes what comes. While the replica is far behind, what comes next is read while the group before is applied.
+    /// Takes what comes. While the replica is far behind, a group is applied while the one before is made durable and the next one is
+    /// read.
     fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
         let (mut file, stopping) = (None, Arc::clone(&self.stopping));
         let (mut told, mut synced) = (self.tell(link)?, Instant::now());
@@ -109,7 +111,8 @@ impl Taking {
                 None
             };
             let is_dirty = self.follower.durable() < self.follower.position();
-            let is_synced = is_dirty && (!has_more || synced.elapsed() >= SYNC_INTERVAL);
+            // Far behind, this group is made durable while the next one is applied.
+            let is_synced = is_dirty && (!has_more || !is_far && synced.elapsed() >= SYNC_INTERVAL);
             if is_synced {
                 // Commits may wait for no more than that it is written here.
                 self.tell(receiving.link)?;
@@ -145,21 +148,26 @@ struct Applying<'a> {
 }
 
 impl Applying<'_> {
-    /// Applies a group and makes it durable, while the next one is read by a thread of its own. Nothing is read if there is none.
+    /// Applies a group, while what was taken before is made durable and the next group is read, each by a thread of its own. Nothing
+    /// is read if there is no thread for it.
     fn apply_while_reading(
         &mut self,
         group: Group,
         receiving: &mut Receiving<'_>,
         progress: &mut Progress,
     ) -> Result<Option<Group>, ReplicaError> {
+        let taken = self.follower.taken();
         std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("coeval-receive".to_owned());
-            let reading = thread.spawn_scoped(scope, || receiving.next_group(progress));
-            let applied = self.apply(group).and_then(|()| Ok(self.follower.sync()?));
-            let read = reading
-                .ok()
-                .map(|reading| reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+            let reading =
+                thread("coeval-receive").spawn_scoped(scope, || receiving.next_group(progress)).ok();
+            // Without a thread it is made durable with this group.
+            let syncing = thread("coeval-sync").spawn_scoped(scope, || taken.sync()).ok();
+            let applied = self.apply(group);
+            let read = reading.map(outcome);
+            let synced = syncing.map(outcome).transpose();
             applied?;
+            synced?;
             read.transpose()
         })
     }
@@ -191,4 +199,9 @@ impl Applying<'_> {
         }
         Ok(())
     }
+}
+
+/// What a thread has returned; if it has panicked, so does this one.
+fn outcome<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
