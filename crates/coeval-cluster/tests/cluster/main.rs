@@ -8,6 +8,7 @@
 mod cuts;
 mod figures;
 mod keepers;
+mod lag;
 mod loads;
 mod nodes;
 #[path = "../transport/proxy.rs"]
