@@ -106,7 +106,8 @@ pub async fn measure_small_loads(
     measured
 }
 
-async fn start_nodes(
+/// Nodes that all serve, with the keeper on the first one.
+pub(crate) async fn start_nodes(
     options: LoadFigureOptions,
     directory: &Path,
     runtime: &Handle,

@@ -3,6 +3,7 @@
 
 use super::memory_bricks::MemoryBricks;
 use super::{LogPosition, NodeStore, SyncedTo};
+use crate::brick_change::BrickChange;
 use crate::log::{Batch, Durability, LogError, LogFile, LogWriter};
 use crate::wire::{decode, encode};
 use bytes::Bytes;
@@ -43,11 +44,11 @@ impl FileStore {
         directory: &Path,
         durability: Durability,
         synced: SyncedTo,
-    ) -> Result<(Self, Vec<LogRecord<Bytes>>), LogError> {
+    ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
         let path = directory.join(LOG_NAME);
         let (file, bytes) = LogFile::open(&path, durability)?;
         let foreign = |_| LogError::Foreign { path: path.clone(), what: "a record has something else in it" };
-        let records: Result<Vec<LogRecord<Bytes>>, _> = bytes.into_iter().map(decode).collect();
+        let records: Result<Vec<LogRecord<BrickChange>>, _> = bytes.into_iter().map(decode).collect();
         let records = records.map_err(foreign)?;
         let mut bricks = MemoryBricks::default();
         records.iter().for_each(|record| bricks.apply(record.clone()));
@@ -65,7 +66,7 @@ impl FileStore {
 }
 
 impl NodeStore for FileStore {
-    fn log(&mut self, record: LogRecord<Bytes>) {
+    fn log(&mut self, record: LogRecord<BrickChange>) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
@@ -96,7 +97,7 @@ impl NodeStore for FileStore {
         self.bricks.read(brick, snapshot)
     }
 
-    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, Bytes)> {
+    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)> {
         self.bricks.copy_of(brick)
     }
 

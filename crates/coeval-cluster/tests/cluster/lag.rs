@@ -1,68 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How far what readers see is behind what has been decided.
 
+use crate::loading::Loading;
 use crate::nodes::{Cluster, SILENCE, wait_until};
-use crate::sums::{check, fill};
-use coeval_cluster::{CommitWait, Epoch, Node, NodeId};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use crate::sums::check;
+use coeval_cluster::{Node, NodeId};
 use std::time::{Duration, Instant};
-use tokio::task::JoinHandle;
 
 /// What was acknowledged this long ago is in every new snapshot, if no node is silent. It is for a slow machine: what is told of
 /// a decision takes a message, and what it may wait for is a load that began earlier.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// A load that was acknowledged: when, its label, and its number.
-type Acknowledged = (Instant, Epoch, u64);
-
-/// One load after the other, from each of these nodes.
-struct Loading {
-    ends: Arc<AtomicBool>,
-    tasks: Vec<JoinHandle<()>>,
-    acknowledged: Arc<Mutex<Vec<Acknowledged>>>,
-}
-
-impl Loading {
-    fn start(cluster: &Cluster, nodes: &[u32]) -> Self {
-        let (ends, acknowledged) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let mut loading = Self { ends, tasks: Vec::new(), acknowledged };
-        for number in nodes {
-            let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&loading.ends));
-            let acknowledged = Arc::clone(&loading.acknowledged);
-            loading.tasks.push(cluster.runtime.spawn(async move {
-                while !ends.load(Ordering::Relaxed) {
-                    let Ok(mut load) = node.begin().await else { continue };
-                    let Ok(number) = fill(&mut load).await else { continue };
-                    let epoch = load.epoch();
-                    if load.commit(CommitWait::Decided).await.is_ok() {
-                        acknowledged.lock().unwrap().push((Instant::now(), epoch, number));
-                    }
-                }
-            }));
-        }
-        loading
-    }
-
-    fn count(&self) -> usize {
-        self.acknowledged.lock().unwrap().len()
-    }
-
-    /// For how long something has been acknowledged that a new snapshot of a node does not see.
-    fn lag(&self, cluster: &Cluster, node: &Node) -> Duration {
-        let acknowledged = self.acknowledged.lock().unwrap().clone();
-        let asked = Instant::now();
-        let snapshot = cluster.runtime.block_on(node.snapshot()).unwrap();
-        assert!(asked.elapsed() < SILENCE / 2, "a snapshot waits for no load and for no other node");
-        let unseen = acknowledged.iter().filter(|(_, epoch, _)| !snapshot.epochs().contains(*epoch));
-        unseen.map(|(when, ..)| asked.duration_since(*when)).max().unwrap_or_default()
-    }
-
-    fn stop(self, cluster: &Cluster) -> Vec<u64> {
-        self.ends.store(true, Ordering::Relaxed);
-        self.tasks.into_iter().for_each(|task| cluster.runtime.block_on(task).unwrap());
-        self.acknowledged.lock().unwrap().iter().map(|(.., number)| *number).collect()
-    }
+/// For how long something has been acknowledged that a new snapshot of a node does not see.
+fn lag(loading: &Loading, cluster: &Cluster, node: &Node) -> Duration {
+    let acknowledged = loading.acknowledged();
+    let asked = Instant::now();
+    let snapshot = cluster.runtime.block_on(node.snapshot()).unwrap();
+    assert!(asked.elapsed() < SILENCE / 2, "a snapshot waits for no load and for no other node");
+    let unseen = acknowledged.iter().filter(|(_, epoch, _)| !snapshot.epochs().contains(*epoch));
+    unseen.map(|(when, ..)| asked.duration_since(*when)).max().unwrap_or_default()
 }
 
 /// With loads from all nodes that never cease, no node falls behind.
@@ -73,12 +29,12 @@ fn snapshots_follow_what_is_decided() {
     let (begun, mut most) = (Instant::now(), Duration::ZERO);
     while begun.elapsed() < 2 * LAG_MAX {
         for node in cluster.running() {
-            most = most.max(loading.lag(&cluster, &node));
+            most = most.max(lag(&loading, &cluster, &node));
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(most < LAG_MAX, "a snapshot lacked what was decided {most:?} before");
-    let acknowledged = loading.stop(&cluster);
+    let acknowledged: Vec<u64> = loading.stop(&cluster).iter().map(|(.., number)| *number).collect();
     assert!(acknowledged.len() > 50, "{} loads", acknowledged.len());
     check(&cluster, &acknowledged);
 }
@@ -98,7 +54,7 @@ fn a_stalled_node_holds_snapshots_until_the_view_is_without_it() {
         |node: &Node| node.status().unwrap().members.iter().all(|member| member.node != NodeId::new(3));
     wait_until("the view is without it", || {
         for node in &others {
-            let _ = loading.lag(&cluster, node);
+            let _ = lag(&loading, &cluster, node);
         }
         others.iter().all(is_without)
     });
@@ -110,15 +66,15 @@ fn a_stalled_node_holds_snapshots_until_the_view_is_without_it() {
     let until = Instant::now() + LAG_MAX / 2;
     while Instant::now() < until {
         for node in &others {
-            let lag = loading.lag(&cluster, node);
-            assert!(lag < LAG_MAX, "{node:?} lacks what was decided {lag:?} before");
+            let behind = lag(&loading, &cluster, node);
+            assert!(behind < LAG_MAX, "{node:?} lacks what was decided {behind:?} before");
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     cluster.proxy(3).go_on();
     cluster.proxy(3).cut();
     cluster.settle();
-    wait_until("it has what was decided", || loading.lag(&cluster, cluster.node(3)) < LAG_MAX);
-    let acknowledged = loading.stop(&cluster);
+    wait_until("it has what was decided", || lag(&loading, &cluster, cluster.node(3)) < LAG_MAX);
+    let acknowledged: Vec<u64> = loading.stop(&cluster).iter().map(|(.., number)| *number).collect();
     check(&cluster, &acknowledged);
 }
