@@ -156,13 +156,17 @@ impl Node {
         let (begun, after) = (Instant::now(), self.inner.options.timeouts.serve);
         loop {
             let life = self.life();
-            if let Some(found) = look(&life).flatten() {
-                return Ok(found);
-            }
-            if let EndReason::Failed(_) | EndReason::Stopped = life.why_ended()
-                && life.end.is_cancelled()
-            {
-                return Err(StartError::Ended(life.why_ended().to_string()));
+            // A life that has ended may not be buried yet.
+            match life.why_ended() {
+                _ if !life.end.is_cancelled() => {
+                    if let Some(found) = look(&life).flatten() {
+                        return Ok(found);
+                    }
+                }
+                EndReason::Left => {}
+                why @ (EndReason::Failed(_) | EndReason::Stopped) => {
+                    return Err(StartError::Ended(why.to_string()));
+                }
             }
             if begun.elapsed() >= after {
                 return Err(StartError::TimedOut { after });

@@ -3,7 +3,7 @@
 
 use crate::nodes::Cluster;
 use crate::sums::fill;
-use coeval_cluster::{CommitWait, Epoch};
+use coeval_cluster::{CommitWait, Epoch, LoadError};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -28,7 +28,12 @@ impl Loading {
             let acknowledged = Arc::clone(&loading.acknowledged);
             loading.tasks.push(cluster.runtime.spawn(async move {
                 while !ends.load(Ordering::Relaxed) {
-                    let Ok(mut load) = node.begin().await else { continue };
+                    tokio::task::yield_now().await;
+                    let mut load = match node.begin().await {
+                        Ok(load) => load,
+                        Err(LoadError::Ended(_)) => break,
+                        Err(_) => continue,
+                    };
                     let Ok(number) = fill(&mut load).await else { continue };
                     let epoch = load.epoch();
                     if load.commit(CommitWait::Decided).await.is_ok() {
@@ -50,9 +55,16 @@ impl Loading {
     }
 
     /// Ends it, each load that has begun to the end; gives all that were acknowledged.
-    pub(crate) fn stop(self, cluster: &Cluster) -> Vec<Acknowledged> {
+    pub(crate) fn stop(mut self, cluster: &Cluster) -> Vec<Acknowledged> {
         self.ends.store(true, Ordering::Relaxed);
-        self.tasks.into_iter().for_each(|task| cluster.runtime.block_on(task).unwrap());
+        std::mem::take(&mut self.tasks).into_iter().for_each(|task| cluster.runtime.block_on(task).unwrap());
         self.acknowledged.lock().unwrap().clone()
+    }
+}
+
+/// A test that fails ends too.
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
     }
 }
