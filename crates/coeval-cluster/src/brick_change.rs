@@ -2,7 +2,7 @@
 //! [`BrickChange`]: what a transaction does to a brick.
 
 use bytes::Bytes;
-use coeval_txn::EpochSet;
+use coeval_txn::{Epoch, EpochSet};
 
 /// What a transaction does to a brick, as nodes send it and log it, labelled with the transaction's epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +12,9 @@ pub enum BrickChange {
     /// The rows of these epochs, all older, are not seen by who sees this transaction. They stay for all others.
     Delete(EpochSet),
 }
+
+/// What transactions did to a brick, each change with its label.
+pub(crate) type LabelledChanges = Vec<(Epoch, BrickChange)>;
 
 impl BrickChange {
     /// About as many bytes as it takes in a message.

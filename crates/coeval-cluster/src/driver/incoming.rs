@@ -3,12 +3,11 @@
 
 use super::engine::Engine;
 use super::life::Life;
-use crate::brick_change::BrickChange;
+use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::node::NodeId;
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
 use bytes::Bytes;
-use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ToKeeper, ViewRecord};
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +16,7 @@ use std::time::Instant;
 pub(super) struct Incoming(pub(super) Arc<Life>);
 
 /// Bricks with what is in them.
-type GivenBricks = Vec<(BrickAddress, Vec<(Epoch, BrickChange)>)>;
+type GivenBricks = Vec<(BrickAddress, LabelledChanges)>;
 
 #[async_trait::async_trait]
 impl Handler for Incoming {

@@ -3,9 +3,9 @@
 
 use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
-use crate::brick_change::BrickChange;
+use crate::brick_change::LabelledChanges;
+use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
-use coeval_txn::{Epoch, EpochSet};
 
 /// Rows of a part, in bytes. A batch of rows that is larger is a part of its own.
 pub(crate) const PART_BYTES: usize = 1 << 20;
@@ -41,7 +41,7 @@ pub(crate) struct BrickPart {
     /// The brick.
     pub(crate) brick: BrickAddress,
     /// What is in it, by label: for a copy all changes, for a reader rows.
-    pub(crate) rows: Vec<(Epoch, BrickChange)>,
+    pub(crate) rows: LabelledChanges,
     /// Whether these are the last of the brick.
     pub(crate) is_last: bool,
 }
@@ -135,7 +135,7 @@ impl Wire for BrickAnswer {
 }
 
 /// The rows of a brick in parts; one at least.
-pub(crate) fn parts_of(brick: BrickAddress, rows: Vec<(Epoch, BrickChange)>) -> Vec<BrickPart> {
+pub(crate) fn parts_of(brick: BrickAddress, rows: LabelledChanges) -> Vec<BrickPart> {
     let mut parts = Vec::new();
     let (mut part, mut bytes) = (Vec::new(), 0);
     for (label, change) in rows {
@@ -153,7 +153,7 @@ pub(crate) fn parts_of(brick: BrickAddress, rows: Vec<(Epoch, BrickChange)>) -> 
 /// Parts that are put together again.
 #[derive(Debug, Default)]
 pub(crate) struct PartAssembly {
-    begun: Option<(BrickAddress, Vec<(Epoch, BrickChange)>)>,
+    begun: Option<(BrickAddress, LabelledChanges)>,
 }
 
 impl PartAssembly {
@@ -164,7 +164,7 @@ impl PartAssembly {
     pub(crate) fn add(
         &mut self,
         part: BrickPart,
-    ) -> Result<Option<(BrickAddress, Vec<(Epoch, BrickChange)>)>, Malformed> {
+    ) -> Result<Option<(BrickAddress, LabelledChanges)>, Malformed> {
         let (brick, mut rows) = self.begun.take().unwrap_or_else(|| (part.brick, Vec::new()));
         if brick != part.brick {
             return Err(Malformed::Contradiction("a brick's parts follow each other"));

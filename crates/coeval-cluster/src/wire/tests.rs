@@ -147,7 +147,7 @@ impl Values {
         Message { from: self.member(), to, view: self.view(), clock: self.epoch(), body: self.body(to) }
     }
 
-    fn to_keeper(&mut self) -> ToKeeper {
+    fn told_to_keeper(&mut self) -> ToKeeper {
         match self.0.random_range(0..3) {
             0 => ToKeeper::Join { member: self.member(), log_since: Incarnation::new(self.number()) },
             1 => {
@@ -191,7 +191,7 @@ impl Values {
 
     fn frame(&mut self) -> Frame {
         match self.0.random_range(0..10) {
-            0 => Frame::ToKeeper(self.to_keeper()),
+            0 => Frame::ToKeeper(self.told_to_keeper()),
             1 => {
                 let (member, followed) = (self.member(), self.view());
                 Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
