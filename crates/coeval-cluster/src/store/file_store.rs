@@ -29,6 +29,10 @@ pub struct FileStore {
 }
 
 /// What the thread that writes shares with the store.
+///
+/// # Locking
+/// `until` is held to look it up or to set it, with nothing else locked within. It is set by who has set `is_busy`, and looked up
+/// before `is_busy` is taken back.
 struct Writing {
     is_busy: AtomicBool,
     /// The end of what is being written.
