@@ -12,7 +12,6 @@ use crate::progress::Progress;
 use crate::report::{Report, median};
 use coeval::Durability;
 use coeval_cluster::{LoadFigure, LoadFigureOptions, measure_small_loads};
-use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
 
 /// How many nodes there are.
@@ -59,14 +58,13 @@ fn measure(replicas: usize, options: &Options, runtime: &Runtime) -> Result<Load
     };
     let of_directory = |source| BenchError::file(std::env::temp_dir(), source);
     let directory = tempfile::Builder::new().prefix("coeval-bench-").tempdir().map_err(of_directory)?;
-    let path: &Path = directory.path();
-    Ok(runtime.block_on(measure_small_loads(told, path, runtime.handle()))?)
+    Ok(runtime.block_on(measure_small_loads(told, directory.path(), runtime.handle()))?)
 }
 
 fn tell(prefix: &str, found: &[LoadFigure], report: &mut Report) {
     let of = |value: fn(&LoadFigure) -> f64| median(&mut found.iter().map(value).collect::<Vec<_>>());
-    report.figure(format!("{prefix}commit_p50_ms"), of(|found| found.p50_ms()));
-    report.figure(format!("{prefix}commit_p99_ms"), of(|found| found.p99_ms()));
+    report.figure(format!("{prefix}commit_p50_ms"), of(LoadFigure::p50_ms));
+    report.figure(format!("{prefix}commit_p99_ms"), of(LoadFigure::p99_ms));
     report.figure(format!("{prefix}messages_per_load"), of(|found| found.messages_per_load));
     let without_heard = of(|found| found.messages_without_heard);
     report.figure(format!("{prefix}messages_without_heard_per_load"), without_heard);
