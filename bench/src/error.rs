@@ -26,6 +26,9 @@ pub enum BenchError {
     /// The server behind the URL refused something, or the connection to it broke.
     #[error("{}", of_server(.0))]
     Server(#[from] tokio_postgres::Error),
+    /// Nodes of a cluster did not start, or a load on them did not commit.
+    #[error(transparent)]
+    Cluster(#[from] coeval_cluster::LoadFigureError),
     /// The threads that talk to a server could not be started.
     #[error("cannot start a client: {0}")]
     Client(std::io::Error),
@@ -73,6 +76,7 @@ impl BenchError {
             Self::Tique(error) => error.state == coeval_tique::SqlState::SerializationFailure,
             Self::Options(_)
             | Self::ForeignEngine(_)
+            | Self::Cluster(_)
             | Self::Client(_)
             | Self::File { .. }
             | Self::Arrow(_)

@@ -6,11 +6,11 @@
 //! transactions and queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at
 //! the end. Histories of clients that append to lists, their recorder and the checker that looks for anomalies in them. A client
 //! of PostgreSQL's protocol, so that four of them measure a server, Coeval's or PostgreSQL, in the same way. Primaries and replicas
-//! that are started for a run, and the loss of one under load.
+//! that are started for a run, and the loss of one under load. What loads of bricks cost on many nodes.
 //!
 //! # Never does
-//! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval` and `coeval-tique`: a
-//! workload does what any user of the libraries can do.
+//! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval`, `coeval-tique` and
+//! `coeval-cluster`: a workload does what any user of the libraries can do.
 //!
 //! # Invariants
 //! - A transaction counts when its commit was acknowledged while the clock ran, and not otherwise.
@@ -23,6 +23,7 @@
 mod aosi;
 mod board;
 pub mod chbench;
+mod cluster;
 mod connections;
 mod directories;
 mod drawing;

@@ -36,6 +36,8 @@ pub enum Workload {
     Connections,
     /// RSS on two nodes: terminals on a primary, analytical queries on a replica, and what replicas cost and give.
     Replica,
+    /// AOSI on many nodes: what the protocol of epochs takes of a load's time, and its messages.
+    Cluster,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
     /// AOSI: what epochs take of a query's time while others load.
@@ -48,7 +50,7 @@ pub enum Workload {
 
 impl Workload {
     /// All of them, in the order they are listed to users.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Tpcc,
         Self::Tpch,
         Self::Chbench,
@@ -62,6 +64,7 @@ impl Workload {
         Self::Rss,
         Self::Connections,
         Self::Replica,
+        Self::Cluster,
         Self::AosiMemory,
         Self::AosiLatency,
         Self::AosiIngest,
@@ -85,6 +88,7 @@ impl Workload {
             Self::Rss => "rss",
             Self::Connections => "connections",
             Self::Replica => "replica",
+            Self::Cluster => "cluster",
             Self::AosiMemory => "aosi-memory",
             Self::AosiLatency => "aosi-latency",
             Self::AosiIngest => "aosi-ingest",
@@ -333,7 +337,8 @@ pub struct Options {
     pub readers: Readers,
     /// TPC-H: share of `lineitem` and `orders` updated at random keys before measuring.
     pub update_fraction: f64,
-    /// TPC-H: how often each query is measured; RSS, connections and replica: how often each way is. The median counts.
+    /// TPC-H: how often each query is measured; RSS, connections, replica and cluster: how often each way is. The
+    /// median counts.
     pub runs: usize,
     /// TPC-H: where to write the tables as Parquet files; nothing else is done then.
     pub write_parquet: Option<PathBuf>,

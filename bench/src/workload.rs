@@ -6,8 +6,8 @@ use crate::options::{Options, Workload};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::{
-    aosi, chbench, connections, get, list_append, load, priority, recovery, replica, rss, tique, tpcc, tpch,
-    ycsb,
+    aosi, chbench, cluster, connections, get, list_append, load, priority, recovery, replica, rss, tique,
+    tpcc, tpch, ycsb,
 };
 
 /// Runs a workload and returns what it found. `progress` is told what happens meanwhile.
@@ -45,6 +45,7 @@ pub fn run(workload: Workload, options: &Options, progress: &dyn Progress) -> Re
         Workload::Tique => tique::run(options, progress),
         Workload::Connections => connections::run(options, progress),
         Workload::Replica => replica::run(options, progress),
+        Workload::Cluster => cluster::run(options, progress),
         Workload::AosiMemory => aosi::memory(options, progress),
         Workload::AosiLatency => aosi::latency(options, progress),
         Workload::AosiIngest => aosi::ingest(options, progress),

@@ -238,6 +238,14 @@ fn recovery_replays_what_was_committed() {
 }
 
 #[test]
+fn loads_on_many_nodes_are_measured_and_seen() {
+    let report = passes(Workload::Cluster, &options());
+    for name in ["commit_p50_ms", "commit_p99_ms", "messages_per_load", "one_replica_commit_p50_ms"] {
+        assert!(figure(&report, name) > 0.0);
+    }
+}
+
+#[test]
 fn options_that_make_no_sense_are_refused_by_name() {
     let refused = |workload, options: Options| run(workload, &options, &Silent).unwrap_err().to_string();
     assert!(refused(Workload::Tpcc, Options { warehouses: 0, ..options() }).contains("warehouse"));

@@ -510,7 +510,7 @@ pub(crate) struct BenchArguments {
     /// tpch: share of lineitem and orders updated at random keys before measuring
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
-    /// tpch: how often each query runs; rss, connections, replica: how often each way is measured. The median counts
+    /// tpch: how often each query runs; rss, connections, replica, cluster: how often each way is measured. The median counts
     #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else

@@ -21,7 +21,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `options.rs`, `error.rs`, `status.rs`, `counters.rs` | what a node is told, what can go wrong, what can be seen |
-//! | `node.rs`, `load.rs`, `snapshot.rs` | what callers have |
+//! | `node.rs`, `load.rs`, `delete.rs`, `snapshot.rs` | what callers have |
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
@@ -29,6 +29,7 @@
 
 mod copying;
 mod counters;
+mod delete;
 mod effects;
 mod engine;
 mod error;
@@ -43,6 +44,7 @@ mod status;
 mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};
+pub use delete::Delete;
 pub use error::{LoadError, ReadError, StartError};
 pub use load::{CommitWait, Committed, Load};
 pub use node::Node;

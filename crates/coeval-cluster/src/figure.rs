@@ -4,7 +4,7 @@
 //! The nodes are in one process, on addresses of the loopback, with real sockets between them; durability is off, so no disk
 //! is in it. Each load is begun on the next node and appends one row to one brick; the time is from the begin to the decision.
 
-use crate::driver::{CommitWait, LoadError, Node, NodeOptions, StartError};
+use crate::driver::{CommitWait, LoadError, Node, NodeOptions, ReadError, StartError};
 use crate::keeper::{Founding, KeeperOptions};
 use crate::log::Durability;
 use crate::node::{ClusterId, FormatVersion, NodeId};
@@ -52,6 +52,22 @@ pub struct LoadFigure {
     pub messages_per_load: f64,
     /// Those among them that the decision waited for or was told by: without the answers that tell that it was heard.
     pub messages_without_heard: f64,
+    /// Loads that some node does not show in the end; there is none.
+    pub not_seen: u64,
+}
+
+impl LoadFigure {
+    /// [`LoadFigure::p50`] in milliseconds.
+    #[must_use]
+    pub fn p50_ms(&self) -> f64 {
+        self.p50.as_secs_f64() * 1e3
+    }
+
+    /// [`LoadFigure::p99`] in milliseconds.
+    #[must_use]
+    pub fn p99_ms(&self) -> f64 {
+        self.p99.as_secs_f64() * 1e3
+    }
 }
 
 /// Why nothing was measured.
@@ -64,12 +80,15 @@ pub enum LoadFigureError {
     /// A load has not committed.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// What was loaded cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// Measures small loads on nodes that keep their logs under `directory`, which is the caller's to remove.
 ///
 /// # Errors
-/// If a node does not start or a load does not commit. What has started ends.
+/// If a node does not start, a load does not commit, or nobody gives its rows. What has started ends.
 ///
 /// # Panics
 /// If there is no node, or no load to measure.
@@ -87,7 +106,8 @@ pub async fn measure_small_loads(
     measured
 }
 
-async fn start_nodes(
+/// Nodes that all serve, with the keeper on the first one.
+pub(crate) async fn start_nodes(
     options: LoadFigureOptions,
     directory: &Path,
     runtime: &Handle,
@@ -163,7 +183,32 @@ async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigur
         p99: at(99),
         messages_per_load: per_load(before.0, after.0),
         messages_without_heard: per_load(before.0 - before.1, after.0 - after.1),
+        not_seen: not_seen((options.warm_up + options.loads) as u64, nodes).await?,
     })
+}
+
+/// How many of so many loads are missing on the node that shows the fewest, once all have been told of the decisions.
+async fn not_seen(loads: u64, nodes: &[Node]) -> Result<u64, ReadError> {
+    let mut missing = 0;
+    for node in nodes {
+        let begun = Instant::now();
+        let mut of_node = loads.abs_diff(seen(node).await?);
+        while of_node > 0 && begun.elapsed() < Duration::from_secs(5) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            of_node = loads.abs_diff(seen(node).await?);
+        }
+        missing = missing.max(of_node);
+    }
+    Ok(missing)
+}
+
+/// The loads that a node shows: each has one row.
+async fn seen(node: &Node) -> Result<u64, ReadError> {
+    let (snapshot, mut seen) = (node.snapshot().await?, 0);
+    for brick in 0..BRICKS {
+        seen += snapshot.read(BrickAddress { table: 1, brick }).await?.len() as u64;
+    }
+    Ok(seen)
 }
 
 /// What all nodes have sent for loads, and how much of that tells that a decision was heard.

@@ -50,6 +50,7 @@
 //! # Start reading at
 //! `driver.rs` for how a node runs; `transport.rs` for how nodes talk, then `transport/greeting.rs` and `transport/fit.rs`.
 
+mod brick_change;
 mod driver;
 mod figure;
 mod keeper;
@@ -61,11 +62,12 @@ mod store;
 mod transport;
 mod wire;
 
+pub use brick_change::BrickChange;
 pub use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    ClusterTimeouts, CommitWait, Committed, KindCounts, Load, LoadError, MessageCounts, Node, NodeOptions,
-    NodeStatus, ReadError, Snapshot, StartError,
+    ClusterTimeouts, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts, Node,
+    NodeOptions, NodeStatus, ReadError, Snapshot, StartError,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use keeper::{Founding, KeeperOptions};

@@ -10,6 +10,7 @@ mod memory_bricks;
 
 pub use file_store::FileStore;
 
+use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, LogRecord};
@@ -42,13 +43,13 @@ pub type SyncedTo = Box<dyn Fn(Result<LogPosition, LogError>) + Send + Sync>;
 pub trait NodeStore: Send + 'static {
     /// Appends a record to the log, and does to the bricks what it says, at once:
     ///
-    /// - `Append`: the rows go to the end of the brick, with the epoch as label;
-    /// - `Cut`: rows with this label go from all bricks;
-    /// - `Copied`: in this brick, rows whose label is in `ended` make room for those that are given;
+    /// - `Append`: the rows, or the delete, go to the end of the brick, with the epoch as label;
+    /// - `Cut`: rows and deletes with this label go from all bricks;
+    /// - `Copied`: in this brick, rows and deletes whose label is in `ended` make room for those that are given;
     /// - the others change no brick.
     ///
     /// A restart gives all records that were on disk, in their order, and makes the bricks of them.
-    fn log(&mut self, record: LogRecord<Bytes>);
+    fn log(&mut self, record: LogRecord<BrickChange>);
 
     /// The end of the log.
     fn logged(&self) -> LogPosition;
@@ -60,19 +61,20 @@ pub trait NodeStore: Send + 'static {
     /// Whether something is logged and a sync of it has not begun.
     fn has_unsynced(&self) -> bool;
 
-    /// The rows of a brick, with the labels that `snapshot` has.
+    /// The rows of a brick, with the labels that `snapshot` has; without those that a delete with such a label covers.
     fn read(&self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<(Epoch, Bytes)>;
 
-    /// All rows of a brick, for a copy.
-    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, Bytes)>;
+    /// All rows and deletes of a brick, for a copy.
+    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)>;
 
-    /// The bricks of which there are rows.
+    /// The bricks of which there is something.
     fn bricks(&self) -> Vec<BrickAddress>;
 
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;
 
-    /// Nobody reads below `safe` any more: what tells epochs up to it apart may be forgotten. The driver says so only while no
-    /// bricks are on their way, since a copy goes by labels.
+    /// Nobody reads below `safe` any more: what deletes up to it cover may go, and what tells epochs up to it apart may be
+    /// forgotten. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
+    /// goes by labels.
     fn purge(&mut self, safe: Epoch);
 }

@@ -18,12 +18,14 @@
 //! |---|---|
 //! | `writer.rs`, `reader.rs` | numbers and bytes |
 //! | `epochs.rs` | epochs, sets of them, what is known of transactions |
+//! | `change.rs` | what transactions do to bricks |
 //! | `views.rs` | members, views, what the keeper is told and writes |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
 
+mod change;
 mod epochs;
 mod frame;
 mod message;

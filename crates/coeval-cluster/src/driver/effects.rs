@@ -2,11 +2,11 @@
 //! What the protocol wants done, in its order.
 
 use super::engine::{EndReason, Engine, Waiting};
+use crate::brick_change::BrickChange;
 use crate::log::Durability;
 use crate::node::NodeId;
 use crate::store::LogPosition;
 use crate::wire::{Frame, FrameKind, encode};
-use bytes::Bytes;
 use coeval_txn::cluster::{Effect, LoadOutcome, Message, ToKeeper};
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    fn carry_out(&mut self, effect: Effect<Bytes>) {
+    fn carry_out(&mut self, effect: Effect<BrickChange>) {
         match effect {
             Effect::Log(record) => self.store.log(record),
             Effect::Send(message) => self.send(message),
@@ -76,7 +76,7 @@ impl Engine {
         }
     }
 
-    fn send(&mut self, message: Message<Bytes>) {
+    fn send(&mut self, message: Message<BrickChange>) {
         if message.to.node == self.own() {
             self.to_itself.push_back(message);
         } else {

@@ -3,12 +3,12 @@
 
 use super::counters::MessageCounts;
 use super::options::NodeOptions;
+use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::node::NodeId;
 use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
 use crate::transport::Peers;
-use bytes::Bytes;
 use coeval_txn::cluster::{
     BrickAddress, ClusterNode, LoadFate, LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
 };
@@ -17,9 +17,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+/// The protocol's state.
+pub(super) type Protocol = ClusterNode<BrickChange, RingPlacement>;
+
 /// What waits until all that was logged before it is on disk.
 pub(super) enum Waiting {
-    Message(Message<Bytes>),
+    Message(Message<BrickChange>),
     ToKeeper(ToKeeper),
 }
 
@@ -57,7 +60,7 @@ impl std::fmt::Display for EndReason {
 
 /// The state of one life of a node: the protocol's, and what its effects are done with.
 pub(super) struct Engine {
-    pub(super) protocol: ClusterNode<Bytes, RingPlacement>,
+    pub(super) protocol: Protocol,
     placement: RingPlacement,
     pub(super) store: Box<dyn NodeStore>,
     pub(super) peers: Peers,
@@ -65,7 +68,7 @@ pub(super) struct Engine {
     pub(super) options: NodeOptions,
     pub(super) counts: MessageCounts,
     /// Messages of the node to itself: they need no network.
-    pub(super) to_itself: VecDeque<Message<Bytes>>,
+    pub(super) to_itself: VecDeque<Message<BrickChange>>,
     /// What waits for the disk, by the place in the log that has to be there, and since when it waits.
     pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
     pub(super) synced: LogPosition,
@@ -92,7 +95,7 @@ impl Engine {
     /// A life that begins with what is on disk.
     pub(super) fn new(
         member: Member,
-        (store, records): (Box<dyn NodeStore>, &[LogRecord<Bytes>]),
+        (store, records): (Box<dyn NodeStore>, &[LogRecord<BrickChange>]),
         peers: Peers,
         keeper: KeeperLink,
         options: NodeOptions,

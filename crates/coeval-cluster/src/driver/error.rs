@@ -2,6 +2,7 @@
 //! What can go wrong, by who is told: [`StartError`], [`LoadError`], [`ReadError`].
 
 use crate::log::LogError;
+use crate::node::NodeId;
 use crate::transport::ConfigurationError;
 use coeval_txn::Epoch;
 use std::time::Duration;
@@ -54,6 +55,9 @@ pub enum LoadError {
         /// How long was waited.
         after: Duration,
     },
+    /// Deletes are for another node. None has begun.
+    #[error("deletes run on {0} alone, where the keeper of the views is")]
+    NotPrimary(NodeId),
     /// Rows of one append are more than a message may have. They were not taken; the load goes on without them.
     #[error("{bytes} bytes of rows are more than the {limit} that one append may have")]
     TooLong {

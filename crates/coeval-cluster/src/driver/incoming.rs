@@ -3,11 +3,11 @@
 
 use super::engine::Engine;
 use super::life::Life;
+use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::node::NodeId;
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
 use bytes::Bytes;
-use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ToKeeper, ViewRecord};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,8 +15,8 @@ use std::time::Instant;
 /// What a life does with what comes in.
 pub(super) struct Incoming(pub(super) Arc<Life>);
 
-/// Bricks with their rows.
-type GivenBricks = Vec<(BrickAddress, Vec<(Epoch, Bytes)>)>;
+/// Bricks with what is in them.
+type GivenBricks = Vec<(BrickAddress, LabelledChanges)>;
 
 #[async_trait::async_trait]
 impl Handler for Incoming {
@@ -117,7 +117,13 @@ impl Engine {
             }
             BrickRequest::Read { view, brick, snapshot } => {
                 match self.protocol.may_read(*view, *brick, snapshot) {
-                    Ok(()) => Ok(vec![(*brick, self.store.read(*brick, snapshot))]),
+                    Ok(()) => {
+                        let rows = self.store.read(*brick, snapshot).into_iter();
+                        Ok(vec![(
+                            *brick,
+                            rows.map(|(label, rows)| (label, BrickChange::Rows(rows))).collect(),
+                        )])
+                    }
                     Err(NodeError::BelowSafe) => Err(BrickAnswer::BelowSafe),
                     Err(_) => Err(BrickAnswer::NotNow),
                 }
@@ -142,11 +148,15 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::is_of;
+    use crate::driver::CommitWait;
+    use crate::figure::{LoadFigureOptions, start_nodes};
     use crate::node::{Incarnation, NodeId};
     use crate::transport::Sender;
-    use crate::wire::{Alive, Frame};
-    use coeval_txn::Epoch;
-    use coeval_txn::cluster::{Body, Member, Message, ToKeeper, ViewNumber};
+    use crate::wire::{Alive, BrickAnswer, BrickRequest, Frame};
+    use bytes::Bytes;
+    use coeval_txn::cluster::{Body, BrickAddress, Member, Message, ToKeeper, ViewNumber};
+    use coeval_txn::{Epoch, EpochSet};
+    use std::time::Duration;
 
     #[test]
     fn a_frame_is_taken_only_from_whose_name_it_is_in() {
@@ -164,5 +174,47 @@ mod tests {
         let sender = Sender { node: NodeId::new(2), incarnation: Incarnation::new(5) };
         assert!(said_by(2).iter().all(|frame| is_of(frame, sender)));
         assert!(!said_by(3).iter().any(|frame| is_of(frame, sender)));
+    }
+
+    /// Who is at another view may know outcomes that this node does not, or the other way round; what is not here is not empty;
+    /// and what purge has taken is no answer.
+    #[test]
+    fn a_reader_gets_what_is_here_at_the_same_view() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let options = LoadFigureOptions { nodes: 2, replicas: 1, ..LoadFigureOptions::default() };
+        let bricks: Vec<_> = (0..16).map(|brick| BrickAddress { table: 1, brick }).collect();
+        runtime.block_on(async {
+            let nodes = start_nodes(options, directory.path(), runtime.handle()).await.unwrap();
+            let mut load = nodes[1].begin().await.unwrap();
+            for brick in &bricks {
+                load.append(*brick, Bytes::from_static(b"row")).await.unwrap();
+            }
+            load.commit(CommitWait::Decided).await.unwrap();
+            while nodes[0].status().unwrap().latest_safe == Epoch::ZERO {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let life = nodes[0].life();
+            let given = life.look(|engine| {
+                let (view, newest) = (engine.view(), engine.protocol.latest_committed());
+                let here = |brick| engine.holders(brick).contains(&NodeId::new(1));
+                let ask = |view, brick, newest| {
+                    let snapshot = EpochSet::through(newest);
+                    engine.give(NodeId::new(2), &BrickRequest::Read { view, brick, snapshot })
+                };
+                for brick in &bricks {
+                    let given = ask(view, *brick, newest).map(|given| given[0].1.len());
+                    let expected = if here(*brick) { Ok(1) } else { Err(BrickAnswer::NotNow) };
+                    assert_eq!(given, expected, "{brick:?}");
+                }
+                let brick = *bricks.iter().find(|brick| here(**brick)).unwrap();
+                assert_eq!(ask(view.next(), brick, newest), Err(BrickAnswer::NotNow));
+                assert_eq!(ask(view, brick, Epoch::ZERO), Err(BrickAnswer::BelowSafe));
+            });
+            assert!(given.is_some() && bricks.len() == 16);
+            for node in nodes {
+                node.stop().await;
+            }
+        });
     }
 }

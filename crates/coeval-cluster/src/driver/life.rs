@@ -6,12 +6,12 @@ use super::error::StartError;
 use super::incoming::Incoming;
 use super::options::NodeOptions;
 use super::{copying, ticking};
+use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::log::LogError;
 use crate::node::Incarnation;
 use crate::store::{LogPosition, NodeStore, SyncedTo};
 use crate::transport::{Peers, Transport};
-use bytes::Bytes;
 use coeval_txn::cluster::{LogRecord, Member, ViewNumber};
 use parking_lot::Mutex;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 /// What a store gives when it is opened: itself, and the records that are on disk.
-pub(super) type OpenedStore = (Box<dyn NodeStore>, Vec<LogRecord<Bytes>>);
+pub(super) type OpenedStore = (Box<dyn NodeStore>, Vec<LogRecord<BrickChange>>);
 
 /// Opens what a node keeps, anew for each of its lives.
 pub(super) type OpenStore = Arc<dyn Fn(SyncedTo) -> Result<OpenedStore, LogError> + Send + Sync>;
@@ -170,7 +170,7 @@ impl Life {
 }
 
 /// A number above all that this node has had. The clock is taken too, so that a node whose disk was lost is no earlier life.
-fn next_incarnation(records: &[LogRecord<Bytes>]) -> Incarnation {
+fn next_incarnation(records: &[LogRecord<BrickChange>]) -> Incarnation {
     let started = records.iter().filter_map(|record| match record {
         LogRecord::Started(incarnation) => Some(incarnation.get()),
         _ => None,

@@ -4,9 +4,10 @@
 use super::engine::LoadCaller;
 use super::error::LoadError;
 use super::life::Life;
+use crate::brick_change::BrickChange;
 use bytes::Bytes;
-use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, LoadFate, NodeError};
+use coeval_txn::{Epoch, EpochSet};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -62,9 +63,14 @@ impl Load {
     /// # Errors
     /// If the rows are too many for one append, in which case the load goes on without them; or if the load is over.
     pub async fn append(&mut self, brick: BrickAddress, rows: Bytes) -> Result<(), LoadError> {
+        self.change(brick, BrickChange::Rows(rows)).await
+    }
+
+    /// Sends what it does to a brick.
+    pub(super) async fn change(&mut self, brick: BrickAddress, change: BrickChange) -> Result<(), LoadError> {
         let limit = self.life.options.transport.bounds.frame_bytes - ENVELOPE_BYTES;
-        if rows.len() > limit {
-            return Err(LoadError::TooLong { bytes: rows.len(), limit });
+        if change.size() > limit {
+            return Err(LoadError::TooLong { bytes: change.size(), limit });
         }
         let life = Arc::clone(&self.life);
         let (epoch, window) = (self.epoch, life.options.append_window.max(1));
@@ -80,10 +86,35 @@ impl Load {
                 return Err(self.unknown());
             }
         }
-        let appended = life.step(|engine| engine.protocol.append(epoch, brick, rows));
+        let appended = life.step(|engine| engine.protocol.append(epoch, brick, change));
         match appended.ok_or_else(|| self.unknown())? {
             Ok(()) => Ok(()),
             Err(_) => Err(self.lost()),
+        }
+    }
+
+    /// What it sees, once all members have answered its begin. May be given up.
+    pub(super) async fn snapshot(&self) -> Result<EpochSet, LoadError> {
+        let life = Arc::clone(&self.life);
+        loop {
+            let changed = life.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let (seen, is_over) = life
+                .look(|engine| {
+                    let caller = engine.callers.get(&self.epoch);
+                    let is_over = caller.is_none_or(|caller| caller.fate.is_some());
+                    (engine.protocol.snapshot_of(self.epoch), is_over)
+                })
+                .ok_or_else(|| self.unknown())?;
+            match seen {
+                Some(seen) => return Ok(seen),
+                None if is_over => return Err(self.lost()),
+                None => {}
+            }
+            if life.end.run_until_cancelled(changed).await.is_none() {
+                return Err(self.unknown());
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Node`]: a node of a cluster, as callers have it.
 
-use super::engine::{EndReason, LoadCaller};
+use super::delete::Delete;
+use super::engine::{EndReason, LoadCaller, Protocol};
 use super::error::{LoadError, ReadError, StartError};
 use super::life::{Life, OpenStore, OpenedStore};
 use super::load::Load;
@@ -12,6 +13,7 @@ use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
 use crate::node::NodeId;
 use crate::store::{FileStore, SyncedTo};
+use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};
 use parking_lot::RwLock;
 use std::net::TcpListener;
@@ -19,6 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Between two looks whether a node serves.
@@ -34,7 +37,8 @@ pub struct Node {
 }
 
 /// # Locking
-/// `life` is held to look it up or to put the next one there, and for nothing else.
+/// `life` is held to look it up or to put the next one there, and for nothing else. `deleting` is held for as long as a delete
+/// takes, by its caller; it is taken before all else.
 struct NodeInner {
     options: NodeOptions,
     listener: TcpListener,
@@ -43,6 +47,7 @@ struct NodeInner {
     keeper: KeeperLink,
     life: Arc<RwLock<Arc<Life>>>,
     end: CancellationToken,
+    deleting: Arc<Mutex<()>>,
 }
 
 impl Node {
@@ -92,6 +97,7 @@ impl Node {
             keeper,
             life: Arc::new(RwLock::new(life)),
             end: CancellationToken::new(),
+            deleting: Arc::default(),
         });
         runtime.spawn(live_on(Arc::downgrade(&inner), inner.end.clone()));
         Ok(Self { inner })
@@ -150,13 +156,17 @@ impl Node {
         let (begun, after) = (Instant::now(), self.inner.options.timeouts.serve);
         loop {
             let life = self.life();
-            if let Some(found) = look(&life).flatten() {
-                return Ok(found);
-            }
-            if let EndReason::Failed(_) | EndReason::Stopped = life.why_ended()
-                && life.end.is_cancelled()
-            {
-                return Err(StartError::Ended(life.why_ended().to_string()));
+            // A life that has ended may not be buried yet.
+            match life.why_ended() {
+                _ if !life.end.is_cancelled() => {
+                    if let Some(found) = look(&life).flatten() {
+                        return Ok(found);
+                    }
+                }
+                EndReason::Left => {}
+                why @ (EndReason::Failed(_) | EndReason::Stopped) => {
+                    return Err(StartError::Ended(why.to_string()));
+                }
             }
             if begun.elapsed() >= after {
                 return Err(StartError::TimedOut { after });
@@ -170,9 +180,32 @@ impl Node {
     /// # Errors
     /// If the node does not serve in time, or has ended. No load has begun.
     pub async fn begin(&self) -> Result<Load, LoadError> {
+        self.begin_with(Protocol::begin).await
+    }
+
+    /// Begins a transaction that deletes what bricks have; here only if the keeper of the views is here. Waits for the one before
+    /// to be over, and for all members to say what it sees. May be given up.
+    ///
+    /// # Errors
+    /// If deletes are for another node, or as [`Node::begin`]. None has begun, or it is rolled back.
+    pub async fn begin_delete(&self) -> Result<Delete, LoadError> {
+        let NodeOptions { keeper, transport, .. } = &self.inner.options;
+        if *keeper != transport.node {
+            return Err(LoadError::NotPrimary(*keeper));
+        }
+        let alone = Arc::clone(&self.inner.deleting).lock_owned().await;
+        let load = self.begin_with(Protocol::begin_delete).await?;
+        let seen = load.snapshot().await?;
+        Ok(Delete::new(load, seen, alone))
+    }
+
+    async fn begin_with(
+        &self,
+        begin: fn(&mut Protocol) -> Result<Epoch, NodeError>,
+    ) -> Result<Load, LoadError> {
         let begun = self.when(|life| {
             let begun: Option<Result<_, NodeError>> = life.step(|engine| {
-                let epoch = engine.protocol.begin()?;
+                let epoch = begin(&mut engine.protocol)?;
                 engine.callers.insert(epoch, LoadCaller::default());
                 Ok(epoch)
             });
@@ -222,7 +255,7 @@ impl Node {
         let _ = self.inner.runtime.spawn_blocking(move || life.bury()).await;
     }
 
-    fn life(&self) -> Arc<Life> {
+    pub(super) fn life(&self) -> Arc<Life> {
         Arc::clone(&self.inner.life.read())
     }
 }

@@ -3,6 +3,7 @@
 
 use super::error::ReadError;
 use super::life::Life;
+use crate::brick_change::BrickChange;
 use crate::node::NodeId;
 use crate::transport::CallError;
 use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
@@ -100,7 +101,15 @@ impl Life {
                 BrickAnswer::BelowSafe => return Err(Refused::BelowSafe),
             }
         }
-        rows.ok_or_else(|| Malformed::Cut.into())
+        let rows = rows.ok_or(Malformed::Cut)?;
+        let rows: Result<_, _> = rows
+            .into_iter()
+            .map(|(label, change)| match change {
+                BrickChange::Rows(rows) => Ok((label, rows)),
+                BrickChange::Delete(_) => Err(Malformed::Contradiction("a reader is given rows")),
+            })
+            .collect();
+        Ok(rows?)
     }
 
     pub(super) fn read_ended(&self) -> ReadError {

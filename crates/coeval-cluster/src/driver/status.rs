@@ -28,6 +28,8 @@ pub struct NodeStatus {
     pub latest_committed: Epoch,
     /// LSE.
     pub latest_safe: Epoch,
+    /// LSE when the store last forgot what tells older epochs apart. It stands still while bricks are on their way.
+    pub purged: Epoch,
     /// What is pending for all that the node knows, ascending.
     pub pending: Vec<Epoch>,
     /// How far LCE is behind EC, in epochs of the cluster; with nothing under way it grows too, by clocks alone.
@@ -61,6 +63,7 @@ impl Engine {
             next_epoch: node.next_epoch(),
             latest_committed: node.latest_committed(),
             latest_safe: node.latest_safe(),
+            purged: self.purged,
             pending: node.pending().collect(),
             latest_committed_lag: node.next_epoch().get() - 1 - node.latest_committed().get(),
             open_loads: node.open_loads(),

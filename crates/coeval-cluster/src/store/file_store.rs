@@ -3,6 +3,7 @@
 
 use super::memory_bricks::MemoryBricks;
 use super::{LogPosition, NodeStore, SyncedTo};
+use crate::brick_change::BrickChange;
 use crate::log::{Batch, Durability, LogError, LogFile, LogWriter};
 use crate::wire::{decode, encode};
 use bytes::Bytes;
@@ -30,7 +31,8 @@ pub struct FileStore {
 /// What the thread that writes shares with the store.
 ///
 /// # Locking
-/// `until` is a leaf lock, held to copy a position.
+/// `until` is held to look it up or to set it, with nothing else locked within. It is set by who has set `is_busy`, and looked up
+/// before `is_busy` is taken back.
 struct Writing {
     is_busy: AtomicBool,
     /// The end of what is being written.
@@ -46,11 +48,11 @@ impl FileStore {
         directory: &Path,
         durability: Durability,
         synced: SyncedTo,
-    ) -> Result<(Self, Vec<LogRecord<Bytes>>), LogError> {
+    ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
         let path = directory.join(LOG_NAME);
         let (file, bytes) = LogFile::open(&path, durability)?;
         let foreign = |_| LogError::Foreign { path: path.clone(), what: "a record has something else in it" };
-        let records: Result<Vec<LogRecord<Bytes>>, _> = bytes.into_iter().map(decode).collect();
+        let records: Result<Vec<LogRecord<BrickChange>>, _> = bytes.into_iter().map(decode).collect();
         let records = records.map_err(foreign)?;
         let mut bricks = MemoryBricks::default();
         records.iter().for_each(|record| bricks.apply(record.clone()));
@@ -68,7 +70,7 @@ impl FileStore {
 }
 
 impl NodeStore for FileStore {
-    fn log(&mut self, record: LogRecord<Bytes>) {
+    fn log(&mut self, record: LogRecord<BrickChange>) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
@@ -99,7 +101,7 @@ impl NodeStore for FileStore {
         self.bricks.read(brick, snapshot)
     }
 
-    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, Bytes)> {
+    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)> {
         self.bricks.copy_of(brick)
     }
 

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`MemoryBricks`]: the rows that a log makes, in memory.
 
+use crate::brick_change::BrickChange;
 use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::BTreeMap;
 
-/// Batches of rows by brick, each with the label of its epoch, in the order in which they came.
+/// What transactions did to bricks, each with the label of its epoch, in the order in which it came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryBricks {
-    bricks: BTreeMap<BrickAddress, Vec<(Epoch, Bytes)>>,
+    bricks: BTreeMap<BrickAddress, Vec<(Epoch, BrickChange)>>,
 }
 
 impl MemoryBricks {
     /// Does what a record of the log says.
-    pub(super) fn apply(&mut self, record: LogRecord<Bytes>) {
+    pub(super) fn apply(&mut self, record: LogRecord<BrickChange>) {
         match record {
             LogRecord::Append { epoch, brick, rows, .. } => {
                 self.bricks.entry(brick).or_default().push((epoch, rows));
@@ -31,27 +32,33 @@ impl MemoryBricks {
     }
 
     fn cut(&mut self, epoch: Epoch) {
-        self.bricks.retain(|_, batches| {
-            batches.retain(|(label, _)| *label != epoch);
-            !batches.is_empty()
+        self.bricks.retain(|_, changes| {
+            changes.retain(|(label, _)| *label != epoch);
+            !changes.is_empty()
         });
     }
 
-    fn replace(&mut self, brick: BrickAddress, ended: &EpochSet, rows: Vec<(Epoch, Bytes)>) {
-        let batches = self.bricks.entry(brick).or_default();
-        batches.retain(|(label, _)| !ended.contains(*label));
-        batches.extend(rows);
-        if batches.is_empty() {
+    fn replace(&mut self, brick: BrickAddress, ended: &EpochSet, given: Vec<(Epoch, BrickChange)>) {
+        let changes = self.bricks.entry(brick).or_default();
+        changes.retain(|(label, _)| !ended.contains(*label));
+        changes.extend(given);
+        if changes.is_empty() {
             self.bricks.remove(&brick);
         }
     }
 
     pub(super) fn read(&self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<(Epoch, Bytes)> {
-        let batches = self.bricks.get(&brick).into_iter().flatten();
-        batches.filter(|(label, _)| snapshot.contains(*label)).cloned().collect()
+        let changes = self.bricks.get(&brick).map(Vec::as_slice).unwrap_or_default();
+        let deleted = deleted(changes, |label| snapshot.contains(label));
+        let is_seen = |label| snapshot.contains(label) && !deleted.iter().any(|seen| seen.contains(label));
+        let rows = changes.iter().filter_map(|(label, change)| match change {
+            BrickChange::Rows(rows) if is_seen(*label) => Some((*label, rows.clone())),
+            BrickChange::Rows(_) | BrickChange::Delete(_) => None,
+        });
+        rows.collect()
     }
 
-    pub(super) fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, Bytes)> {
+    pub(super) fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)> {
         self.bricks.get(&brick).cloned().unwrap_or_default()
     }
 
@@ -59,14 +66,28 @@ impl MemoryBricks {
         self.bricks.keys().copied().collect()
     }
 
-    /// Gives all rows up to `safe` one label, as an epochs vector does that drops what is between them.
+    /// Drops what deletes up to `safe` cover, with these deletes, and gives all rows up to `safe` one label, as an epochs vector
+    /// does that drops what is between them. A later delete covers all of them, as it would one by one.
     pub(super) fn purge(&mut self, safe: Epoch) {
-        for (label, _) in self.bricks.values_mut().flatten() {
-            if *label <= safe {
-                *label = safe;
-            }
-        }
+        self.bricks.retain(|_, changes| {
+            let deleted = deleted(changes, |label| label <= safe);
+            changes.retain(|(label, change)| match change {
+                BrickChange::Rows(_) => !deleted.iter().any(|seen| seen.contains(*label)),
+                BrickChange::Delete(_) => *label > safe,
+            });
+            changes.iter_mut().for_each(|(label, _)| *label = if *label <= safe { safe } else { *label });
+            !changes.is_empty()
+        });
     }
+}
+
+/// What the deletes cover whose labels are chosen.
+fn deleted(changes: &[(Epoch, BrickChange)], is_chosen: impl Fn(Epoch) -> bool) -> Vec<EpochSet> {
+    let deletes = changes.iter().filter_map(|(label, change)| match change {
+        BrickChange::Delete(seen) if is_chosen(*label) => Some(seen.clone()),
+        BrickChange::Delete(_) | BrickChange::Rows(_) => None,
+    });
+    deletes.collect()
 }
 
 #[cfg(test)]
@@ -80,7 +101,12 @@ mod tests {
     }
 
     fn append(bricks: &mut MemoryBricks, epoch: u64, rows: &'static [u8]) {
-        let rows = Bytes::from_static(rows);
+        let rows = BrickChange::Rows(Bytes::from_static(rows));
+        bricks.apply(LogRecord::Append { epoch: at(epoch), number: 0, brick: BRICK, rows });
+    }
+
+    fn delete(bricks: &mut MemoryBricks, epoch: u64, seen: EpochSet) {
+        let rows = BrickChange::Delete(seen);
         bricks.apply(LogRecord::Append { epoch: at(epoch), number: 0, brick: BRICK, rows });
     }
 
@@ -108,7 +134,8 @@ mod tests {
         let mut bricks = MemoryBricks::default();
         append(&mut bricks, 1, b"old");
         append(&mut bricks, 5, b"own");
-        let rows = vec![(at(1), Bytes::from_static(b"given")), (at(2), Bytes::from_static(b"more"))];
+        let given = |rows| BrickChange::Rows(Bytes::from_static(rows));
+        let rows = vec![(at(1), given(b"given")), (at(2), given(b"more"))];
         bricks.apply(LogRecord::Copied { brick: BRICK, ended: EpochSet::through(at(3)), rows });
         assert_eq!(seen(&bricks, 9), [&b"own"[..], b"given", b"more"]);
     }
@@ -125,5 +152,36 @@ mod tests {
         assert_eq!(seen(&bricks, 6), [&b"a"[..], b"b"]);
         assert!(seen(&bricks, 5).is_empty(), "who could read at 5 is gone");
         assert_eq!(bricks.copy_of(BRICK).iter().map(|(label, _)| label.get()).collect::<Vec<_>>(), [6, 6, 8]);
+    }
+
+    #[test]
+    fn a_delete_is_for_who_sees_it_and_of_what_it_covers() {
+        let mut bricks = MemoryBricks::default();
+        append(&mut bricks, 1, b"a");
+        append(&mut bricks, 3, b"b");
+        append(&mut bricks, 5, b"c");
+        delete(&mut bricks, 4, EpochSet::below(at(4)).without([at(3)]));
+        assert_eq!(seen(&bricks, 3), [&b"a"[..], b"b"]);
+        assert_eq!(seen(&bricks, 4), [&b"b"[..]]);
+        assert_eq!(seen(&bricks, 9), [&b"b"[..], b"c"]);
+        let mut rolled_back = bricks.clone();
+        rolled_back.apply(LogRecord::Cut(at(4)));
+        assert_eq!(seen(&rolled_back, 9), [&b"a"[..], b"b", b"c"]);
+    }
+
+    #[test]
+    fn purge_drops_what_is_deleted_and_keeps_later_deletes() {
+        let mut bricks = MemoryBricks::default();
+        append(&mut bricks, 1, b"a");
+        append(&mut bricks, 3, b"b");
+        delete(&mut bricks, 4, EpochSet::below(at(4)).without([at(3)]));
+        delete(&mut bricks, 7, EpochSet::below(at(7)));
+        append(&mut bricks, 8, b"c");
+        bricks.purge(at(5));
+        assert_eq!(seen(&bricks, 6), [&b"b"[..]]);
+        assert_eq!(seen(&bricks, 9), [&b"c"[..]]);
+        assert_eq!(bricks.copy_of(BRICK).len(), 3, "a row and a delete are gone");
+        bricks.purge(at(7));
+        assert_eq!(bricks.copy_of(BRICK).len(), 1);
     }
 }

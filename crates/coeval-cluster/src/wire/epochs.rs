@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Epochs, sets of them, and what is known of transactions.
 
-use super::writer::{put_bytes, put_len, put_list, put_u64};
+use super::writer::{put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
-use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, CommittedEpoch, EpochKind};
 use coeval_txn::{Epoch, EpochSet};
 
@@ -101,17 +100,5 @@ impl Wire for BrickAddress {
 
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
         Ok(Self { table: from.u64()?, brick: from.u64()? })
-    }
-}
-
-/// Rows of an epoch.
-impl Wire for (Epoch, Bytes) {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.0.put(out);
-        put_bytes(out, &self.1);
-    }
-
-    fn take(from: &mut Reader) -> Result<Self, Malformed> {
-        Ok((Epoch::take(from)?, from.bytes()?))
     }
 }

@@ -3,14 +3,14 @@
 
 use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
-use bytes::Bytes;
+use crate::brick_change::BrickChange;
 use coeval_txn::cluster::{Body, Member, Message, NodeId, ToKeeper, ViewNumber, ViewRecord};
 
 /// What a frame between two nodes has in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
     /// A message of the protocol.
-    Protocol(Message<Bytes>),
+    Protocol(Message<BrickChange>),
     /// What the keeper of the views is told.
     ToKeeper(ToKeeper),
     /// The sender lives. Whoever has followed more of the keeper's records answers with them.
@@ -120,7 +120,7 @@ impl FrameKind {
         }
     }
 
-    fn of_body(body: &Body<Bytes>) -> Self {
+    fn of_body(body: &Body<BrickChange>) -> Self {
         match body {
             Body::Begin(..) => Self::Begin,
             Body::Append { .. } => Self::Append,

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of the protocol.
 
+use super::change::{get_change, put_change};
 use super::epochs::dependencies_of;
-use super::writer::{put_bytes, put_len, put_list, put_u64};
+use super::writer::{put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
-use bytes::Bytes;
+use crate::brick_change::BrickChange;
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{
     Body, BrickAddress, CommitTerms, CommittedEpoch, EpochKind, Member, Message, Pending, Standing,
     ViewNumber,
 };
 
-impl Wire for Message<Bytes> {
+impl Wire for Message<BrickChange> {
     fn put(&self, out: &mut Vec<u8>) {
         self.from.put(out);
         self.to.put(out);
@@ -37,14 +38,14 @@ impl Wire for Message<Bytes> {
     }
 }
 
-impl Wire for Body<Bytes> {
+impl Wire for Body<BrickChange> {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Begin(epoch, kind) => put_epoch(out, 0, *epoch, |out| kind.put(out)),
             Self::Append { epoch, number, brick, rows } => put_epoch(out, 1, *epoch, |out| {
                 put_u64(out, u64::from(*number));
                 brick.put(out);
-                put_bytes(out, rows);
+                put_change(out, rows);
             }),
             Self::Commit(epoch, terms) => put_epoch(out, 2, *epoch, |out| put_terms(out, terms)),
             Self::Cut(epoch) => put_epoch(out, 3, *epoch, |_| {}),
@@ -75,12 +76,11 @@ impl Wire for Body<Bytes> {
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
         Ok(match from.byte()? {
             0 => Self::Begin(Epoch::take(from)?, EpochKind::take(from)?),
-            1 => Self::Append {
-                epoch: Epoch::take(from)?,
-                number: from.u32()?,
-                brick: BrickAddress::take(from)?,
-                rows: from.bytes()?,
-            },
+            1 => {
+                let (epoch, number) = (Epoch::take(from)?, from.u32()?);
+                let brick = BrickAddress::take(from)?;
+                Self::Append { epoch, number, brick, rows: get_change(epoch, from)? }
+            }
             2 => {
                 let epoch = Epoch::take(from)?;
                 Self::Commit(epoch, get_terms(epoch, from)?)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Records of a node's log.
 
+use super::change::{get_change, put_change};
 use super::message::{get_terms, put_epoch, put_terms};
-use super::writer::{put_bytes, put_list, put_u64};
+use super::writer::{put_list, put_u64};
 use super::{Malformed, Reader, Wire};
-use bytes::Bytes;
+use crate::brick_change::BrickChange;
 use coeval_txn::cluster::{BrickAddress, Incarnation, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 
-impl Wire for LogRecord<Bytes> {
+impl Wire for LogRecord<BrickChange> {
     fn put(&self, out: &mut Vec<u8>) {
         match self {
             Self::Started(incarnation) => {
@@ -19,7 +20,7 @@ impl Wire for LogRecord<Bytes> {
             Self::Append { epoch, number, brick, rows } => put_epoch(out, 2, *epoch, |out| {
                 put_u64(out, u64::from(*number));
                 brick.put(out);
-                put_bytes(out, rows);
+                put_change(out, rows);
             }),
             Self::Commit(epoch, terms) => put_epoch(out, 3, *epoch, |out| put_terms(out, terms)),
             Self::Cut(epoch) => put_epoch(out, 4, *epoch, |_| {}),
@@ -39,12 +40,11 @@ impl Wire for LogRecord<Bytes> {
         Ok(match from.byte()? {
             0 => Self::Started(Incarnation::take(from)?),
             1 => Self::Began(Epoch::take(from)?, Incarnation::take(from)?),
-            2 => Self::Append {
-                epoch: Epoch::take(from)?,
-                number: from.u32()?,
-                brick: BrickAddress::take(from)?,
-                rows: from.bytes()?,
-            },
+            2 => {
+                let (epoch, number) = (Epoch::take(from)?, from.u32()?);
+                let brick = BrickAddress::take(from)?;
+                Self::Append { epoch, number, brick, rows: get_change(epoch, from)? }
+            }
             3 => {
                 let epoch = Epoch::take(from)?;
                 Self::Commit(epoch, get_terms(epoch, from)?)

@@ -3,9 +3,9 @@
 
 use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
-use bytes::Bytes;
+use crate::brick_change::LabelledChanges;
+use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
-use coeval_txn::{Epoch, EpochSet};
 
 /// Rows of a part, in bytes. A batch of rows that is larger is a part of its own.
 pub(crate) const PART_BYTES: usize = 1 << 20;
@@ -40,8 +40,8 @@ pub(crate) enum BrickRequest {
 pub(crate) struct BrickPart {
     /// The brick.
     pub(crate) brick: BrickAddress,
-    /// Rows of it, by label.
-    pub(crate) rows: Vec<(Epoch, Bytes)>,
+    /// What is in it, by label: for a copy all changes, for a reader rows.
+    pub(crate) rows: LabelledChanges,
     /// Whether these are the last of the brick.
     pub(crate) is_last: bool,
 }
@@ -135,16 +135,16 @@ impl Wire for BrickAnswer {
 }
 
 /// The rows of a brick in parts; one at least.
-pub(crate) fn parts_of(brick: BrickAddress, rows: Vec<(Epoch, Bytes)>) -> Vec<BrickPart> {
+pub(crate) fn parts_of(brick: BrickAddress, rows: LabelledChanges) -> Vec<BrickPart> {
     let mut parts = Vec::new();
     let (mut part, mut bytes) = (Vec::new(), 0);
-    for (label, batch) in rows {
-        if bytes > 0 && bytes + batch.len() > PART_BYTES {
+    for (label, change) in rows {
+        if bytes > 0 && bytes + change.size() > PART_BYTES {
             parts.push(BrickPart { brick, rows: std::mem::take(&mut part), is_last: false });
             bytes = 0;
         }
-        bytes += batch.len();
-        part.push((label, batch));
+        bytes += change.size();
+        part.push((label, change));
     }
     parts.push(BrickPart { brick, rows: part, is_last: true });
     parts
@@ -153,7 +153,7 @@ pub(crate) fn parts_of(brick: BrickAddress, rows: Vec<(Epoch, Bytes)>) -> Vec<Br
 /// Parts that are put together again.
 #[derive(Debug, Default)]
 pub(crate) struct PartAssembly {
-    begun: Option<(BrickAddress, Vec<(Epoch, Bytes)>)>,
+    begun: Option<(BrickAddress, LabelledChanges)>,
 }
 
 impl PartAssembly {
@@ -164,7 +164,7 @@ impl PartAssembly {
     pub(crate) fn add(
         &mut self,
         part: BrickPart,
-    ) -> Result<Option<(BrickAddress, Vec<(Epoch, Bytes)>)>, Malformed> {
+    ) -> Result<Option<(BrickAddress, LabelledChanges)>, Malformed> {
         let (brick, mut rows) = self.begun.take().unwrap_or_else(|| (part.brick, Vec::new()));
         if brick != part.brick {
             return Err(Malformed::Contradiction("a brick's parts follow each other"));

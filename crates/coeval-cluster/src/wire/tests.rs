@@ -4,6 +4,7 @@ use super::{
     Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, PartAssembly, Wire, decode, encode,
     parts_of,
 };
+use crate::brick_change::BrickChange;
 use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, CommitTerms, CommittedEpoch, EpochKind, Incarnation, LogRecord, Member,
@@ -80,8 +81,19 @@ impl Values {
         (0..length).map(|_| self.0.random::<u8>()).collect()
     }
 
-    fn labelled(&mut self) -> Vec<(Epoch, Bytes)> {
-        self.list(|values| (values.epoch(), values.rows()))
+    fn change(&mut self, epoch: Epoch) -> BrickChange {
+        if self.0.random() {
+            return BrickChange::Rows(self.rows());
+        }
+        let except = self.list(Self::epoch);
+        BrickChange::Delete(EpochSet::below(epoch).without(except))
+    }
+
+    fn labelled(&mut self) -> Vec<(Epoch, BrickChange)> {
+        self.list(|values| {
+            let epoch = values.epoch();
+            (epoch, values.change(epoch))
+        })
     }
 
     fn set(&mut self) -> EpochSet {
@@ -103,11 +115,13 @@ impl Values {
         }
     }
 
-    fn body(&mut self, to: Member) -> Body<Bytes> {
+    fn body(&mut self, to: Member) -> Body<BrickChange> {
         let epoch = self.epoch();
         match self.0.random_range(0..16) {
             0 => Body::Begin(epoch, self.kind()),
-            1 => Body::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.rows() },
+            1 => {
+                Body::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.change(epoch) }
+            }
             2 => Body::Commit(epoch, self.terms(epoch, to)),
             3 => Body::Cut(epoch),
             4 => Body::Decided(self.committed()),
@@ -128,12 +142,12 @@ impl Values {
         }
     }
 
-    fn message(&mut self) -> Message<Bytes> {
+    fn message(&mut self) -> Message<BrickChange> {
         let to = self.member();
         Message { from: self.member(), to, view: self.view(), clock: self.epoch(), body: self.body(to) }
     }
 
-    fn to_keeper(&mut self) -> ToKeeper {
+    fn told_to_keeper(&mut self) -> ToKeeper {
         match self.0.random_range(0..3) {
             0 => ToKeeper::Join { member: self.member(), log_since: Incarnation::new(self.number()) },
             1 => {
@@ -177,7 +191,7 @@ impl Values {
 
     fn frame(&mut self) -> Frame {
         match self.0.random_range(0..10) {
-            0 => Frame::ToKeeper(self.to_keeper()),
+            0 => Frame::ToKeeper(self.told_to_keeper()),
             1 => {
                 let (member, followed) = (self.member(), self.view());
                 Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
@@ -187,12 +201,17 @@ impl Values {
         }
     }
 
-    fn record(&mut self) -> LogRecord<Bytes> {
+    fn record(&mut self) -> LogRecord<BrickChange> {
         let epoch = self.epoch();
         match self.0.random_range(0..9) {
             0 => LogRecord::Started(Incarnation::new(self.number())),
             1 => LogRecord::Began(epoch, Incarnation::new(self.number())),
-            2 => LogRecord::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.rows() },
+            2 => LogRecord::Append {
+                epoch,
+                number: self.0.random(),
+                brick: self.brick(),
+                rows: self.change(epoch),
+            },
             3 => {
                 let holder = self.member();
                 LogRecord::Commit(epoch, self.terms(epoch, holder))
@@ -282,7 +301,7 @@ fn bytes_at_random_are_refused() {
         }
         // Few are a value by chance. What matters is that none panics or takes long.
         let _ = decode::<Frame>(bytes.clone().into());
-        let _ = decode::<LogRecord<Bytes>>(bytes.clone().into());
+        let _ = decode::<LogRecord<BrickChange>>(bytes.clone().into());
         let _ = decode::<BrickRequest>(bytes.clone().into());
         let _ = decode::<BrickAnswer>(bytes.into());
     }
@@ -312,6 +331,12 @@ fn what_the_protocol_relies_on_is_asked_of_messages() {
         CommittedEpoch { epoch: Epoch::new(9), kind: EpochKind::Load, dependencies: vec![Epoch::new(9)] };
     let decided = message(&mut values, Body::Decided(younger));
     let refused = decode::<Frame>(encode(&Frame::Protocol(decided)).into());
+    assert!(matches!(refused, Err(Malformed::Contradiction(_))), "{refused:?}");
+
+    let (epoch, brick) = (Epoch::new(9), values.brick());
+    let rows = BrickChange::Delete(EpochSet::through(epoch));
+    let delete = message(&mut values, Body::Append { epoch, number: 0, brick, rows });
+    let refused = decode::<Frame>(encode(&Frame::Protocol(delete)).into());
     assert!(matches!(refused, Err(Malformed::Contradiction(_))), "{refused:?}");
 
     let late = message(&mut values, Body::Floor(Epoch::MAX));
@@ -350,15 +375,15 @@ fn the_form_is_the_one_that_was_agreed_on() {
     let copied = LogRecord::Copied {
         brick: BrickAddress { table: 1, brick: 2 },
         ended: EpochSet::through(Epoch::new(300)).without([Epoch::new(4), Epoch::new(200)]),
-        rows: vec![(Epoch::new(5), Bytes::from_static(b"ab"))],
+        rows: vec![(Epoch::new(5), BrickChange::Rows(Bytes::from_static(b"ab")))],
     };
-    assert_eq!(encode(&copied), [1, 5, 1, 2, 0xac, 2, 2, 4, 0xc4, 1, 1, 5, 2, b'a', b'b']);
+    assert_eq!(encode(&copied), [1, 5, 1, 2, 0xac, 2, 2, 4, 0xc4, 1, 1, 5, 0, 2, b'a', b'b']);
 }
 
 #[test]
 fn a_brick_in_parts_is_put_together_again() {
     let brick = BrickAddress { table: 1, brick: 2 };
-    let batch = Bytes::from(vec![7; PART_BYTES / 2 + 1]);
+    let batch = BrickChange::Rows(vec![7; PART_BYTES / 2 + 1].into());
     let rows: Vec<_> = (1..=5).map(|epoch| (Epoch::new(epoch), batch.clone())).collect();
     let parts = parts_of(brick, rows.clone());
     assert_eq!(parts.len(), 5);

@@ -34,4 +34,5 @@ fn a_small_load_costs_as_many_messages_as_the_protocol_says() {
     // To two others: begin, decided, and their answers. To a holder elsewhere, in two of three loads: append, commit.
     let (least, most) = (8.0, 12.0 + 1.0);
     assert!((least..most).contains(&figure.messages_per_load), "{figure:?}");
+    assert_eq!(figure.not_seen, 0);
 }

@@ -6,8 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod cuts;
+mod deletes;
 mod figures;
 mod keepers;
+mod lag;
+mod loading;
 mod loads;
 mod nodes;
 #[path = "../transport/proxy.rs"]

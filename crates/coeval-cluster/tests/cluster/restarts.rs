@@ -3,7 +3,8 @@
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
 use crate::sums::{Traffic, check, load, seen};
-use coeval_cluster::Founding;
+use bytes::Bytes;
+use coeval_cluster::{BrickAddress, CommitWait, Founding};
 use std::time::Duration;
 
 #[test]
@@ -71,12 +72,36 @@ fn purge_waits_for_copies() {
         }
         loads
     });
+    // What takes a while to come: no sums are in it.
+    cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        for number in 0..8 {
+            let brick = BrickAddress { table: 2, brick: number };
+            load.append(brick, Bytes::from(vec![0; 128 << 10])).await.unwrap();
+        }
+        load.commit(CommitWait::Decided).await.unwrap();
+    });
     cluster.crash(3);
     cluster.lose_disk(3);
     let traffic = Traffic::start(&cluster, &[1, 2]);
     cluster.proxy(1).set_delay_ms(15);
     cluster.proxy(2).set_delay_ms(15);
     cluster.begin(3);
+    let (mut moving, mut waited) = (None, 0);
+    wait_until("its bricks have come", || {
+        let status = cluster.status(1).unwrap();
+        if !status.is_moving {
+            return moving.is_some();
+        }
+        let now = (status.view, status.purged);
+        if moving.is_some_and(|(view, _)| view == status.view) {
+            assert_eq!(moving, Some(now), "nothing is purged while bricks are on their way");
+            waited += usize::from(status.latest_safe > status.purged);
+        }
+        moving = Some(now);
+        false
+    });
+    assert!(waited > 0, "something could have been purged meanwhile");
     cluster.settle();
     cluster.proxy(1).set_delay_ms(0);
     cluster.proxy(2).set_delay_ms(0);

@@ -56,7 +56,7 @@ impl Traffic {
                         match load(&node).await {
                             Ok(number) => acknowledged.push(number),
                             Err(LoadError::Ended(_)) => break,
-                            Err(_) => {}
+                            Err(_) => tokio::task::yield_now().await,
                         }
                     }
                     acknowledged
@@ -69,10 +69,13 @@ impl Traffic {
                     let Ok(snapshot) = node.snapshot().await else { break };
                     // Twice: what a snapshot sees stays what it is.
                     let (Ok(first), Ok(again)) = (seen_at(&snapshot).await, seen_at(&snapshot).await) else {
+                        tokio::task::yield_now().await;
                         continue;
                     };
                     assert_eq!(first, again, "{snapshot:?} has changed");
                     reads += 1;
+                    // Where all bricks are here, a reader waits for nothing; others want to run too.
+                    tokio::task::yield_now().await;
                 }
                 reads
             }));
@@ -81,18 +84,26 @@ impl Traffic {
     }
 
     /// Ends it; gives the loads that were acknowledged, and how often readers have read all.
-    pub(crate) fn stop(self, cluster: &Cluster) -> (Vec<u64>, usize) {
+    pub(crate) fn stop(mut self, cluster: &Cluster) -> (Vec<u64>, usize) {
         self.ends.store(true, Ordering::Relaxed);
+        let (loading, reading) = (std::mem::take(&mut self.loading), std::mem::take(&mut self.reading));
         cluster.runtime.block_on(async {
             let (mut acknowledged, mut reads) = (Vec::new(), 0);
-            for task in self.loading {
+            for task in loading {
                 acknowledged.extend(task.await.unwrap());
             }
-            for task in self.reading {
+            for task in reading {
                 reads += task.await.unwrap();
             }
             (acknowledged, reads)
         })
+    }
+}
+
+/// A test that fails ends too.
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
     }
 }
 

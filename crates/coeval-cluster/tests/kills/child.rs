@@ -3,8 +3,8 @@
 
 use crate::rows::{BRICKS, brick, fill, seen_at};
 use coeval_cluster::{
-    ClusterId, ClusterTimeouts, CommitWait, Durability, FormatVersion, Formats, Founding, KeeperOptions,
-    LoadError, Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
+    ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding,
+    KeeperOptions, LoadError, Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -41,6 +41,9 @@ pub(crate) fn run(arguments: &[String]) {
     let under_way = Arc::new(AtomicU64::new(0));
     for loader in 0..2 {
         runtime.spawn(load_on(node.clone(), number, loader, Arc::clone(&loads), Arc::clone(&under_way)));
+    }
+    if founding.is_some() {
+        runtime.spawn(delete_on(node.clone(), Arc::clone(&loads), Arc::clone(&under_way)));
     }
     runtime.spawn(read_on(node.clone()));
     // Who has started it closes the input when it ends, in whatever way.
@@ -99,18 +102,46 @@ async fn load_on(node: Node, number: u32, loader: u64, loads: Arc<AtomicBool>, u
             return;
         }
         under_way.fetch_add(1, Ordering::SeqCst);
-        if load(&node, base + count).await.is_ok() {
-            println!("acknowledged {}", base + count);
+        if let Ok(label) = load(&node, base + count).await {
+            println!("acknowledged {} {label}", base + count);
         }
         under_way.fetch_sub(1, Ordering::SeqCst);
         sleep(Duration::from_millis(15)).await;
     }
 }
 
-async fn load(node: &Node, number: u64) -> Result<(), LoadError> {
+/// A load of this number; gives its label.
+async fn load(node: &Node, number: u64) -> Result<Epoch, LoadError> {
     let mut load = node.begin().await?;
+    let label = load.epoch();
     fill(&mut load, number).await?;
-    load.commit(CommitWait::Decided).await.map(|_| ())
+    load.commit(CommitWait::Decided).await?;
+    Ok(label)
+}
+
+/// Deletes all that there is, now and then, until it is told to pause.
+async fn delete_on(node: Node, loads: Arc<AtomicBool>, under_way: Arc<AtomicU64>) {
+    while loads.load(Ordering::SeqCst) {
+        under_way.fetch_add(1, Ordering::SeqCst);
+        // If it goes wrong, it is rolled back or decided without this node: then nobody says that it was.
+        let _ = delete_all(&node).await;
+        under_way.fetch_sub(1, Ordering::SeqCst);
+        sleep(Duration::from_millis(300)).await;
+    }
+}
+
+/// Says what it is about to delete, and again once that is decided.
+async fn delete_all(node: &Node) -> Result<(), LoadError> {
+    let mut delete = node.begin_delete().await?;
+    for place in 0..BRICKS {
+        delete.delete(brick(place)).await?;
+    }
+    let except: Vec<String> = delete.seen().except().iter().map(Epoch::to_string).collect();
+    let seen = format!("{} {}", delete.seen().newest(), except.join(" "));
+    println!("deletes {seen}");
+    delete.commit(CommitWait::Decided).await?;
+    println!("deleted {seen}");
+    Ok(())
 }
 
 /// Reads until the process ends, and says what is broken.

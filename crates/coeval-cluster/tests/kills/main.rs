@@ -3,8 +3,8 @@
 //!
 //! This program starts itself as nodes. In each round some of them are killed with SIGKILL, or stopped for a while, and
 //! started again; all the while each node loads and reads. Every load is a batch of known sum, which each snapshot shows as a
-//! whole or not at all. At the end all nodes show the same, nothing that was acknowledged is missing, all replicas of a brick
-//! agree, and all is there still when one node is gone.
+//! whole or not at all; and now and then all that there is is deleted. At the end all nodes show the same, nothing that was
+//! acknowledged is missing but what was deleted, all replicas of a brick agree, and all is there still when one node is gone.
 //!
 //! `COEVAL_CLUSTER_ROUNDS` asks for more rounds (a few by default), `COEVAL_CLUSTER_SEED` for others.
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]

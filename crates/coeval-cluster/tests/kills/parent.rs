@@ -3,6 +3,7 @@
 
 use crate::child::SILENCE;
 use crate::process::{Process, Said};
+use coeval_cluster::EpochSet;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,9 +84,10 @@ impl Cluster {
             let what = self.round(random);
             let said = self.said.lock().unwrap();
             println!(
-                "kills: {} nodes, round {round}: {what}; {} loads acknowledged, {} reads",
+                "kills: {} nodes, round {round}: {what}; {} loads and {} deletes acknowledged, {} reads",
                 self.nodes,
                 said.acknowledged.len(),
+                said.deleted.len(),
                 said.reads
             );
             assert_eq!(said.broken, [""; 0]);
@@ -143,28 +145,37 @@ impl Cluster {
         self.processes.values_mut().for_each(|process| process.tell("pause"));
         let nodes = self.nodes;
         self.wait("all is quiet", nodes, |states| is_quiet(states, nodes));
-        let acknowledged = self.said.lock().unwrap().acknowledged.clone();
-        assert!(!acknowledged.is_empty() && self.said.lock().unwrap().reads > 0);
-        self.check_seen(&acknowledged);
+        {
+            let said = self.said.lock().unwrap();
+            assert!(!said.acknowledged.is_empty() && !said.deleted.is_empty() && said.reads > 0);
+        }
+        self.check_seen();
         self.check_replicas();
         let gone = random.random_range(2..=nodes);
         self.kill(gone);
         self.wait("the view goes on without one", nodes - 1, |states| {
             states.iter().all(|(members, ..)| *members == nodes - 1)
         });
-        self.check_seen(&acknowledged);
+        self.check_seen();
         assert_eq!(self.said.lock().unwrap().broken, [""; 0]);
         std::mem::take(&mut self.processes).into_values().for_each(Process::kill);
     }
 
-    /// All nodes show the same loads, and all that were acknowledged.
-    fn check_seen(&mut self, acknowledged: &BTreeSet<u64>) {
+    /// All nodes show the same loads, and all that were acknowledged and not deleted.
+    fn check_seen(&mut self) {
         let mut shown = Vec::new();
         for (number, process) in &mut self.processes {
             let seen = process.ask("seen");
             let seen: BTreeSet<u64> = seen.split_whitespace().map(|load| load.parse().unwrap()).collect();
-            let lost: Vec<_> = acknowledged.difference(&seen).collect();
-            assert!(lost.is_empty(), "n{number} does not show {lost:?}, which were acknowledged");
+            let said = self.said.lock().unwrap();
+            let is_in = |deletes: &[EpochSet], label| deletes.iter().any(|seen| seen.contains(label));
+            let wrong = said.acknowledged.iter().filter(|(load, label)| {
+                let may_show = !is_in(&said.deleted, **label);
+                let must_show = !is_in(&said.deletes, **label);
+                if seen.contains(load) { !may_show } else { must_show }
+            });
+            let wrong: Vec<_> = wrong.collect();
+            assert!(wrong.is_empty(), "n{number} does not show {wrong:?}, or deletes took them");
             shown.push(seen);
         }
         assert!(shown.windows(2).all(|pair| pair[0] == pair[1]), "all nodes show the same");

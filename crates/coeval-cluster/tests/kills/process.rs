@@ -2,7 +2,8 @@
 //! Processes that are nodes, as the one that starts them has them.
 
 use crate::child::MARK;
-use std::collections::BTreeSet;
+use coeval_cluster::{Epoch, EpochSet};
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -13,7 +14,12 @@ use std::time::Duration;
 /// What all processes have said.
 #[derive(Default)]
 pub(crate) struct Said {
-    pub(crate) acknowledged: BTreeSet<u64>,
+    /// Loads that were acknowledged, with their labels.
+    pub(crate) acknowledged: BTreeMap<u64, Epoch>,
+    /// What deletes see that may have been decided.
+    pub(crate) deletes: Vec<EpochSet>,
+    /// What those see that were acknowledged.
+    pub(crate) deleted: Vec<EpochSet>,
     pub(crate) reads: usize,
     pub(crate) broken: Vec<String>,
 }
@@ -51,7 +57,12 @@ impl Process {
                 let (what, rest) = line.split_once(' ').unwrap_or((line.as_str(), ""));
                 let mut said = said.lock().unwrap();
                 match what {
-                    "acknowledged" => drop(said.acknowledged.insert(rest.parse().unwrap())),
+                    "acknowledged" => {
+                        let (load, label) = rest.split_once(' ').unwrap();
+                        said.acknowledged.insert(load.parse().unwrap(), Epoch::new(label.parse().unwrap()));
+                    }
+                    "deletes" => said.deletes.push(read_set(rest)),
+                    "deleted" => said.deleted.push(read_set(rest)),
                     "read" => said.reads += 1,
                     "broken" => said.broken.push(format!("n{number}: {rest}")),
                     "answer" => drop(told.send(rest.to_owned())),
@@ -83,4 +94,11 @@ impl Process {
         self.tell(order);
         self.answers.recv_timeout(Duration::from_secs(60)).expect("a node answers")
     }
+}
+
+/// A set of epochs: its newest one, and its exceptions.
+fn read_set(text: &str) -> EpochSet {
+    let mut numbers = text.split_whitespace().map(|number| Epoch::new(number.parse().unwrap()));
+    let newest = numbers.next().unwrap();
+    EpochSet::through(newest).without(numbers)
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`BrickChange`]: what a transaction does to a brick.
+
+use bytes::Bytes;
+use coeval_txn::{Epoch, EpochSet};
+
+/// What a transaction does to a brick, as nodes send it and log it, labelled with the transaction's epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BrickChange {
+    /// Rows come to it. What they mean is known to the store and its users alone.
+    Rows(Bytes),
+    /// The rows of these epochs, all older, are not seen by who sees this transaction. They stay for all others.
+    Delete(EpochSet),
+}
+
+/// What transactions did to a brick, each change with its label.
+pub(crate) type LabelledChanges = Vec<(Epoch, BrickChange)>;
+
+impl BrickChange {
+    /// About as many bytes as it takes in a message.
+    pub(crate) fn size(&self) -> usize {
+        /// A distance between two exceptions of a set takes no more.
+        const EXCEPTION_BYTES: usize = 10;
+        match self {
+            Self::Rows(rows) => rows.len(),
+            Self::Delete(seen) => (seen.except().len() + 1) * EXCEPTION_BYTES,
+        }
+    }
+}
