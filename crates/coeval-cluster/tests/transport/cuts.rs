@@ -109,7 +109,7 @@ fn a_connection_that_falls_silent_is_noticed_and_made_anew() {
             .map(|(_, error)| error)
             .filter(|error| matches!(error, LinkError::TimedOut { .. }))
     });
-    assert!(in_vain.to_string().contains("a greeting was waited for, for 500 ms"), "{in_vain}");
+    assert!(in_vain.to_string().contains("a greeting was waited for, for 2000 ms"), "{in_vain}");
     control.cut();
     control.go_on();
     wait_until("the frame arrives", || two.recorder.frames().last().is_some_and(|frame| frame == "after"));

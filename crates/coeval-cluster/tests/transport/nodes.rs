@@ -34,7 +34,7 @@ pub(crate) fn options(place: &Place) -> TransportOptions {
     let formats = Formats::up_to(FormatVersion::new(9));
     let mut options = TransportOptions::new(place.node, place.address.clone(), ClusterId::new(77), formats);
     options.timeouts = Timeouts {
-        connect: Duration::from_millis(500),
+        connect: Duration::from_secs(2),
         silence: Duration::from_millis(600),
         call: Duration::from_millis(1_500),
         pause_min: Duration::from_millis(10),
