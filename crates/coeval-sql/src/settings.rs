@@ -109,6 +109,12 @@ const KNOWN: &[Known] = &[
         "Most bytes of rows that COPY keeps before they go into the table.",
     ),
     known(
+        "coeval.group_top",
+        "on",
+        Domain::Boolean,
+        "Whether rows that cannot be among the best of their group are dropped before they are sorted.",
+    ),
+    known(
         "coeval.max_staleness",
         "0",
         Domain::Duration,

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The best few rows of each group, without sorting the rest: rows that cannot be among them are dropped before the sort.
+//!
+//! `SELECT ... FROM (SELECT ..., row_number() OVER (PARTITION BY g ORDER BY v) AS n FROM t) WHERE n <= 3` is planned as a sort of all
+//! rows by `g, v`, a count along the sorted rows, and a filter that drops nearly all of them. The rule puts an operator below the
+//! sort, and below the exchange between threads if there is one, which drops most of them as they are read:
+//!
+//! ```text
+//! FilterExec: n <= 3                                  as before
+//!   BoundedWindowAggExec: row_number() ...            as before, few rows
+//!     SortExec: g, v                                  as before, few rows
+//!       RepartitionExec: hash of g                    as before, few rows
+//!         GroupTopExec: keep=3, group=[g], order=v    drops a row when enough rows of its group come before it
+//!           scan
+//! ```
+//!
+//! Nothing above depends on what the operator drops, so it is free to keep too much: it compares the first ORDER BY column alone, of
+//! texts the first bytes, and stops dropping when that does not pay or memory is short. What it must not do is drop a row that the
+//! filter would pass; [`best`] has the rule for each function, and why it holds.
+//!
+//! DataFusion has a rule of its own for this (`WindowTopN`, off unless asked for), which keeps a heap of whole rows for each group.
+
+mod best;
+mod operator;
+mod order_keys;
+#[cfg(test)]
+mod tests;
+
+use crate::carried::Carry;
+use best::Ranking;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
+use datafusion::physical_expr::{Partitioning, PhysicalExpr, split_conjunction};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowUDFExpr};
+use operator::GroupTopExec;
+use order_keys::OrderKey;
+use std::sync::Arc;
+
+/// More rows of each group than this are not worth it: the filter passes much of the table.
+const KEEP_MAX: u64 = 128;
+
+/// The statement does without the rule: `coeval.group_top` is off.
+#[derive(Clone, Debug)]
+pub(super) struct WithoutGroupTop;
+
+impl Carry for WithoutGroupTop {
+    const NAME: &'static str = "coeval_without_group_top";
+}
+
+/// The rule. Behind those that put sorts and exchanges in.
+#[derive(Debug)]
+pub(crate) struct GroupTop;
+
+impl PhysicalOptimizerRule for GroupTop {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if WithoutGroupTop::carried_by(options).is_some() {
+            return Ok(plan);
+        }
+        plan.transform_up(|node| {
+            let Some(top) = node.downcast_ref::<FilterExec>().and_then(top_of) else {
+                return Ok(Transformed::no(node));
+            };
+            Ok(below_sort(&node, &top)?.map_or_else(|| Transformed::no(Arc::clone(&node)), Transformed::yes))
+        })
+        .map(|done| done.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_group_top"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// What a filter above a window leaves of each group.
+struct Top {
+    ranking: Ranking,
+    keep: usize,
+    group: Vec<Arc<dyn PhysicalExpr>>,
+    order: Option<OrderKey>,
+}
+
+/// What the filter leaves of each group, if one of its conditions bounds a rank right below it.
+fn top_of(filter: &FilterExec) -> Option<Top> {
+    let window = window_below(filter.input())?;
+    let conditions = split_conjunction(filter.predicate());
+    conditions.into_iter().find_map(|condition| {
+        let (column, keep) = bounded(condition)?;
+        let column = column_of_window(filter.input(), column)?;
+        let ranked = window.window_expr().get(column.checked_sub(window.input().schema().fields().len())?)?;
+        top_of_window(window, ranked, keep)
+    })
+}
+
+/// Operators that may stand between the filter and the window: they change no row.
+fn passes_rows(node: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_division = |exchange: &RepartitionExec| !exchange.maintains_input_order().contains(&true);
+    node.is::<ProjectionExec>() || node.downcast_ref::<RepartitionExec>().is_some_and(is_division)
+}
+
+fn window_below(node: &Arc<dyn ExecutionPlan>) -> Option<&BoundedWindowAggExec> {
+    match node.downcast_ref::<BoundedWindowAggExec>() {
+        Some(window) => Some(window),
+        None if passes_rows(node) => window_below(node.children().first()?),
+        None => None,
+    }
+}
+
+/// The place among the window's columns of what is a column of the plan above it.
+fn column_of_window(node: &Arc<dyn ExecutionPlan>, column: usize) -> Option<usize> {
+    if node.is::<BoundedWindowAggExec>() {
+        return Some(column);
+    }
+    let column = match node.downcast_ref::<ProjectionExec>() {
+        Some(projection) => plain_column(&projection.expr().get(column)?.expr)?,
+        None => column,
+    };
+    column_of_window(node.children().first()?, column)
+}
+
+/// The column that an expression is, but for its type.
+fn plain_column(expression: &Arc<dyn PhysicalExpr>) -> Option<usize> {
+    if let Some(cast) = expression.downcast_ref::<CastExpr>() {
+        return if cast.cast_type().is_integer() { plain_column(cast.expr()) } else { None };
+    }
+    expression.downcast_ref::<Column>().map(Column::index)
+}
+
+/// The column that a condition bounds, and the highest value that passes.
+fn bounded(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
+    let comparison = condition.downcast_ref::<BinaryExpr>()?;
+    let (left, right) = (comparison.left(), comparison.right());
+    let (column, literal, operator) = match (plain_column(left), plain_column(right)) {
+        (Some(column), None) => (column, right, *comparison.op()),
+        (None, Some(column)) => (column, left, comparison.op().swap()?),
+        _ => return None,
+    };
+    let value = u64::try_from(integer(literal)?).ok()?;
+    let keep = match operator {
+        Operator::Eq | Operator::LtEq => value,
+        Operator::Lt => value.checked_sub(1)?,
+        _ => return None,
+    };
+    (1..=KEEP_MAX).contains(&keep).then_some((column, usize::try_from(keep).ok()?))
+}
+
+fn integer(expression: &Arc<dyn PhysicalExpr>) -> Option<i64> {
+    use datafusion::common::ScalarValue::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    match expression.downcast_ref::<Literal>()?.value() {
+        Int8(value) => value.map(i64::from),
+        Int16(value) => value.map(i64::from),
+        Int32(value) => value.map(i64::from),
+        Int64(value) => *value,
+        UInt8(value) => value.map(i64::from),
+        UInt16(value) => value.map(i64::from),
+        UInt32(value) => value.map(i64::from),
+        UInt64(value) => value.and_then(|value| i64::try_from(value).ok()),
+        _ => None,
+    }
+}
+
+/// What is left of each group of a window by one of its functions, if all of them see only what comes before a row.
+fn top_of_window(window: &BoundedWindowAggExec, ranked: &Arc<dyn WindowExpr>, keep: usize) -> Option<Top> {
+    let expressions = window.window_expr();
+    if !expressions.iter().all(|other| ranking_of(other).is_some()) {
+        return None;
+    }
+    let (schema, group, order) = (window.input().schema(), ranked.partition_by(), ranked.order_by());
+    let is_group = |expression: &Arc<dyn PhysicalExpr>| {
+        let compares_as_equal = |kind| operator::groups_by(&kind);
+        !is_volatile(expression) && expression.data_type(&schema).is_ok_and(compares_as_equal)
+    };
+    if group.is_empty() || !group.iter().all(is_group) {
+        return None;
+    }
+    let first = order.first().map(|first| OrderKey::of(first, &schema));
+    let order = match first {
+        None => None,
+        Some(key) => Some(key?),
+    };
+    let is_whole = order.as_ref().is_none_or(|key| key.is_exact() && ranked.order_by().len() == 1);
+    let ranking = match ranking_of(ranked)? {
+        // Rows that only the rest of the order tells apart: all of them are kept.
+        Ranking::Rows if !is_whole => Ranking::Ranks,
+        ranking => ranking,
+    };
+    Some(Top { ranking, keep, group: group.to_vec(), order })
+}
+
+fn ranking_of(expression: &Arc<dyn WindowExpr>) -> Option<Ranking> {
+    let function = expression.as_any().downcast_ref::<StandardWindowExpr>()?.get_standard_func_expr();
+    match function.as_any().downcast_ref::<WindowUDFExpr>()?.fun().name() {
+        "row_number" => Some(Ranking::Rows),
+        "rank" => Some(Ranking::Ranks),
+        "dense_rank" => Some(Ranking::Values),
+        _ => None,
+    }
+}
+
+/// The plan from the filter down to the window, with the operator below the sort that the window reads; `None` if it reads something
+/// else. Another window would see what the operator drops.
+fn below_sort(node: &Arc<dyn ExecutionPlan>, top: &Top) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let children = node.children();
+    let [child] = children.as_slice() else { return Ok(None) };
+    let child = if node.is::<BoundedWindowAggExec>() {
+        let Some(sort) = child.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
+            return Ok(None);
+        };
+        let rows = below_exchange(sort.input(), top)?;
+        Some(replace_children_if_necessary(Arc::clone(child), vec![rows])?)
+    } else {
+        below_sort(child, top)?
+    };
+    child.map(|child| replace_children_if_necessary(Arc::clone(node), vec![child])).transpose()
+}
+
+/// The plan with the operator at its top, or below what brings the rows of a group together there.
+fn below_exchange(node: &Arc<dyn ExecutionPlan>, top: &Top) -> Result<Arc<dyn ExecutionPlan>> {
+    let is_by_group = |exchange: &RepartitionExec| {
+        matches!(exchange.partitioning(), Partitioning::Hash(..)) && !exchange.preserve_order()
+    };
+    if node.is::<CoalescePartitionsExec>() || node.downcast_ref().is_some_and(is_by_group) {
+        let inputs = node.children().into_iter().map(|input| below_exchange(input, top));
+        return replace_children_if_necessary(Arc::clone(node), inputs.collect::<Result<_>>()?);
+    }
+    Ok(Arc::new(GroupTopExec::new(Arc::clone(node), top)))
+}
