@@ -126,13 +126,19 @@ fn query(random: &mut StdRng) -> String {
     let more = one_of(&["", " AND n > 3", " AND b"]);
     let window = format!("OVER (PARTITION BY {group} ORDER BY {first}{direction}{rest})");
     let window_of_rows = format!("OVER (PARTITION BY {group} ORDER BY {first}{direction})");
-    let inner = match one_of(&["rank", "dense_rank", "row_number", "two"]).as_str() {
+    let inner = match one_of(&["rank", "dense_rank", "row_number", "numbered", "two"]).as_str() {
         // The key of the row that has a number is the same however equal rows are numbered.
         "row_number" => {
             let groups = group.replace("n % 3", "n % 3 AS n3");
             return format!(
                 "SELECT * FROM (SELECT {groups}, {first} AS k, row_number() {window_of_rows} AS x FROM t) AS s WHERE x {condition}"
             );
+        }
+        // No two rows are equal for the order, but for its first column they are.
+        "numbered" => {
+            format!(
+                "SELECT *, row_number() OVER (PARTITION BY {group} ORDER BY {first}{direction}, r) AS x FROM t"
+            )
         }
         "two" => format!("SELECT *, dense_rank() {window} AS y, rank() {window} AS x FROM t"),
         function => format!("SELECT *, {function}() {window} AS x FROM t"),
@@ -172,6 +178,9 @@ fn what_could_be_wrong_is_left_alone() {
         "SELECT * FROM (SELECT *, count(*) OVER (PARTITION BY g) AS y, row_number() OVER (PARTITION BY g ORDER BY n) AS x FROM t) AS s \
          WHERE x <= 3",
         "SELECT * FROM (SELECT *, sum(n) OVER (PARTITION BY b ORDER BY r) AS y, row_number() OVER (PARTITION BY g ORDER BY n) AS x \
+         FROM t) AS s WHERE x <= 3",
+        // One that needs no sort of its own, as its order is the beginning of the other one's.
+        "SELECT * FROM (SELECT *, sum(n) OVER (PARTITION BY g ORDER BY n, r) AS y, row_number() OVER (PARTITION BY g ORDER BY n) AS x \
          FROM t) AS s WHERE x <= 3",
         // A second window that sees the rows that would be dropped.
         "SELECT * FROM (SELECT *, sum(n) OVER (PARTITION BY t) AS y FROM (SELECT *, row_number() OVER (PARTITION BY g ORDER BY n) \
