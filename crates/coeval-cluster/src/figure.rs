@@ -5,7 +5,7 @@
 //! is in it. Each load is begun on the next node and appends one row to one brick; the time is from the begin to the decision.
 
 use crate::driver::{CommitWait, LoadError, Node, NodeOptions, ReadError, StartError};
-use crate::keeper::{Founding, KeeperOptions};
+use crate::keeper::Founding;
 use crate::log::Durability;
 use crate::node::{ClusterId, FormatVersion, NodeId};
 use crate::node_address::NodeAddress;
@@ -131,8 +131,7 @@ pub(crate) async fn start_nodes(
             .map_err(|error| crate::log::LogError::File { path: own.clone(), error })?;
         let node = Node::start(told, listener, runtime, &own, Durability::Off)?;
         if nodes.is_empty() {
-            let keeper = KeeperOptions::new(Founding::Found, options.replicas);
-            node.start_keeper(keeper, &own).await?;
+            node.start_keeper(Founding::Found, &own).await?;
         }
         nodes.push(node);
     }
@@ -172,8 +171,8 @@ async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigur
             times.push(begun.elapsed());
         }
     }
-    // What tells of the last decisions is still under way.
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // A node that shows a load was told of its decision, and has said so.
+    let not_seen = not_seen((options.warm_up + options.loads) as u64, nodes).await?;
     let after = counted(nodes);
     times.sort_unstable();
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
@@ -183,7 +182,7 @@ async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigur
         p99: at(99),
         messages_per_load: per_load(before.0, after.0),
         messages_without_heard: per_load(before.0 - before.1, after.0 - after.1),
-        not_seen: not_seen((options.warm_up + options.loads) as u64, nodes).await?,
+        not_seen,
     })
 }
 

@@ -14,7 +14,7 @@
 //! whoever becomes primary is the keeper. Until then a keeper whose disk is lost is the end of changes to the view, and so of
 //! loads as soon as a member dies.
 //!
-//! Who is gone is decided by signs of life. A node that says nothing for [`KeeperOptions::silence`] is removed, if enough
+//! Who is gone is decided by signs of life. A node that says nothing for [`ClusterTimeouts::silence`](crate::ClusterTimeouts::silence) is removed, if enough
 //! replicas are left. One that speaks to the keeper and not with others (a cut in the network) is found by what members say
 //! of each other: of those that do not hear each other, the one with the most such is removed. It may be alive; it learns so
 //! and joins again.
@@ -29,25 +29,20 @@ mod silence;
 pub(crate) use keeper_thread::Keeper;
 pub(crate) use link::KeeperLink;
 
+use crate::node::NodeId;
 use std::time::Duration;
 
-/// What the keeper is told when it starts.
-#[derive(Clone, Copy, Debug)]
-pub struct KeeperOptions {
-    /// Whether this is the beginning of the cluster.
-    pub founding: Founding,
+/// What the keeper is told when it starts, by the options of the node that it is on.
+#[derive(Debug)]
+pub(crate) struct KeeperOptions {
+    /// The node that it is on.
+    pub(crate) own: NodeId,
+    /// Who is given its records.
+    pub(crate) nodes: Vec<NodeId>,
     /// On how many nodes each brick is: fewer than so many nodes may be gone at once.
-    pub replicas: usize,
+    pub(crate) replicas: usize,
     /// For how long a node may say nothing before it is removed.
-    pub silence: Duration,
-}
-
-impl KeeperOptions {
-    /// With the usual time.
-    #[must_use]
-    pub fn new(founding: Founding, replicas: usize) -> Self {
-        Self { founding, replicas, silence: Duration::from_secs(3) }
-    }
+    pub(crate) silence: Duration,
 }
 
 /// Whether a keeper is the first of its cluster. It has to be said, so that a lost log does not become a second cluster.

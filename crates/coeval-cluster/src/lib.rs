@@ -70,7 +70,7 @@ pub use driver::{
     NodeOptions, NodeStatus, ReadError, Snapshot, StartError,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
-pub use keeper::{Founding, KeeperOptions};
+pub use keeper::Founding;
 pub use log::{Durability, LogError};
 pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};

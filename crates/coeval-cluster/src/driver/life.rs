@@ -44,7 +44,7 @@ pub(crate) struct Life {
     pub(super) options: NodeOptions,
     pub(super) runtime: Handle,
     /// Told after each step: whoever waits for something looks whether it is there.
-    pub(super) changed: Notify,
+    changed: Notify,
     pub(super) end: CancellationToken,
     itself: Weak<Life>,
 }
@@ -128,6 +128,20 @@ impl Life {
     /// Looks at the state. Nothing if the life is over.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Engine) -> T) -> Option<T> {
         self.engine.lock().as_ref().map(look)
+    }
+
+    /// Waits until a look finds something: now, or after some step. Nothing if the life is over first. May be given up.
+    pub(super) async fn until<T>(&self, mut look: impl FnMut(&Engine) -> Option<T>) -> Option<T> {
+        loop {
+            // Before the look, so that no step between that and the wait is missed.
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(found) = self.look(&mut look)? {
+                return Some(found);
+            }
+            self.end.run_until_cancelled(changed).await?;
+        }
     }
 
     fn copy(&self, from: Member, view: ViewNumber) {

@@ -74,18 +74,9 @@ impl Load {
         }
         let life = Arc::clone(&self.life);
         let (epoch, window) = (self.epoch, life.options.append_window.max(1));
-        loop {
-            let changed = life.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let has_room = life.look(|engine| engine.protocol.unanswered_appends(epoch) < window);
-            if has_room.ok_or_else(|| self.unknown())? {
-                break;
-            }
-            if life.end.run_until_cancelled(changed).await.is_none() {
-                return Err(self.unknown());
-            }
-        }
+        let has_room =
+            life.until(|engine| (engine.protocol.unanswered_appends(epoch) < window).then_some(()));
+        has_room.await.ok_or_else(|| self.unknown())?;
         let appended = life.step(|engine| engine.protocol.append(epoch, brick, change));
         match appended.ok_or_else(|| self.unknown())? {
             Ok(()) => Ok(()),
@@ -95,26 +86,20 @@ impl Load {
 
     /// What it sees, once all members have answered its begin. May be given up.
     pub(super) async fn snapshot(&self) -> Result<EpochSet, LoadError> {
-        let life = Arc::clone(&self.life);
-        loop {
-            let changed = life.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let (seen, is_over) = life
-                .look(|engine| {
-                    let caller = engine.callers.get(&self.epoch);
-                    let is_over = caller.is_none_or(|caller| caller.fate.is_some());
-                    (engine.protocol.snapshot_of(self.epoch), is_over)
-                })
-                .ok_or_else(|| self.unknown())?;
-            match seen {
-                Some(seen) => return Ok(seen),
-                None if is_over => return Err(self.lost()),
-                None => {}
-            }
-            if life.end.run_until_cancelled(changed).await.is_none() {
-                return Err(self.unknown());
-            }
+        /// What the begin has come to.
+        enum Begun {
+            Sees(EpochSet),
+            IsOver,
+        }
+        let begun = self.life.until(|engine| {
+            let caller = engine.callers.get(&self.epoch);
+            let is_over = caller.is_none_or(|caller| caller.fate.is_some());
+            let seen = engine.protocol.snapshot_of(self.epoch).map(Begun::Sees);
+            seen.or(is_over.then_some(Begun::IsOver))
+        });
+        match begun.await.ok_or_else(|| self.unknown())? {
+            Begun::Sees(seen) => Ok(seen),
+            Begun::IsOver => Err(self.lost()),
         }
     }
 

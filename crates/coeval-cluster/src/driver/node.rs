@@ -104,30 +104,32 @@ impl Node {
     }
 
     /// Starts the keeper of the views on this node, with its log in `directory`. The options of all nodes name this one as the
-    /// keeper's.
+    /// keeper's, and those of this one say how many replicas there are and how long a node may be silent.
     ///
     /// # Errors
     /// If its log cannot be used, or does not fit what is wanted. The node goes on without a keeper.
-    pub async fn start_keeper(&self, options: KeeperOptions, directory: &Path) -> Result<(), StartError> {
+    pub async fn start_keeper(&self, founding: Founding, directory: &Path) -> Result<(), StartError> {
         // A cluster is founded by nodes that have a log.
         let member = self.when(|life| {
             life.look(|engine| engine.synced >= engine.store.logged())
                 .map(|is_there| is_there.then_some(life.member))
         });
-        let founder = match options.founding {
+        let founder = match founding {
             Founding::Found => Some(member.await?),
             Founding::GoOn => None,
         };
         let present = Arc::downgrade(&self.inner.life);
-        let own = self.inner.options.transport.node;
-        let nodes: Vec<NodeId> = self.inner.options.nodes.iter().map(|(node, _)| *node).collect();
+        let NodeOptions { transport, nodes, replicas, timeouts, .. } = &self.inner.options;
+        let own = transport.node;
+        let nodes = nodes.iter().map(|(node, _)| *node).collect();
+        let options = KeeperOptions { own, nodes, replicas: *replicas, silence: timeouts.silence };
         let publish = move |node: NodeId, records: &[ViewRecord]| {
             if let Some(present) = present.upgrade() {
                 let life = Arc::clone(&present.read());
                 life.publish(own, node, records);
             }
         };
-        let keeper = Keeper::start(options, directory, founder, (own, nodes), Box::new(publish))?;
+        let keeper = Keeper::start(options, founder, directory, Box::new(publish))?;
         self.inner.keeper.set(Some(keeper));
         Ok(())
     }
@@ -152,6 +154,8 @@ impl Node {
     }
 
     /// Waits until something is there in the present life, or a later one.
+    ///
+    /// By the clock, unlike [`Life::until`]: some looks are steps, each of which would have all others look again.
     async fn when<T>(&self, mut look: impl FnMut(&Arc<Life>) -> Option<Option<T>>) -> Result<T, StartError> {
         let (begun, after) = (Instant::now(), self.inner.options.timeouts.serve);
         loop {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Keeper`]: the thread that keeps the views. It alone waits for the disk that its records are on.
 
+use super::KeeperOptions;
 use super::link::KeeperInput;
 use super::silence::Silence;
-use super::{Founding, KeeperOptions};
 use crate::driver::StartError;
 use crate::log::{Batch, Durability, LogError, LogFile};
 use crate::node::NodeId;
@@ -33,34 +33,31 @@ impl Keeper {
     /// Starts it: the first of the cluster that `founder` founds, or the one that goes on with the records of its log.
     pub(crate) fn start(
         options: KeeperOptions,
-        directory: &Path,
         founder: Option<Member>,
-        (own, nodes): (NodeId, Vec<NodeId>),
+        directory: &Path,
         publish: Publish,
     ) -> Result<Self, StartError> {
         let path = directory.join(LOG_NAME);
         let (log, bytes) = LogFile::open(&path, Durability::Synced)?;
         let records: Result<Vec<ViewRecord>, _> = bytes.into_iter().map(decode).collect();
         let records = records.map_err(|_| StartError::KeeperLog)?;
-        match options.founding {
-            Founding::Found if !records.is_empty() => return Err(StartError::Founded),
-            Founding::GoOn if records.is_empty() => return Err(StartError::NotFounded),
-            Founding::Found | Founding::GoOn => {}
-        }
+        let KeeperOptions { own, nodes, replicas, silence } = options;
         let (keeper, first) = match founder {
+            Some(_) if !records.is_empty() => return Err(StartError::Founded),
+            None if records.is_empty() => return Err(StartError::NotFounded),
             Some(founder) => {
-                let (keeper, record) = ViewKeeper::found(&[founder], options.replicas);
+                let (keeper, record) = ViewKeeper::found(&[founder], replicas);
                 (keeper, Some(record))
             }
-            None => (ViewKeeper::recover(&records, options.replicas), None),
+            None => (ViewKeeper::recover(&records, replicas), None),
         };
-        let silence = Silence::new(options.silence);
-        let mut keeping = Keeping { keeper, records, log, silence, own, nodes, publish };
+        let mut keeping =
+            Keeping { keeper, records, log, silence: Silence::new(silence), own, nodes, publish };
         if let Some(record) = first {
             keeping.write(record)?;
         }
         let (inputs, taken) = sync_channel(INPUTS_MAX);
-        let period = (options.silence / 8).max(Duration::from_millis(5));
+        let period = (silence / 8).max(Duration::from_millis(5));
         let running =
             Builder::new().name("cluster-keeper".to_owned()).spawn(move || keeping.run(&taken, period));
         let thread = running.map_err(|error| LogError::File { path, error })?;

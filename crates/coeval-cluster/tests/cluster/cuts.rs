@@ -17,14 +17,14 @@ fn a_node_that_nothing_reaches_leaves_the_view_and_comes_back() {
     let cluster = Cluster::start(3, 2);
     let life = cluster.status(3).unwrap().member;
     let traffic = Traffic::start(&cluster, &[1, 2, 3]);
-    std::thread::sleep(Duration::from_millis(200));
+    traffic.go_on();
     cluster.proxy(3).stall();
     wait_until("the view goes on without it", || !is_member(&cluster, 1, 3) && !is_member(&cluster, 2, 3));
     let alone = cluster.runtime.block_on(load(cluster.node(2))).unwrap();
     cluster.proxy(3).go_on();
     cluster.proxy(3).cut();
     cluster.settle();
-    std::thread::sleep(Duration::from_millis(200));
+    traffic.go_on();
     let (mut acknowledged, reads) = traffic.stop(&cluster);
     acknowledged.push(alone);
     assert!(reads > 0);

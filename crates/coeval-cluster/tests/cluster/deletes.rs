@@ -124,9 +124,7 @@ fn a_node_that_was_away_does_not_bring_back_what_was_deleted() {
     let mut cluster = Cluster::start(3, 2);
     cluster.runtime.block_on(load(cluster.node(3))).unwrap();
     cluster.crash(3);
-    wait_until("the view goes on without it", || {
-        cluster.status(1).is_some_and(|status| status.members.len() == 2)
-    });
+    cluster.goes_on_with(2);
     let kept = cluster.runtime.block_on(async {
         let delete = delete_all(cluster.node(1)).await.unwrap();
         delete.commit(CommitWait::Decided).await.unwrap();
@@ -157,7 +155,7 @@ fn read_while(cluster: &Cluster, reads: &mut Vec<Read>, lasts: impl Fn() -> bool
 #[test]
 fn deletes_beside_loads_add_up_in_every_snapshot() {
     let cluster = Cluster::start(3, 2);
-    let loading = Loading::start(&cluster, &[1, 2, 3]);
+    let mut loading = Loading::start(&cluster, &[1, 2, 3]);
     let (mut deletes, mut reads): (Vec<(Epoch, EpochSet)>, Vec<Read>) = (Vec::new(), Vec::new());
     for _ in 0..8 {
         let count = loading.count();

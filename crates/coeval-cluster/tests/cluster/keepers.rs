@@ -3,8 +3,7 @@
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
 use crate::sums::{Traffic, check, load};
-use coeval_cluster::{Founding, KeeperOptions, StartError};
-use std::time::Duration;
+use coeval_cluster::{Founding, StartError};
 
 #[test]
 fn loads_go_on_without_a_keeper_until_a_member_goes() {
@@ -18,9 +17,7 @@ fn loads_go_on_without_a_keeper_until_a_member_goes() {
     assert_eq!(status.members.len(), 3, "views stand still");
     assert!(status.open_loads > 0, "so loads wait for who is gone");
     cluster.start_keeper(Founding::GoOn);
-    wait_until("the view goes on without it", || {
-        cluster.status(1).is_some_and(|status| status.members.len() == 2)
-    });
+    cluster.goes_on_with(2);
     cluster.begin(3);
     cluster.settle();
     let (mut acknowledged, _) = traffic.stop(&cluster);
@@ -45,8 +42,7 @@ fn records_are_to_be_had_from_any_node() {
 fn a_cluster_is_founded_once_and_not_by_a_lost_log() {
     let cluster = Cluster::start(2, 1);
     let start = |founding, directory: &std::path::Path| {
-        let options = KeeperOptions { founding, replicas: 1, silence: Duration::from_secs(1) };
-        cluster.runtime.block_on(cluster.node(1).start_keeper(options, directory))
+        cluster.runtime.block_on(cluster.node(1).start_keeper(founding, directory))
     };
     cluster.node(1).stop_keeper();
     assert!(matches!(start(Founding::Found, &cluster.directory(1)), Err(StartError::Founded)));

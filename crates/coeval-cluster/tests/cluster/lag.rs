@@ -25,7 +25,7 @@ fn lag(loading: &Loading, cluster: &Cluster, node: &Node) -> Duration {
 #[test]
 fn snapshots_follow_what_is_decided() {
     let cluster = Cluster::start(3, 2);
-    let loading = Loading::start(&cluster, &[1, 2, 3, 1, 2, 3]);
+    let mut loading = Loading::start(&cluster, &[1, 2, 3, 1, 2, 3]);
     let (begun, mut most) = (Instant::now(), Duration::ZERO);
     while begun.elapsed() < 2 * LAG_MAX {
         for node in cluster.running() {
@@ -44,7 +44,7 @@ fn snapshots_follow_what_is_decided() {
 #[test]
 fn a_stalled_node_holds_snapshots_until_the_view_is_without_it() {
     let cluster = Cluster::start(3, 2);
-    let loading = Loading::start(&cluster, &[1, 2, 3]);
+    let mut loading = Loading::start(&cluster, &[1, 2, 3]);
     wait_until("loads run", || loading.count() > 10);
     cluster.proxy(3).stall();
     let stalled = Instant::now();

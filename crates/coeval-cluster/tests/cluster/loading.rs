@@ -55,7 +55,7 @@ impl Loading {
     }
 
     /// Ends it, each load that has begun to the end; gives all that were acknowledged.
-    pub(crate) fn stop(mut self, cluster: &Cluster) -> Vec<Acknowledged> {
+    pub(crate) fn stop(&mut self, cluster: &Cluster) -> Vec<Acknowledged> {
         self.ends.store(true, Ordering::Relaxed);
         std::mem::take(&mut self.tasks).into_iter().for_each(|task| cluster.runtime.block_on(task).unwrap());
         self.acknowledged.lock().unwrap().clone()

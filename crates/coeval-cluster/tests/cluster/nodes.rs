@@ -3,8 +3,8 @@
 
 use crate::proxy::{Control, lead};
 use coeval_cluster::{
-    ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, KeeperOptions, Node,
-    NodeAddress, NodeId, NodeOptions, NodeStatus, Timeouts, TransportOptions,
+    ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
+    NodeOptions, NodeStatus, Timeouts, TransportOptions,
 };
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -124,12 +124,18 @@ impl Cluster {
     }
 
     pub(crate) fn start_keeper(&self, founding: Founding) {
-        let options = KeeperOptions { founding, replicas: self.replicas, silence: SILENCE };
-        self.runtime.block_on(self.node(1).start_keeper(options, &self.directory(1))).unwrap();
+        self.runtime.block_on(self.node(1).start_keeper(founding, &self.directory(1))).unwrap();
     }
 
     pub(crate) fn status(&self, number: u32) -> Option<NodeStatus> {
         self.node(number).status()
+    }
+
+    /// Waits until the view is without those who are gone: it has so many members.
+    pub(crate) fn goes_on_with(&self, members: usize) {
+        wait_until("the view goes on without who is gone", || {
+            self.status(1).is_some_and(|status| status.members.len() == members)
+        });
     }
 
     /// Waits until all nodes that run have each other in the view, with all bricks in their places.

@@ -2,7 +2,7 @@
 //! Nodes that are dropped without notice, and started again from their logs, or without.
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
-use crate::sums::{Traffic, check, load, seen};
+use crate::sums::{Traffic, check, load, loads, seen};
 use bytes::Bytes;
 use coeval_cluster::{BrickAddress, CommitWait, Founding};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 fn a_node_that_comes_back_at_once_keeps_its_place() {
     let mut cluster = Cluster::start(3, 2);
     let traffic = Traffic::start(&cluster, &[1, 2]);
-    std::thread::sleep(Duration::from_millis(200));
+    traffic.go_on();
     cluster.crash(3);
     cluster.begin(3);
     cluster.settle();
@@ -23,11 +23,9 @@ fn a_node_that_comes_back_at_once_keeps_its_place() {
 fn a_node_that_was_away_gets_what_it_missed() {
     let mut cluster = Cluster::start(3, 2);
     let traffic = Traffic::start(&cluster, &[1, 2, 3]);
-    std::thread::sleep(Duration::from_millis(200));
+    traffic.go_on();
     cluster.crash(3);
-    wait_until("the view goes on without it", || {
-        cluster.status(1).is_some_and(|status| status.members.len() == 2)
-    });
+    cluster.goes_on_with(2);
     let alone = cluster.runtime.block_on(load(cluster.node(1))).unwrap();
     std::thread::sleep(SILENCE / 4);
     cluster.begin(3);
@@ -40,13 +38,7 @@ fn a_node_that_was_away_gets_what_it_missed() {
 #[test]
 fn a_node_that_has_lost_its_disk_gets_its_bricks_from_others() {
     let mut cluster = Cluster::start(3, 2);
-    let before: Vec<u64> = cluster.runtime.block_on(async {
-        let mut loads = Vec::new();
-        for number in 0..30 {
-            loads.push(load(cluster.node(number % 3 + 1)).await.unwrap());
-        }
-        loads
-    });
+    let before = loads(&cluster, 30);
     cluster.crash(2);
     cluster.lose_disk(2);
     cluster.begin(2);
@@ -54,9 +46,7 @@ fn a_node_that_has_lost_its_disk_gets_its_bricks_from_others() {
     check(&cluster, &before);
     // Now the others may go, one after the other: what node 2 has is all there is of its bricks.
     cluster.crash(3);
-    wait_until("the view goes on without node 3", || {
-        cluster.status(1).is_some_and(|status| status.members.len() == 2)
-    });
+    cluster.goes_on_with(2);
     assert_eq!(cluster.runtime.block_on(seen(cluster.node(2))), before);
 }
 
@@ -65,13 +55,7 @@ fn a_node_that_has_lost_its_disk_gets_its_bricks_from_others() {
 #[test]
 fn purge_waits_for_copies() {
     let mut cluster = Cluster::start(3, 2);
-    let before: Vec<u64> = cluster.runtime.block_on(async {
-        let mut loads = Vec::new();
-        for number in 0..30 {
-            loads.push(load(cluster.node(number % 3 + 1)).await.unwrap());
-        }
-        loads
-    });
+    let before = loads(&cluster, 30);
     // What takes a while to come: no sums are in it.
     cluster.runtime.block_on(async {
         let mut load = cluster.node(1).begin().await.unwrap();
@@ -117,7 +101,7 @@ fn what_was_acknowledged_survives_a_crash_of_all() {
     let mut acknowledged = Vec::new();
     for _ in 0..3 {
         let traffic = Traffic::start(&cluster, &[1, 2, 3]);
-        std::thread::sleep(Duration::from_millis(150));
+        traffic.go_on();
         for number in 1..=3 {
             cluster.crash(number);
         }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads of known sums, and readers that check them.
 
-use crate::nodes::Cluster;
+use crate::loading::Loading;
+use crate::nodes::{Cluster, wait_until};
 use crate::rows::{self, BRICKS, brick};
 use bytes::Bytes;
 use coeval_cluster::{CommitWait, Load, LoadError, Node, ReadError, Snapshot};
@@ -35,33 +36,31 @@ pub(crate) async fn seen(node: &Node) -> Vec<u64> {
     seen_at(&node.snapshot().await.unwrap()).await.unwrap()
 }
 
+/// So many loads, one after the other, each begun on the next node.
+pub(crate) fn loads(cluster: &Cluster, count: usize) -> Vec<u64> {
+    let nodes = cluster.running();
+    cluster.runtime.block_on(async {
+        let mut loads = Vec::new();
+        for node in nodes.iter().cycle().take(count) {
+            loads.push(load(node).await.unwrap());
+        }
+        loads
+    })
+}
+
 /// Loads and readers on nodes, until they are told to end.
 pub(crate) struct Traffic {
+    loading: Loading,
     ends: Arc<AtomicBool>,
-    loading: Vec<tokio::task::JoinHandle<Vec<u64>>>,
     reading: Vec<tokio::task::JoinHandle<usize>>,
 }
 
 impl Traffic {
     /// Two loads at a time and one reader on each of these nodes. Those that a node refuses, since it is gone, are left.
     pub(crate) fn start(cluster: &Cluster, nodes: &[u32]) -> Self {
-        let ends = Arc::new(AtomicBool::new(false));
-        let (mut loading, mut reading) = (Vec::new(), Vec::new());
+        let loading = Loading::start(cluster, &[nodes, nodes].concat());
+        let (ends, mut reading) = (Arc::new(AtomicBool::new(false)), Vec::new());
         for number in nodes {
-            for _ in 0..2 {
-                let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&ends));
-                loading.push(cluster.runtime.spawn(async move {
-                    let mut acknowledged = Vec::new();
-                    while !ends.load(Ordering::Relaxed) {
-                        match load(&node).await {
-                            Ok(number) => acknowledged.push(number),
-                            Err(LoadError::Ended(_)) => break,
-                            Err(_) => tokio::task::yield_now().await,
-                        }
-                    }
-                    acknowledged
-                }));
-            }
             let (node, ends) = (cluster.node(*number).clone(), Arc::clone(&ends));
             reading.push(cluster.runtime.spawn(async move {
                 let mut reads = 0;
@@ -80,23 +79,22 @@ impl Traffic {
                 reads
             }));
         }
-        Self { ends, loading, reading }
+        Self { loading, ends, reading }
+    }
+
+    /// Waits until some loads more were acknowledged.
+    pub(crate) fn go_on(&self) {
+        let count = self.loading.count();
+        wait_until("loads run", || self.loading.count() >= count + 20);
     }
 
     /// Ends it; gives the loads that were acknowledged, and how often readers have read all.
     pub(crate) fn stop(mut self, cluster: &Cluster) -> (Vec<u64>, usize) {
         self.ends.store(true, Ordering::Relaxed);
-        let (loading, reading) = (std::mem::take(&mut self.loading), std::mem::take(&mut self.reading));
-        cluster.runtime.block_on(async {
-            let (mut acknowledged, mut reads) = (Vec::new(), 0);
-            for task in loading {
-                acknowledged.extend(task.await.unwrap());
-            }
-            for task in reading {
-                reads += task.await.unwrap();
-            }
-            (acknowledged, reads)
-        })
+        let acknowledged = self.loading.stop(cluster).into_iter().map(|(.., number)| number).collect();
+        let reading = std::mem::take(&mut self.reading);
+        let reads = reading.into_iter().map(|task| cluster.runtime.block_on(task).unwrap());
+        (acknowledged, reads.sum())
     }
 }
 

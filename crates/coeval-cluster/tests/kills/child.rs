@@ -3,8 +3,8 @@
 
 use crate::rows::{BRICKS, brick, fill, seen_at};
 use coeval_cluster::{
-    ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding,
-    KeeperOptions, LoadError, Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
+    ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding, LoadError,
+    Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -34,8 +34,7 @@ pub(crate) fn run(arguments: &[String]) {
         _ => None,
     };
     if let Some(founding) = founding {
-        let options = KeeperOptions { founding, replicas: 2, silence: SILENCE };
-        runtime.block_on(node.start_keeper(options, directory)).unwrap();
+        runtime.block_on(node.start_keeper(founding, directory)).unwrap();
     }
     let loads = Arc::new(AtomicBool::new(true));
     let under_way = Arc::new(AtomicU64::new(0));
