@@ -7,8 +7,9 @@ use crate::physical::lacking;
 use crate::rewrite::{flow, parse_query};
 use crate::values::{bytes_of, with_minutes};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Ident, OrderBy, OrderByKind, Query, SetExpr, Statement, TableFactor, Value,
-    ValueWithSpan, Values, VisitMut, VisitorMut,
+    CastKind, DataType, Expr, Function, FunctionArgumentClause, FunctionArguments, Ident, NamedWindowExpr,
+    OrderBy, OrderByExpr, OrderByKind, Query, Select, SetExpr, Statement, TableFactor, Value, ValueWithSpan,
+    Values, VisitMut, VisitorMut, WindowType,
 };
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -59,6 +60,29 @@ impl Spelling<'_> {
             name.quote_style = Some('`');
         }
     }
+
+    /// Says where NULLs stand in an order that does not.
+    fn order(&self, keys: &mut [OrderByExpr]) {
+        if self.dialect.nulls == Nulls::Above {
+            for options in keys.iter_mut().map(|key| &mut key.options) {
+                options.nulls_first.get_or_insert(options.asc == Some(false));
+            }
+        }
+    }
+
+    /// The orders of a function's arguments and of its window. That of WITHIN GROUP is of values alone: NULLs do not count there.
+    fn orders_of(&self, function: &mut Function) {
+        if let FunctionArguments::List(list) = &mut function.args {
+            for clause in &mut list.clauses {
+                if let FunctionArgumentClause::OrderBy(keys) = clause {
+                    self.order(keys);
+                }
+            }
+        }
+        if let Some(WindowType::WindowSpec(window)) = &mut function.over {
+            self.order(&mut window.order_by);
+        }
+    }
 }
 
 impl VisitorMut for Spelling<'_> {
@@ -72,11 +96,16 @@ impl VisitorMut for Spelling<'_> {
         {
             query.body = selects.body;
         }
-        if self.dialect.nulls == Nulls::Above
-            && let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by
-        {
-            for options in keys.iter_mut().map(|key| &mut key.options) {
-                options.nulls_first.get_or_insert(options.asc == Some(false));
+        if let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by {
+            self.order(keys);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<TiqueError> {
+        for window in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = &mut window.1 {
+                self.order(&mut window.order_by);
             }
         }
         ControlFlow::Continue(())
@@ -90,6 +119,10 @@ impl VisitorMut for Spelling<'_> {
             }
             Expr::Identifier(name) => {
                 self.name(name);
+                ControlFlow::Continue(())
+            }
+            Expr::Function(function) => {
+                self.orders_of(function);
                 ControlFlow::Continue(())
             }
             Expr::CompoundIdentifier(parts) => {
