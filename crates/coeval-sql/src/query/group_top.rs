@@ -92,6 +92,7 @@ impl PhysicalOptimizerRule for GroupTop {
 }
 
 /// What a filter above a window leaves of each group.
+#[derive(Clone, Debug)]
 struct Top {
     ranking: Ranking,
     keep: usize,
@@ -242,5 +243,5 @@ fn below_exchange(node: &Arc<dyn ExecutionPlan>, top: &Top) -> Result<Arc<dyn Ex
         let inputs = node.children().into_iter().map(|input| below_exchange(input, top));
         return replace_children_if_necessary(Arc::clone(node), inputs.collect::<Result<_>>()?);
     }
-    Ok(Arc::new(GroupTopExec::new(Arc::clone(node), top)))
+    Ok(Arc::new(GroupTopExec::new(Arc::clone(node), top.clone())))
 }

@@ -11,10 +11,10 @@
 //! Part of a year is rounded to months; part of a month becomes days of which it has thirty, part of a day its time.
 
 use super::date_text::Flaw;
+use super::zones::MICROS_PER_SECOND;
 use coeval_store::IntervalValue;
 use std::fmt::Write;
 
-const MICROS_PER_SECOND: i64 = 1_000_000;
 const MICROS_PER_DAY: f64 = 8.64e10;
 const NANOS_PER_MICRO: i64 = 1_000;
 const DAYS_PER_MONTH: f64 = 30.0;

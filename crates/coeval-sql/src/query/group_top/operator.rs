@@ -49,30 +49,19 @@ pub(super) fn groups_by(kind: &DataType) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct GroupTopExec {
     input: Arc<dyn ExecutionPlan>,
-    ranking: Ranking,
-    keep: usize,
-    group: Vec<Arc<dyn PhysicalExpr>>,
-    order: Option<OrderKey>,
+    top: Top,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl GroupTopExec {
-    pub(super) fn new(input: Arc<dyn ExecutionPlan>, top: &Top) -> Self {
-        let Top { ranking, keep, group, order } = top;
-        Self {
-            input,
-            ranking: *ranking,
-            keep: *keep,
-            group: group.clone(),
-            order: order.clone(),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }
+    pub(super) fn new(input: Arc<dyn ExecutionPlan>, top: Top) -> Self {
+        Self { input, top, metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
 impl DisplayAs for GroupTopExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { keep, group, ranking, .. } = self;
+        let Top { ranking, keep, group, order } = &self.top;
         let what = match ranking {
             Ranking::Rows => "rows",
             Ranking::Ranks => "ranks",
@@ -80,7 +69,7 @@ impl DisplayAs for GroupTopExec {
         };
         let group: Vec<String> = group.iter().map(ToString::to_string).collect();
         write!(f, "GroupTopExec: keep={keep} {what}, group=[{}]", group.join(", "))?;
-        self.order.iter().try_for_each(|order| write!(f, ", order={order}"))
+        order.iter().try_for_each(|order| write!(f, ", order={order}"))
     }
 }
 
@@ -106,9 +95,9 @@ impl ExecutionPlan for GroupTopExec {
         &self,
         visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        let order = self.order.iter().map(OrderKey::expression);
+        let order = self.top.order.iter().map(OrderKey::expression);
         let mut going = TreeNodeRecursion::Continue;
-        for expression in self.group.iter().chain(order) {
+        for expression in self.top.group.iter().chain(order) {
             if going == TreeNodeRecursion::Stop {
                 break;
             }
@@ -122,9 +111,7 @@ impl ExecutionPlan for GroupTopExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => {
-                Ok(Arc::new(Self { input, metrics: ExecutionPlanMetricsSet::new(), ..Self::clone(&self) }))
-            }
+            Some(input) if children.is_empty() => Ok(Arc::new(Self::new(input, self.top.clone()))),
             _ => internal_err!("it has one input"),
         }
     }
@@ -216,16 +203,16 @@ impl Dropping {
         let field = |(number, expression): (usize, &Arc<dyn PhysicalExpr>)| {
             Ok(Field::new(format!("group_{number}"), expression.data_type(schema)?, true))
         };
-        let fields: Result<Vec<Field>> = exec.group.iter().enumerate().map(field).collect();
+        let fields: Result<Vec<Field>> = exec.top.group.iter().enumerate().map(field).collect();
         let seen = Seen {
             groups: new_group_values(SchemaRef::new(Schema::new(fields?)), &GroupOrdering::None)?,
-            best: Best::new(exec.ranking, exec.keep),
+            best: Best::new(exec.top.ranking, exec.top.keep),
             members: Vec::new(),
             keys: Vec::new(),
         };
         Ok(Self {
-            group: exec.group.clone(),
-            order: exec.order.clone(),
+            group: exec.top.group.clone(),
+            order: exec.top.order.clone(),
             seen: Some(seen),
             reservation: MemoryConsumer::new("GroupTop").register(task.memory_pool()),
             metrics,
@@ -244,7 +231,11 @@ impl Dropping {
         let group: Result<Vec<ArrayRef>> = self.group.iter().map(value).collect();
         match &self.order {
             Some(order) => order.keys(batch, &mut seen.keys)?,
-            None => seen.keys = vec![0; batch.num_rows()],
+            // All rows are equal.
+            None => {
+                seen.keys.clear();
+                seen.keys.resize(batch.num_rows(), 0);
+            }
         }
         seen.groups.intern(&group?, &mut seen.members)?;
         let bytes = seen.groups.size() + seen.best.bytes().max(seen.best.bytes_of(seen.groups.len()));

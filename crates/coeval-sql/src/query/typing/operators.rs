@@ -15,9 +15,9 @@
 use super::array_literals::array_of;
 use super::casts::literal_as;
 use super::declared::column_type_of_field;
-use super::documents;
 use super::instants::{moved, settle_choices};
 use super::intervals::{part, product};
+use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::settle::{comparable_pair, concatenation, pair};
 use super::sums::sum;
@@ -120,7 +120,7 @@ impl ExprPlanner for PostgresOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         settle_choices(elements.iter_mut().collect(), schema)?;
-        documents::settle_elements(&mut elements, schema)?;
+        jsonb::settle_elements(&mut elements, schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 

@@ -11,7 +11,7 @@ use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{documents, within};
+use super::{in_subquery, jsonb};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -39,7 +39,7 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
     let settle_plan = |plan| match plan {
         LogicalPlan::Union(union) => settle_union(union),
         LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
-        plan => rewrite_node(plan, &settle)?.transform_data(documents::settle_sort),
+        plan => rewrite_node(plan, &settle)?.transform_data(jsonb::settle_sort),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
@@ -53,13 +53,13 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
         Expr::AggregateFunction(call) => match exact_sum(call, schema) {
             Some(sum) => Some(sum),
-            None => documents::settle_aggregate(call, schema)?,
+            None => jsonb::settle_aggregate(call, schema)?,
         },
-        Expr::InSubquery(within) => within::settle_in(within, schema)?,
-        Expr::SetComparison(comparison) => within::settle_any(comparison, schema)?,
+        Expr::InSubquery(within) => in_subquery::settle_in(within, schema)?,
+        Expr::SetComparison(comparison) => in_subquery::settle_any(comparison, schema)?,
         Expr::WindowFunction(call) => match by_places(call, schema)?
             .or(settle_default(call, schema)?)
-            .or(documents::settle_window(call, schema)?)
+            .or(jsonb::settle_window(call, schema)?)
         {
             Some(call) => {
                 Some(exact_window_sum(&call, schema).unwrap_or(Expr::WindowFunction(Box::new(call))))
@@ -226,7 +226,7 @@ pub(super) fn comparable_pair(left: &Expr, right: &Expr, schema: &DFSchema) -> R
 /// length, local times beside those with a zone as times of the session's zone. `None` if they are right as they
 /// are.
 pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    if let Some(documents) = documents::comparable(operands, schema)? {
+    if let Some(documents) = jsonb::comparable(operands, schema)? {
         return Ok(Some(documents));
     }
     if mixes_float_and_numeric(operands, schema) {
@@ -382,7 +382,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         return Ok(None);
     }
     if function.name() != "coalesce"
-        && let Some(settled) = documents::settle_choice(function, schema)?
+        && let Some(settled) = jsonb::settle_choice(function, schema)?
     {
         return Ok(Some(settled));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value and the rows of a subquery that it is compared with: `at IN (SELECT local FROM ...)`, brought to one type.
 
-use super::{documents, instants};
+use super::{instants, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
@@ -33,8 +33,8 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     };
     let row = Expr::Column(column);
     let row_type = row.get_type(plan.schema())?;
-    let (value, row) = if documents::is_jsonb(value, schema) || documents::is_jsonb(&row, plan.schema()) {
-        (documents::ordered(value.clone())?, documents::ordered(row)?)
+    let (value, row) = if jsonb::is_jsonb(value, schema) || jsonb::is_jsonb(&row, plan.schema()) {
+        (jsonb::ordered(value.clone())?, jsonb::ordered(row)?)
     } else {
         match instants::common_type([&ty, &row_type]) {
             Some(common) if ty != row_type => {
