@@ -26,6 +26,7 @@
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
+//! | `loopback.rs` | nodes in one process, for figures and tests |
 
 mod copying;
 mod counters;
@@ -36,6 +37,7 @@ mod error;
 mod incoming;
 mod life;
 mod load;
+mod loopback;
 mod node;
 mod options;
 mod reading;
@@ -45,8 +47,9 @@ mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
-pub use error::{LoadError, ReadError, StartError};
+pub use error::{LoadError, ReadError};
 pub use load::{CommitWait, Committed, Load};
+pub(crate) use loopback::start_on_loopback;
 pub use node::Node;
 pub use options::{ClusterTimeouts, NodeOptions};
 pub use snapshot::Snapshot;

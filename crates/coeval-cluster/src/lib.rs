@@ -58,6 +58,7 @@ mod log;
 mod node;
 mod node_address;
 mod placement;
+mod start_error;
 mod store;
 mod transport;
 mod wire;
@@ -67,7 +68,7 @@ pub use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
     ClusterTimeouts, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts, Node,
-    NodeOptions, NodeStatus, ReadError, Snapshot, StartError,
+    NodeOptions, NodeStatus, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use keeper::Founding;
@@ -75,6 +76,7 @@ pub use log::{Durability, LogError};
 pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
+pub use start_error::StartError;
 pub use store::{FileStore, LogPosition, NodeStore, SyncedTo};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,

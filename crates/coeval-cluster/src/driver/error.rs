@@ -1,49 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong, by who is told: [`StartError`], [`LoadError`], [`ReadError`].
+//! What can go wrong, by who is told: [`LoadError`], [`ReadError`].
 
-use crate::log::LogError;
 use crate::node::NodeId;
-use crate::transport::ConfigurationError;
 use coeval_txn::Epoch;
 use std::time::Duration;
-
-/// Why a node does not start. What it keeps has not changed, but for a torn end of its log that is cut off.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// Its log cannot be used.
-    #[error(transparent)]
-    Log(#[from] LogError),
-    /// Its connections cannot be set up.
-    #[error(transparent)]
-    Transport(#[from] ConfigurationError),
-    /// Its number is not one of those that epochs are handed out for.
-    #[error("n{number} is not one of the {stride} nodes that this cluster has epochs for")]
-    Number {
-        /// Its number.
-        number: u32,
-        /// How many there are.
-        stride: u32,
-    },
-    /// The cluster is to be founded, and has been already.
-    #[error("the keeper has records already: the cluster has been founded")]
-    Founded,
-    /// The cluster has not been founded.
-    #[error("the keeper has no record: the cluster has not been founded, or its log is lost")]
-    NotFounded,
-    /// The keeper's records cannot be read.
-    #[error("the keeper's log has something else in it")]
-    KeeperLog,
-    /// The node did not come so far in time.
-    #[error("the node is not ready after {} ms", after.as_millis())]
-    TimedOut {
-        /// How long was waited.
-        after: Duration,
-    },
-    /// The node has ended.
-    #[error("the node has ended: {0}")]
-    Ended(String),
-}
 
 /// Why a load does not go on. Each says what became of its rows.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

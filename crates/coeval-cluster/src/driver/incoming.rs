@@ -148,8 +148,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::is_of;
-    use crate::driver::CommitWait;
-    use crate::figure::{LoadFigureOptions, start_nodes};
+    use crate::driver::{CommitWait, start_on_loopback};
     use crate::node::{Incarnation, NodeId};
     use crate::transport::Sender;
     use crate::wire::{Alive, BrickAnswer, BrickRequest, Frame};
@@ -182,10 +181,9 @@ mod tests {
     fn a_reader_gets_what_is_here_at_the_same_view() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let options = LoadFigureOptions { nodes: 2, replicas: 1, ..LoadFigureOptions::default() };
         let bricks: Vec<_> = (0..16).map(|brick| BrickAddress { table: 1, brick }).collect();
         runtime.block_on(async {
-            let nodes = start_nodes(options, directory.path(), runtime.handle()).await.unwrap();
+            let nodes = start_on_loopback(2, 1, directory.path(), runtime.handle()).await.unwrap();
             let mut load = nodes[1].begin().await.unwrap();
             for brick in &bricks {
                 load.append(*brick, Bytes::from_static(b"row")).await.unwrap();

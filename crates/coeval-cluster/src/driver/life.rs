@@ -2,7 +2,6 @@
 //! [`Life`]: the lock around a node's state, and the tasks of one life.
 
 use super::engine::{EndReason, Engine};
-use super::error::StartError;
 use super::incoming::Incoming;
 use super::options::NodeOptions;
 use super::{copying, ticking};
@@ -10,6 +9,7 @@ use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::log::LogError;
 use crate::node::Incarnation;
+use crate::start_error::StartError;
 use crate::store::{LogPosition, NodeStore, SyncedTo};
 use crate::transport::{Peers, Transport};
 use coeval_txn::cluster::{LogRecord, Member, ViewNumber};

@@ -3,7 +3,7 @@
 
 use super::delete::Delete;
 use super::engine::{EndReason, LoadCaller, Protocol};
-use super::error::{LoadError, ReadError, StartError};
+use super::error::{LoadError, ReadError};
 use super::life::{Life, OpenStore, OpenedStore};
 use super::load::Load;
 use super::options::NodeOptions;
@@ -12,6 +12,7 @@ use super::status::NodeStatus;
 use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
 use crate::node::NodeId;
+use crate::start_error::StartError;
 use crate::store::{FileStore, SyncedTo};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};

@@ -4,9 +4,9 @@
 use super::KeeperOptions;
 use super::link::KeeperInput;
 use super::silence::Silence;
-use crate::driver::StartError;
 use crate::log::{Batch, Durability, LogError, LogFile};
 use crate::node::NodeId;
+use crate::start_error::StartError;
 use crate::wire::{decode, encode};
 use coeval_txn::cluster::{Member, RemoveError, ViewKeeper, ViewRecord};
 use std::path::Path;
