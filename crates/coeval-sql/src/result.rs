@@ -194,6 +194,19 @@ impl RowStream {
     }
 }
 
+impl RowStream {
+    /// As [`next`](Self::next), for a thread that can wait: one of no runtime.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    ///
+    /// # Panics
+    /// On a thread that runs asynchronous work.
+    pub fn next_blocking(&mut self) -> Option<Result<RecordBatch, SqlError>> {
+        futures::executor::block_on(self.next())
+    }
+}
+
 impl fmt::Debug for RowStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RowStream").field("schema", &self.schema).finish_non_exhaustive()

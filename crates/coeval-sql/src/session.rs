@@ -15,6 +15,7 @@ mod cursors;
 mod deferrable;
 mod description;
 mod execution;
+mod frames;
 mod identity;
 mod implicit;
 mod list_parameters;
@@ -64,6 +65,7 @@ use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
 use cursors::Cursor;
 use datafusion::sql::sqlparser::ast::Statement;
+use frames::Frames;
 use named::NamedStatements;
 use parking_lot::Mutex;
 use parse::{Neighbours, Parsed};
@@ -164,6 +166,8 @@ pub struct Session {
     cursors: HashMap<String, Cursor>,
     /// How many they are.
     cursors_open: QuotaShare,
+    /// What a program has lent it.
+    frames: Frames,
     /// Plans made anew because a definition changed, by the prepared statement's number.
     replanned: HashMap<u64, Arc<Plan>>,
     /// What statements had to say without failing, until it is asked for.
@@ -196,6 +200,7 @@ impl Session {
             cancel,
             state: State::Idle,
             cursors: HashMap::new(),
+            frames: Frames::default(),
             replanned: HashMap::new(),
             notices: Vec::new(),
             floor: SessionFloor::default(),
@@ -538,7 +543,7 @@ impl Session {
             advisory_locks: &self.advisory_locks,
             sql,
             checks: Checks::All,
-            open: OpenObjects::new(&self.named, &self.cursors),
+            open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
             parts: None,
             notices: &mut self.notices,
@@ -591,7 +596,7 @@ impl Session {
                 advisory_locks: &self.advisory_locks,
                 sql,
                 checks: Checks::All,
-                open: OpenObjects::new(&self.named, &self.cursors),
+                open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
                 tique: &self.tique,
                 parts: None,
                 notices: &mut self.notices,

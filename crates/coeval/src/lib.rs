@@ -42,6 +42,7 @@
 mod append;
 mod database;
 mod error;
+mod reader;
 mod session;
 mod table;
 mod transaction;
@@ -55,7 +56,7 @@ pub use coeval_sql::{
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
     STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
-    column_type_of_arrow, column_type_of_field, format_shown, format_value,
+    column_type_of_arrow, column_type_of_field, format_shown, format_value, parse_value,
 };
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
@@ -77,6 +78,7 @@ pub use coeval_store::{
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
+pub use reader::{Outcome, RowReader};
 pub use session::{Prepared, Session};
 pub use table::Table;
 pub use transaction::Transaction;

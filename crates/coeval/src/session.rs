@@ -2,9 +2,14 @@
 //! A session: SQL statements, one after the other, with transactions as SQL has them.
 
 use crate::error::Error;
+use crate::reader::Outcome;
 use arrow::array::RecordBatch;
-use coeval_sql::{CancelHandle, Definitions, Rows, Settings, StatementResult, TransactionStatus};
-use coeval_store::Value;
+use arrow::datatypes::{Schema, SchemaRef};
+use coeval_sql::{
+    CancelHandle, CommandTag, Definitions, Execution, Rows, Settings, SqlError, StatementResult,
+    TransactionStatus,
+};
+use coeval_store::{ColumnType, Value};
 use std::sync::Arc;
 
 /// A statement that was parsed and planned once. Valid in the session that prepared it; planned again by
@@ -18,6 +23,20 @@ pub struct Prepared {
 /// time; one session belongs to one thread at a time.
 pub struct Session {
     inner: coeval_sql::Session,
+}
+
+impl Prepared {
+    /// The types of `$1`, `$2`, ...
+    #[must_use]
+    pub fn parameter_types(&self) -> &[ColumnType] {
+        self.inner.parameter_types()
+    }
+
+    /// The columns of its rows; `None` if it returns none.
+    #[must_use]
+    pub fn columns(&self) -> Option<&SchemaRef> {
+        self.inner.columns()
+    }
 }
 
 impl Session {
@@ -51,12 +70,88 @@ impl Session {
         Ok(self.inner.execute(sql)?)
     }
 
+    /// Runs one or several statements; the rows of the last one come as they are read, if it is the only one. Outside a
+    /// transaction block it is committed when this returns, and what is read comes from its snapshot.
+    ///
+    /// # Errors
+    /// As [`execute`](Self::execute), and `0A000` for a COPY that exchanges bytes with a client.
+    pub fn start(&mut self, sql: &str) -> Result<Outcome, Error> {
+        self.begin_statement();
+        if let Some(known) = self.inner.known(sql) {
+            return self.inner.start_prepared(&known, &[])?.try_into();
+        }
+        if let [statement] = &self.inner.parse(sql)?[..] {
+            return self.inner.start(statement)?.try_into();
+        }
+        let last = self.inner.execute(sql)?.pop();
+        last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of).try_into()
+    }
+
+    /// Runs a prepared statement with these parameters; its rows come as they are read, as with [`start`](Self::start).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_prepared(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Outcome, Error> {
+        self.begin_statement();
+        self.inner.start_prepared(&statement.inner, parameters)?.try_into()
+    }
+
+    /// Requests to cancel from before do not concern what begins now, and what was said before was for others.
+    fn begin_statement(&mut self) {
+        self.inner.cancel_handle().begin_statement();
+        self.inner.take_notices();
+    }
+
+    /// What the last statement had to say without failing.
+    pub fn take_notices(&mut self) -> Vec<SqlError> {
+        self.inner.take_notices()
+    }
+
+    /// Lends the session batches of this schema: its statements read them as a table of this name, which must be written here
+    /// as it is stored (lower case unless it is quoted in the statements), where the name is not qualified and nothing of the
+    /// database has it. What was lent by this name before goes. They are read only, nobody else sees them, and they are there
+    /// until they are [given back](Self::give_back). Columns of the types of [`ColumnType::arrow`] are not copied; others are
+    /// cast to the nearest.
+    ///
+    /// # Errors
+    /// `0A000` for a column of a type that SQL has nothing like; `22003` and others for a value that the nearest type cannot
+    /// hold. Nothing is lent then, and what was lent before stays.
+    pub fn lend(
+        &mut self,
+        name: impl Into<String>,
+        schema: &Schema,
+        batches: &[RecordBatch],
+    ) -> Result<(), Error> {
+        Ok(self.inner.lend(name, schema, batches)?)
+    }
+
+    /// Takes back what was [lent](Self::lend) by this name. A query that runs goes on with it.
+    pub fn give_back(&mut self, name: &str) {
+        self.inner.give_back(name);
+    }
+
+    /// The names without a schema that the statements of a text mention as relations and nothing of the database has, sorted:
+    /// those that a program may [lend](Self::lend) batches for. Names that the text itself gives, by WITH, may be among them.
+    /// A text that cannot be parsed has none.
+    #[must_use]
+    pub fn unknown_relations(&self, sql: &str) -> Vec<String> {
+        self.inner.unknown_relations(sql)
+    }
+
     /// Parses and plans a statement with parameters `$1`, `$2`, ... Types are inferred.
     ///
     /// # Errors
     /// [`Error::Sql`] if the text is not one statement or does not fit the definitions.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared, Error> {
         Ok(Prepared { inner: self.inner.prepare(sql)? })
+    }
+
+    /// As [`prepare`](Self::prepare); parameters whose type the caller knows have it in `types`.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Prepared, Error> {
+        Ok(Prepared { inner: self.inner.prepare_typed(sql, types)? })
     }
 
     /// Runs a prepared statement with these parameters; returns how many rows it is about.

@@ -76,6 +76,34 @@ impl Rows {
         (0..self.count).map(|number| self.row(number))
     }
 
+    /// The rows as Arrow arrays of this schema.
+    ///
+    /// # Errors
+    /// `XX000` if a column's type is none that rows have.
+    pub fn to_batch(&self, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
+        let types = schema.fields().iter().map(|field| {
+            column_type_of_arrow(field.data_type()).ok_or_else(|| {
+                SqlError::internal(format!("a row has no value of type {}", field.data_type()))
+            })
+        });
+        let types = types.collect::<Result<Vec<_>, SqlError>>()?;
+        self.batch(types.into_iter(), Arc::clone(schema))
+    }
+
+    fn batch(
+        &self,
+        types: impl Iterator<Item = ColumnType>,
+        schema: SchemaRef,
+    ) -> Result<RecordBatch, SqlError> {
+        let arrays = types.enumerate().map(|(place, ty)| {
+            let mut builder = ColumnBuilder::new(ty, self.len());
+            self.iter().for_each(|row| builder.push(row[place].borrow()));
+            builder.finish()
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(self.len()));
+        Ok(RecordBatch::try_new_with_options(schema, arrays.collect(), &options)?)
+    }
+
     /// Takes in a row whose values come one by one.
     pub(super) fn push(
         &mut self,
@@ -183,13 +211,8 @@ impl Output {
 
     /// The rows as Arrow arrays.
     pub(super) fn row_set(&self, rows: &Rows) -> Result<RowSet, SqlError> {
-        let arrays = self.columns.iter().enumerate().map(|(place, column)| {
-            let mut builder = ColumnBuilder::new(column.ty(), rows.len());
-            rows.iter().for_each(|row| builder.push(row[place].borrow()));
-            builder.finish()
-        });
-        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays.collect(), &options)?;
+        let types = self.columns.iter().map(Scalar::ty);
+        let batch = rows.batch(types, Arc::clone(&self.schema))?;
         Ok(RowSet::new(Arc::clone(&self.schema), vec![batch]))
     }
 }

@@ -276,6 +276,10 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
+        if let (None, false, Some(frame)) = (schema, self.is_within_view(), self.open.frame(name)) {
+            self.reads_system_tables.set(true);
+            return Ok(provider_as_source(frame));
+        }
         let full = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
         Err(unknown_table(&full).into())
     }

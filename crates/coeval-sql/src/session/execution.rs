@@ -83,6 +83,17 @@ pub enum Execution {
     CopyOut(Box<CopyOut>),
 }
 
+impl Execution {
+    /// That of a statement that is done.
+    #[must_use]
+    pub fn of(result: StatementResult) -> Self {
+        match result.rows {
+            Some(rows) => Self::Rows(result.tag, rows),
+            None => Self::Done(result.tag),
+        }
+    }
+}
+
 impl Outcome for Execution {
     fn of_point(plan: &PointPlan, context: &mut StatementContext<'_>) -> Result<Option<Self>, SqlError> {
         let Some(outcome) = plan.execute_rows(context)? else { return Ok(None) };
@@ -94,10 +105,7 @@ impl Outcome for Execution {
     }
 
     fn of_result(result: StatementResult) -> Result<Self, SqlError> {
-        Ok(match result.rows {
-            Some(rows) => Self::Rows(result.tag, rows),
-            None => Self::Done(result.tag),
-        })
+        Ok(Self::of(result))
     }
 
     fn of_query(context: &mut StatementContext<'_>, plan: &PlannedQuery) -> Result<Self, SqlError> {

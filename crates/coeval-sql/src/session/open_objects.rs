@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a session has open beside its transaction, as the catalog lists it: prepared statements and cursors.
+//! What a session has beside its transaction: prepared statements and cursors, as the catalog lists them, and frames.
 
 use super::cursors::{Cursor, ListedCursor};
+use super::frames::Frames;
 use super::named::{ListedStatement, NamedStatements};
+use datafusion::catalog::TableProvider;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What a session has open.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenObjects<'s> {
     named: &'s NamedStatements,
     cursors: &'s HashMap<String, Cursor>,
+    frames: &'s Frames,
 }
 
 impl<'s> OpenObjects<'s> {
-    pub(super) fn new(named: &'s NamedStatements, cursors: &'s HashMap<String, Cursor>) -> Self {
-        Self { named, cursors }
+    pub(super) fn new(
+        named: &'s NamedStatements,
+        cursors: &'s HashMap<String, Cursor>,
+        frames: &'s Frames,
+    ) -> Self {
+        Self { named, cursors, frames }
+    }
+
+    /// The frame of this name that a program has lent, as a table.
+    pub(crate) fn frame(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.frames.provider(name)
     }
 
     /// Its prepared statements, by name.

@@ -251,7 +251,7 @@ impl Session {
             advisory_locks: &self.advisory_locks,
             sql,
             checks: Checks::All,
-            open: OpenObjects::new(&self.named, &self.cursors),
+            open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
             parts: None,
             notices: &mut self.notices,

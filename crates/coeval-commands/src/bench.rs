@@ -8,6 +8,7 @@ use crate::readable::{grouped, latency};
 use coeval_bench::{BenchError, Options, Progress, Report, Sample};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write, stderr, stdout};
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use std::time::Duration;
 ///
 /// # Errors
 /// If it cannot run, or one of its checks finds a violation; the JSON line is printed in that case too.
-pub(crate) fn run(arguments: &BenchArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &BenchArguments, program: Option<PathBuf>) -> Result<(), Failure> {
     let watch = Watch::new(Interrupt::watch(STOPPING));
     // A client needs one for each connection. If there are too few, the workload says how many it needs.
     let _ = coeval_server::raise_open_files_limit();
     // A server is this program, too. Where that cannot be found out, a workload that starts one says that it has none.
-    let options = Options { server_program: std::env::current_exe().ok(), ..arguments.options() };
+    let options = Options { server_program: program, ..arguments.options() };
     let report = coeval_bench::run(arguments.workload, &options, &watch).map_err(|error| match error {
         BenchError::Options(message) => Failure::Usage(message),
         other => Failure::work(arguments.workload.name(), other),

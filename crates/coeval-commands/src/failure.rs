@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::io;
-use std::process::ExitCode;
 
 /// What went wrong. Said in one line on stderr: what, where, what to do.
 #[derive(Debug)]
@@ -27,19 +26,19 @@ impl Failure {
     }
 
     /// Says what there is to say; the code to end with.
-    pub(crate) fn report(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> u8 {
         match self {
             Self::Usage(message) => {
                 eprintln!("coeval: {message}\nTry `coeval --help`.");
-                ExitCode::from(2)
+                2
             }
             Self::Work(message) => {
                 eprintln!("coeval: {message}");
-                ExitCode::from(1)
+                1
             }
-            Self::Said => ExitCode::from(1),
-            Self::Lost => ExitCode::from(3),
-            Self::NobodyReads => ExitCode::SUCCESS,
+            Self::Said => 1,
+            Self::Lost => 3,
+            Self::NobodyReads => 0,
         }
     }
 }

@@ -29,6 +29,7 @@ use coeval_bench::tpcc::CONDITIONS;
 use coeval_bench::{BenchError, Options};
 use live::Live;
 use state::{Loaded, Size};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use summary::{Conditions, Summary};
@@ -40,12 +41,12 @@ const WAREHOUSES: u32 = 1;
 ///
 /// # Errors
 /// If the directory holds something else, the database refuses something, or a check finds a violation.
-pub(crate) fn run(arguments: &DemoArguments) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &DemoArguments, program: io::Result<PathBuf>) -> Result<(), Failure> {
     if arguments.ingest {
         return ingest::run(arguments);
     }
     if let Some(count) = arguments.replicas {
-        return replicas::run(arguments, count);
+        return replicas::run(arguments, count, program);
     }
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo"));
     let existed = directory::look(&dir)? == directory::Contents::Database;

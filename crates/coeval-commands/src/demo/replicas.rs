@@ -40,13 +40,16 @@ const NODE: &str = "node-";
 ///
 /// # Errors
 /// If the directory holds something else, a server does not do what it must, or a check finds a violation.
-pub(super) fn run(arguments: &DemoArguments, replicas: usize) -> Result<(), Failure> {
+pub(super) fn run(
+    arguments: &DemoArguments,
+    replicas: usize,
+    program: io::Result<PathBuf>,
+) -> Result<(), Failure> {
     if arguments.durability != Durability::Fsync {
         let message =
             "--replicas is about commits that are durable on two machines: not with --durability none";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::work("cannot find the program that this is", error))?;
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo-replicas"));
     let directories = nodes(&dir, replicas)?;

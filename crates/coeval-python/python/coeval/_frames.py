@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data frames and Arrow tables of a program, as tables of its statements."""
+
+from __future__ import annotations
+
+import functools
+import re
+from types import FrameType
+from typing import Iterator
+
+from . import _native
+from ._errors import InterfaceError
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+@functools.lru_cache(maxsize=256)
+def _words(sql: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(sql))
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value is one that statements can read: what gives an Arrow stream, or a frame of pandas."""
+    kind = type(value)
+    return hasattr(kind, "__arrow_c_stream__") or hasattr(kind, "__arrow_c_array__") or _is_pandas(kind)
+
+
+def _is_pandas(kind: type) -> bool:
+    return kind.__name__ == "DataFrame" and kind.__module__.split(".")[0] == "pandas"
+
+
+def stream_of(value: object) -> object:
+    """What gives the rows of a frame as an Arrow stream."""
+    kind = type(value)
+    if hasattr(kind, "__arrow_c_stream__"):
+        return value
+    if _is_pandas(kind) or isinstance(value, dict):
+        try:
+            import pyarrow
+        except ImportError:
+            raise InterfaceError("a frame of this kind is read by pyarrow: pip install pyarrow") from None
+        return pyarrow.table(value) if isinstance(value, dict) else pyarrow.Table.from_pandas(value, preserve_index=False)
+    if hasattr(kind, "__arrow_c_array__"):
+        try:
+            import pyarrow
+        except ImportError:
+            raise InterfaceError("an Arrow array is read by pyarrow: pip install pyarrow") from None
+        return pyarrow.Table.from_batches([pyarrow.record_batch(value)])
+    raise InterfaceError(
+        f"a {kind.__name__} is no data frame: give a frame of pandas or polars, an Arrow table, a dictionary of columns, "
+        "or anything with __arrow_c_stream__"
+    )
+
+
+def in_scope(sql: str, frame: FrameType | None) -> dict[str, object]:
+    """The frames that a text may mean by names which the calling function sees, by their names in SQL."""
+    if frame is None:
+        return {}
+    found = {}
+    words = _words(sql)
+    for names in (frame.f_globals, frame.f_locals):
+        for word in words:
+            value = names.get(word)
+            if value is not None and is_frame(value):
+                found[word.lower()] = value
+                found[word] = value
+    return found
+
+
+def columns_of(stream: object) -> list[str]:
+    """The names of the columns of an Arrow stream that can be read more than once."""
+    for attribute in ("column_names", "columns"):
+        names = getattr(stream, attribute, None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            return list(names)
+    schema = getattr(stream, "schema", None)
+    names = getattr(schema, "names", None)
+    if names is not None:
+        return list(names() if callable(names) else names)
+    raise InterfaceError(f"the columns of a {type(stream).__name__} have no names that can be asked for")
+
+
+class Lent:
+    """Frames that a session has for one statement."""
+
+    def __init__(self, session: _native.Session, frames: dict[str, object], sql: str) -> None:
+        self._session = session
+        self._names: list[str] = []
+        for name in session.unknown_relations(sql) if frames else ():
+            if name in frames:
+                session.lend(name, stream_of(frames[name]))
+                self._names.append(name)
+
+    def __enter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self._session.give_back(name)

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a statement returns: rows as tuples, as they are asked for, or all that are left as an Arrow stream.
+
+use crate::errors::{exception, refused};
+use crate::exporting::Exporter;
+use crate::values::Values;
+use arrow::array::{ArrayRef, RecordBatch, StructArray};
+use arrow::compute::cast;
+use arrow::datatypes::{Field, SchemaRef};
+use arrow::error::ArrowError;
+use chrono_tz::Tz;
+use coeval::{ColumnType, CommandTag, Error, Outcome, RowReader, SqlError, column_type_of_field, value_at};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
+use std::sync::Arc;
+
+/// The outcome of a statement.
+///
+/// # Locking
+/// `source` is held while rows are waited for, by threads that do not hold the interpreter. So whoever holds the interpreter
+/// gives it away before it takes the lock. `failure` is held for a look, below `source`.
+#[pyclass(frozen, module = "coeval._native")]
+pub(crate) struct Rows {
+    source: Mutex<Source>,
+    columns: Vec<Column>,
+    schema: Option<SchemaRef>,
+    tag: Option<CommandTag>,
+    zone: Tz,
+    /// What ended the stream that was made of it, which can say no more than a message.
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+struct Column {
+    name: String,
+    ty: ColumnType,
+}
+
+/// Where rows come from.
+enum Source {
+    /// They were few.
+    Values { rows: coeval::Rows, schema: SchemaRef, next: usize },
+    /// A query that runs, and what is left of the batch that it gave last.
+    Reader { reader: RowReader, batch: Option<(RecordBatch, usize)> },
+    /// There are no more.
+    Empty,
+}
+
+impl Rows {
+    pub(crate) fn new(outcome: Outcome, zone: Tz) -> Self {
+        let (source, tag, schema) = match outcome {
+            Outcome::Done(tag) => (Source::Empty, Some(tag), None),
+            Outcome::Values(tag, schema, rows) => {
+                (Source::Values { rows, schema: Arc::clone(&schema), next: 0 }, Some(tag), Some(schema))
+            }
+            Outcome::Rows(reader) => {
+                let (tag, schema) = (reader.tag().copied(), Arc::clone(reader.schema()));
+                (Source::Reader { reader, batch: None }, tag, Some(schema))
+            }
+        };
+        let columns = schema.iter().flat_map(|schema| schema.fields().iter()).map(|field| Column {
+            name: field.name().clone(),
+            ty: column_type_of_field(field).unwrap_or(ColumnType::Text),
+        });
+        Self {
+            source: Mutex::new(source),
+            columns: columns.collect(),
+            schema,
+            tag,
+            zone,
+            failure: Arc::default(),
+        }
+    }
+
+    /// One batch more of what is left, of at most so many rows.
+    fn next_part(&self, most: usize) -> Option<Result<Part, Error>> {
+        let mut source = self.source.lock();
+        match &mut *source {
+            Source::Empty => None,
+            Source::Values { rows, schema, next } => {
+                let (from, to) = (*next, rows.len().min(next.saturating_add(most)));
+                if from == to {
+                    return None;
+                }
+                *next = to;
+                let batch = rows.to_batch(schema).map_err(Error::from);
+                Some(batch.and_then(|batch| self.part(&batch.slice(from, to - from))))
+            }
+            Source::Reader { reader, batch } => {
+                if batch.as_ref().is_none_or(|(batch, next)| *next == batch.num_rows()) {
+                    match reader.next()? {
+                        Ok(found) => *batch = Some((found, 0)),
+                        Err(error) => {
+                            *source = Source::Empty;
+                            return Some(Err(error));
+                        }
+                    }
+                }
+                let (batch, next) = batch.as_mut()?;
+                let count = most.min(batch.num_rows() - *next);
+                let part = self.part(&batch.slice(*next, count));
+                *next += count;
+                Some(part)
+            }
+        }
+    }
+
+    fn part(&self, batch: &RecordBatch) -> Result<Part, Error> {
+        let columns = batch.columns().iter().zip(&self.columns);
+        let columns = columns.map(|(array, column)| cast(array, &column.ty.arrow()).map_err(SqlError::from));
+        Ok(Part { count: batch.num_rows(), columns: columns.collect::<Result<_, _>>()? })
+    }
+
+    /// The few rows of a statement by key, without arrays; `None` if it is none.
+    fn few(&self, py: Python<'_>, most: usize) -> Option<PyResult<Py<PyList>>> {
+        let mut source = self.source.try_lock()?;
+        let Source::Values { rows, next, .. } = &mut *source else { return None };
+        let (from, to) = (*next, rows.len().min(next.saturating_add(most)));
+        *next = to;
+        let mut values = Values::new(py, self.zone);
+        let tuple = |row: usize| {
+            let cells = rows.row(row).iter().zip(&self.columns);
+            let cells = cells.map(|(value, column)| values.of(column.ty, value.borrow()));
+            PyTuple::new(py, cells.collect::<PyResult<Vec<_>>>()?)
+        };
+        let tuples = (from..to).map(tuple).collect::<PyResult<Vec<_>>>();
+        Some(tuples.and_then(|tuples| Ok(PyList::new(py, tuples)?.unbind())))
+    }
+}
+
+/// Some rows.
+struct Part {
+    count: usize,
+    columns: Vec<ArrayRef>,
+}
+
+#[pymethods]
+impl Rows {
+    /// Names and types of the columns, as SQL spells these; `None` of a statement that returns no rows.
+    #[getter]
+    fn columns(&self) -> Option<Vec<(&str, String)>> {
+        self.schema.as_ref()?;
+        Some(self.columns.iter().map(|column| (column.name.as_str(), column.ty.to_string())).collect())
+    }
+
+    /// What was done, as psql prints it; `None` of a query that runs.
+    #[getter]
+    fn tag(&self) -> Option<String> {
+        self.tag.map(|tag| tag.to_string())
+    }
+
+    /// How many rows the statement is about, if that is known yet.
+    #[getter]
+    fn row_count(&self) -> Option<u64> {
+        self.tag.and_then(CommandTag::rows)
+    }
+
+    /// Up to so many of the rows that are left, as tuples; all of them without a number.
+    #[pyo3(signature = (most = None))]
+    fn fetch(&self, py: Python<'_>, most: Option<usize>) -> PyResult<Py<PyList>> {
+        let mut left = most.unwrap_or(usize::MAX);
+        if let Some(few) = self.few(py, left) {
+            return few;
+        }
+        let found = PyList::empty(py);
+        let mut values = Values::new(py, self.zone);
+        while left > 0 {
+            let Some(part) = py.detach(|| self.next_part(left)) else { break };
+            let part = part.map_err(|error| exception(py, &error))?;
+            left -= part.count;
+            for row in 0..part.count {
+                let cells = part.columns.iter().zip(&self.columns);
+                let cells = cells.map(|(array, column)| values.of(column.ty, value_at(array, row)));
+                found.append(PyTuple::new(py, cells.collect::<PyResult<Vec<_>>>()?)?)?;
+            }
+            py.check_signals()?;
+        }
+        Ok(found.unbind())
+    }
+
+    /// The rows that are left, as a stream in Arrow's C data interface. They come as they are asked for.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let Some(schema) = &self.schema else {
+            return Err(refused(py, "02000", "the statement returns no rows", None));
+        };
+        let exporter = Exporter::new(schema);
+        let source = py.detach(|| std::mem::replace(&mut *self.source.lock(), Source::Empty));
+        let row = Field::new_struct("", exporter.schema().fields().clone(), false);
+        let batches = Exported { source, exporter, failure: Arc::clone(&self.failure) };
+        let arrays = batches.map(|batch| Ok(Arc::new(StructArray::from(batch?)) as ArrayRef));
+        Ok(to_stream_pycapsule(py, Box::new(ArrayIterator::new(arrays, Arc::new(row))), requested_schema)?)
+    }
+
+    /// Raises what has ended the stream that was made of the rows, if something has.
+    fn raise_failure(&self, py: Python<'_>) -> PyResult<()> {
+        let failure = self.failure.lock().take();
+        failure.map_or(Ok(()), |error| Err(exception(py, &error)))
+    }
+
+    /// Ends the query, if it runs. What is left is not read.
+    fn close(&self, py: Python<'_>) {
+        let source = py.detach(|| std::mem::replace(&mut *self.source.lock(), Source::Empty));
+        py.detach(|| drop(source));
+    }
+}
+
+/// What is left, as it goes out.
+struct Exported {
+    source: Source,
+    exporter: Exporter,
+    failure: Arc<Mutex<Option<Error>>>,
+}
+
+impl Exported {
+    fn next_batch(&mut self) -> Option<Result<RecordBatch, Error>> {
+        match &mut self.source {
+            Source::Empty => None,
+            Source::Values { rows, schema, next } => {
+                let batch = rows.to_batch(schema).map(|batch| batch.slice(*next, rows.len() - *next));
+                self.source = Source::Empty;
+                Some(batch.map_err(Error::from))
+            }
+            Source::Reader { reader, batch } => match batch.take() {
+                Some((batch, next)) if next < batch.num_rows() => {
+                    Some(Ok(batch.slice(next, batch.num_rows() - next)))
+                }
+                _ => reader.next(),
+            },
+        }
+    }
+}
+
+impl Iterator for Exported {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(match self.next_batch()? {
+            Ok(batch) => self.exporter.batch(&batch),
+            Err(error) => {
+                let told = ArrowError::ComputeError(error.to_string());
+                *self.failure.lock() = Some(error);
+                self.source = Source::Empty;
+                Err(told)
+            }
+        })
+    }
+}

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data frames and Arrow, both ways."""
+
+import datetime
+import decimal
+import uuid
+
+import coeval
+import numpy
+import pandas
+import polars
+import pyarrow
+import pytest
+
+
+def typed(db):
+    db.sql(
+        """
+        CREATE TABLE typed (id int PRIMARY KEY, small smallint, real real, double double precision, exact numeric(12,2),
+                            flag boolean, name text, bytes bytea, day date, at timestamp, instant timestamptz, key uuid,
+                            document jsonb, numbers int[]);
+        INSERT INTO typed VALUES
+            (1, 2, 0.5, 1e100, 12.34, true, 'ann', '\\x00ff', '2026-11-27', '2026-11-27 12:00', '2026-11-27 12:00+00',
+             '12345678-1234-5678-1234-567812345678', '{"a": [1]}', '{1,2}'),
+            (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+        """
+    )
+
+
+def test_results_as_arrow(db):
+    typed(db)
+    table = db.sql("SELECT * FROM typed ORDER BY id").arrow()
+    assert table.num_rows == 2
+    first = table.slice(0, 1).to_pylist()[0]
+    assert first["exact"] == decimal.Decimal("12.34")
+    assert first["instant"] == datetime.datetime(2026, 11, 27, 12, tzinfo=datetime.timezone.utc)
+    assert first["key"] == uuid.UUID("12345678-1234-5678-1234-567812345678")
+    assert first["numbers"] == [1, 2]
+    assert table.schema.field("exact").type == pyarrow.decimal128(12, 2)
+    assert table.schema.field("day").type == pyarrow.date32()
+    assert [value for value in table.slice(1, 1).to_pylist()[0].values()] == [2] + [None] * 13
+    # A statement by key takes another way.
+    assert db.sql("SELECT * FROM typed WHERE id = 1").arrow().equals(table.slice(0, 1))
+
+
+def test_results_as_frames(db):
+    typed(db)
+    frame = db.sql("SELECT * FROM typed ORDER BY id").df()
+    assert list(frame["name"][:1]) == ["ann"]
+    assert frame["instant"].dtype == "datetime64[us, UTC]"
+    assert str(frame["day"].dtype).startswith("datetime64")
+    assert frame["document"][0] == '{"a": [1]}'
+    assert frame["key"][0] == uuid.UUID("12345678-1234-5678-1234-567812345678")
+    assert frame["double"][0] == 1e100 and pandas.isna(frame["double"][1])
+    frame = db.sql("SELECT * FROM typed ORDER BY id").pl()
+    assert frame["exact"].to_list() == [decimal.Decimal("12.34"), None]
+    assert frame["numbers"].to_list() == [[1, 2], None]
+    assert db.sql("SELECT id FROM typed WHERE id > 5").df().shape == (0, 1)
+    assert db.sql("SELECT id, name FROM typed WHERE id > 5").pl().shape == (0, 2)
+
+
+def test_a_result_is_a_stream(db):
+    reader = db.sql("SELECT g, g::text AS t FROM generate_series(1, 100000) AS g").reader()
+    assert reader.schema.names == ["g", "t"]
+    assert sum(batch.num_rows for batch in reader) == 100_000
+    # Of 80 GB some are read.
+    reader = db.sql("SELECT g, repeat('x', 1000) AS t FROM generate_series(1, 80000000) AS g").reader()
+    assert reader.read_next_batch().num_rows > 0
+    reader.close()
+    result = db.sql("SELECT g FROM generate_series(1, 3) AS g ORDER BY g")
+    assert result.fetchone() == (1,)
+    with pytest.raises(coeval.InterfaceError):
+        result.arrow()
+    assert result.fetchall() == [(2,), (3,)]
+
+
+def test_an_error_in_between_is_raised_as_it_is(db):
+    text = "SELECT 1 / (50000 - g) AS a FROM generate_series(1, 100000) AS g"
+    for read in ("fetchall", "arrow", "df", "pl"):
+        with pytest.raises(coeval.DataError) as raised:
+            getattr(db.sql(text), read)()
+        assert raised.value.sqlstate == "22012"
+
+
+def test_frames_in_scope_are_tables(db):
+    db.sql("CREATE TABLE orders (id int PRIMARY KEY, customer text)")
+    db.sql("INSERT INTO orders VALUES (1, 'ann'), (2, 'bob')")
+    prices = pandas.DataFrame({"id": [1, 2, 3], "price": [1.5, 2.5, None]})
+    arrow = pyarrow.table({"id": [2], "Name": ["two"]})
+    Upper = polars.DataFrame({"id": [2, 3]})  # noqa: N806, F841
+    assert db.sql("SELECT customer, price FROM prices JOIN orders USING (id) ORDER BY id").fetchall() == [
+        ("ann", 1.5),
+        ("bob", 2.5),
+    ]
+    assert db.sql('SELECT "Name" FROM arrow').fetchall() == [("two",)]
+    assert db.sql("SELECT count(*) FROM Upper").fetchall() == [(2,)]
+    assert db.sql('SELECT count(*) FROM "Upper"').fetchall() == [(2,)]
+    assert db.sql("SELECT count(*) FROM prices WHERE price IS NULL AND id > ?", [2]).fetchall() == [(1,)]
+    with db.transaction() as tx:
+        assert tx.sql("INSERT INTO orders SELECT id + 10, 'new' FROM prices RETURNING id").fetchall() == [(11,), (12,), (13,)]
+    # What the database has goes first.
+    orders = prices  # noqa: F841
+    assert db.sql("SELECT count(*) FROM orders").fetchone() == (5,)
+    # Frames are lent for a statement, and read only.
+    with pytest.raises(coeval.UndefinedTable):
+        db.sql("DELETE FROM prices")
+    del prices
+    with pytest.raises(coeval.UndefinedTable):
+        db.sql("SELECT * FROM prices")
+
+
+def test_a_result_is_a_frame_too(db):
+    small = db.sql("SELECT g FROM generate_series(1, 10) AS g")
+    assert db.sql("SELECT sum(g) FROM small").fetchone() == (55,)
+
+
+def test_frames_of_a_callers_caller_are_not_seen(db):
+    hidden = pandas.DataFrame({"a": [1]})
+
+    def inner():
+        return db.sql("SELECT * FROM hidden")
+
+    with pytest.raises(coeval.UndefinedTable):
+        inner()
+    assert len(hidden) == 1
+
+
+def test_types_of_frames(db):
+    frame = pyarrow.table(  # noqa: F841
+        {
+            "i8": pyarrow.array([1, None], pyarrow.int8()),
+            "u32": pyarrow.array([2**32 - 1, None], pyarrow.uint32()),
+            "u64": pyarrow.array([2**63 - 1, None], pyarrow.uint64()),
+            "f16": pyarrow.array([numpy.float16(1.5), None], pyarrow.float16()),
+            "large": pyarrow.array(["a", None], pyarrow.large_string()),
+            "dictionary": pyarrow.array(["x", None]).dictionary_encode(),
+            "ns": pyarrow.array([1_500, None], pyarrow.timestamp("ns")),
+            "zoned": pyarrow.array([0, None], pyarrow.timestamp("s", "Europe/Berlin")),
+            "ms": pyarrow.array([1000, None], pyarrow.time32("ms")),
+            "bytes": pyarrow.array([b"\x00", None], pyarrow.large_binary()),
+            "list": pyarrow.array([["a"], None], pyarrow.large_list(pyarrow.string())),
+            "span": pyarrow.array([1_000_000, None], pyarrow.duration("us")),
+            "null": pyarrow.nulls(2),
+        }
+    )
+    result = db.sql("SELECT * FROM frame")
+    assert result.types == [
+        "smallint",
+        "bigint",
+        "bigint",
+        "real",
+        "text",
+        "text",
+        "timestamp without time zone",
+        "timestamp with time zone",
+        "time without time zone",
+        "bytea",
+        "text[]",
+        "interval",
+        "text",
+    ]
+    rows = result.fetchall()
+    assert rows[0][:6] == (1, 2**32 - 1, 2**63 - 1, 1.5, "a", "x")
+    assert rows[0][8:12] == (datetime.time(0, 0, 1), b"\x00", ["a"], datetime.timedelta(seconds=1))
+    assert rows[1] == (None,) * 13
+
+
+def test_values_that_do_not_fit_are_refused(db):
+    frame = pyarrow.table({"n": pyarrow.array([2**64 - 1], pyarrow.uint64())})  # noqa: F841
+    with pytest.raises(coeval.DataError):
+        db.sql("SELECT * FROM frame")
+    nested = pyarrow.table({"n": pyarrow.array([{"a": 1}])})  # noqa: F841
+    with pytest.raises(coeval.NotSupportedError, match='"n"'):
+        db.sql("SELECT * FROM nested")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "dict"])
+def test_append(db, kind):
+    db.sql(
+        "CREATE TABLE hits (id bigint GENERATED ALWAYS AS IDENTITY, page text NOT NULL, seconds double precision DEFAULT 1,"
+        " twice double precision GENERATED ALWAYS AS (seconds * 2) STORED)"
+    )
+    columns = {"seconds": [0.5, 1.5], "page": ["a", "b"]}
+    make = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "pyarrow": pyarrow.table, "dict": dict}[kind]
+    assert db.append("hits", make(columns)) == 2
+    assert db.append("public.hits", make({"page": ["c"]})) == 1
+    assert db.sql("SELECT id, page, seconds, twice FROM hits ORDER BY id").fetchall() == [
+        (1, "a", 0.5, 1.0),
+        (2, "b", 1.5, 3.0),
+        (3, "c", 1.0, 2.0),
+    ]
+    with pytest.raises(coeval.ProgrammingError, match="nothing"):
+        db.append("hits", make({"nothing": [1]}))
+    with pytest.raises(coeval.NotNullViolation):
+        db.append("hits", make({"page": ["d", None]}))
+    with db.transaction() as tx:
+        tx.append("hits", make({"page": ["e"]}))
+        tx.rollback()
+    assert db.sql("SELECT count(*) FROM hits").fetchone() == (3,)
+
+
+def test_append_to_bricks(db):
+    db.sql("CREATE TABLE events (day int, page text, n bigint) USING brick PARTITION BY (day CARDINALITY 100 RANGE SIZE 10)")
+    frame = pandas.DataFrame({"day": [1, 50, 99], "page": ["a", "b", None], "n": [1, 2, 3]})
+    assert db.append("events", frame) == 3
+    assert db.sql("SELECT sum(n) FROM events WHERE day >= 50").fetchone() == (5,)
+
+
+def test_append_of_many_rows(db):
+    db.sql("CREATE TABLE big (id bigint PRIMARY KEY, x double precision, t text)")
+    ids = numpy.arange(300_000)
+    frame = pandas.DataFrame({"id": ids, "x": ids / 7, "t": [f"row {number}" for number in ids]})
+    assert db.append("big", frame) == 300_000
+    back = db.sql("SELECT * FROM big ORDER BY id").df()
+    assert back["id"].tolist() == frame["id"].tolist()
+    assert back["t"].tolist() == frame["t"].tolist()
+    assert numpy.allclose(back["x"], frame["x"])
+    with pytest.raises(coeval.UniqueViolation):
+        db.append("big", frame.tail(1))
+
+
+def test_what_is_no_frame_is_refused(db):
+    db.sql("CREATE TABLE t (a int)")
+    for value in (1, "text", [1], None):
+        with pytest.raises(coeval.InterfaceError, match="no data frame"):
+            db.append("t", value)

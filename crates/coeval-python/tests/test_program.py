@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program that the package carries."""
+
+import importlib.metadata
+import subprocess
+import sys
+import sysconfig
+
+import coeval
+
+PROGRAM = sysconfig.get_path("scripts") + "/coeval"
+
+
+def test_it_runs():
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0 and "Usage: coeval" in done.stdout
+    done = subprocess.run(
+        [PROGRAM, "sql", "--in-memory"], input="SELECT 1 + 1 AS two;", capture_output=True, text=True
+    )
+    assert (done.returncode, "2" in done.stdout) == (0, True), done.stderr
+    done = subprocess.run([sys.executable, "-m", "coeval", "check", "/nowhere"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith("coeval: ")
+    assert subprocess.run([PROGRAM, "nonsense"], capture_output=True).returncode == 2
+
+
+def test_versions():
+    assert coeval.__version__ == importlib.metadata.version("coeval")

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables that a program lends a session: Arrow batches in memory, by a name, to be read only.
+
+use super::parse::Parsed;
+use super::{Session, State};
+use crate::error::SqlError;
+use crate::names::{resolve, split_name};
+use crate::query::column_type_of_field;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use coeval_store::AccessMode;
+use coeval_txn::Isolation;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
+use datafusion::sql::sqlparser::ast::visit_relations;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A value that its column cannot hold is an error, and never NULL.
+const EXACTLY: CastOptions<'static> =
+    CastOptions { safe: false, format_options: arrow::util::display::FormatOptions::new() };
+
+/// A session's frames, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Frames(HashMap<String, Arc<MemTable>>);
+
+impl Frames {
+    /// The frame of this name, as a table.
+    pub(crate) fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.0.get(name).map(|frame| Arc::clone(frame) as Arc<dyn TableProvider>)
+    }
+
+    fn lend(&mut self, name: String, schema: &Schema, batches: &[RecordBatch]) -> Result<(), SqlError> {
+        let schema = schema_in_sql(schema)?;
+        let batches = batches.iter().map(|batch| batch_in_sql(batch, &schema));
+        let batches = batches.collect::<Result<Vec<_>, SqlError>>()?;
+        let frame = MemTable::try_new(Arc::clone(&schema), vec![batches])?;
+        self.0.insert(name, Arc::new(frame));
+        Ok(())
+    }
+}
+
+/// The columns as columns of SQL.
+fn schema_in_sql(schema: &Schema) -> Result<SchemaRef, SqlError> {
+    let fields = schema.fields().iter().map(|field| {
+        let ty = column_type_of_field(field).ok_or_else(|| {
+            let (column, ty) = (field.name(), field.data_type());
+            SqlError::unsupported(format_args!("the column \"{column}\" of type {ty}"))
+        })?;
+        Ok(Field::new(field.name(), ty.arrow(), true).with_metadata(field.metadata().clone()))
+    });
+    Ok(Arc::new(Schema::new(fields.collect::<Result<Vec<_>, SqlError>>()?)))
+}
+
+/// The rows with these types. What has its type already is not copied.
+fn batch_in_sql(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, SqlError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| {
+        cast_with_options(column, field.data_type(), &EXACTLY)
+            .map_err(|error| SqlError::from(error).with_detail(format!("Column \"{}\".", field.name())))
+    });
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = columns.collect::<Result<Vec<_>, SqlError>>()?;
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+}
+
+impl Session {
+    /// Lends the session batches of this schema: its statements read them as a table of this name, as it is written here,
+    /// where the name is not qualified and nothing of the database has it. What was lent by this name before goes. They are
+    /// read only, nobody else sees them, and they are there until they are [given back](Self::give_back). Columns whose Arrow
+    /// type is the one of [`ColumnType::arrow`](coeval_store::ColumnType::arrow) are not copied; others are cast to the nearest.
+    ///
+    /// # Errors
+    /// `0A000` for a column of a type that SQL has nothing like; `22003` and others for a value that the nearest type cannot
+    /// hold. Nothing is lent then, and what was lent before stays.
+    pub fn lend(
+        &mut self,
+        name: impl Into<String>,
+        schema: &Schema,
+        batches: &[RecordBatch],
+    ) -> Result<(), SqlError> {
+        self.frames.lend(name.into(), schema, batches)
+    }
+
+    /// Takes back what was [lent](Self::lend) by this name. A query that runs goes on with it.
+    pub fn give_back(&mut self, name: &str) {
+        self.frames.0.remove(name);
+    }
+
+    /// The names without a schema that the statements of a text read or change and nothing of the database has, sorted: those
+    /// that a program may lend frames for. Names that the text itself gives, by WITH, may be among them. A text that cannot be
+    /// parsed has none.
+    #[must_use]
+    pub fn unknown_relations(&self, sql: &str) -> Vec<String> {
+        let Ok((statements, _memory)) = self.parsed(sql) else { return Vec::new() };
+        let newest = self.engine.store().begin(Isolation::Snapshot, AccessMode::ReadOnly);
+        let open = match &self.state {
+            State::Active(block) => block.open_transaction(),
+            State::Idle | State::Failed(_) => None,
+        };
+        let transaction = open.unwrap_or(&newest);
+        let mut unknown = BTreeSet::new();
+        for statement in &statements {
+            let Parsed::Statement(statement) = statement else { continue };
+            let _ = visit_relations(statement, |name| {
+                if let Ok((None, name)) = split_name(name)
+                    && resolve(None, &name, &self.settings, transaction).is_none()
+                {
+                    unknown.insert(name);
+                }
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        unknown.into_iter().collect()
+    }
+}
