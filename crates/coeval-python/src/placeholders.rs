@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parameters as Python programs write them, `?` and `$name`, as SQL has them: `$1`, `$2`, ...
 
+use pyo3::prelude::*;
+use pyo3::types::{PyAny, PyMapping};
 use std::iter::Peekable;
 use std::str::CharIndices;
 
@@ -19,6 +21,13 @@ pub(crate) enum Given {
     InOrder,
     /// By name, for `$name`.
     ByName,
+}
+
+impl Given {
+    /// How these are given.
+    pub(crate) fn of(parameters: &Bound<'_, PyAny>) -> Self {
+        if parameters.cast::<PyMapping>().is_ok() { Self::ByName } else { Self::InOrder }
+    }
 }
 
 /// The text with `$1`, `$2`, ... in place of `?` or `$name`. What stands in quotes and in comments stays; `??` is the operator

@@ -10,8 +10,9 @@ use chrono_tz::Tz;
 use coeval::{CancelHandle, ColumnType, Error, Outcome, Prepared, SqlState, TransactionStatus, Value};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
-use pyo3::types::{PyAny, PyMapping, PyString};
+use pyo3::types::{PyAny, PyString};
 use pyo3_arrow::PyRecordBatchReader;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -138,9 +139,8 @@ impl Session {
         sql: &str,
         parameters: &Bound<'_, PyAny>,
     ) -> PyResult<(Prepared, Vec<Value>, Tz)> {
-        let by_name = parameters.cast::<PyMapping>().is_ok();
-        let (known, zone) = self.known(py, sql, if by_name { Given::ByName } else { Given::InOrder })?;
-        let given = if by_name {
+        let (known, zone) = self.known(py, sql, Given::of(parameters))?;
+        let given = if Given::of(parameters) == Given::ByName {
             let value = |name: &String| match parameters.get_item(name) {
                 Ok(value) => Ok(value),
                 Err(_) => {
@@ -234,9 +234,19 @@ impl Session {
         self.cancel.cancel();
     }
 
-    /// Names of relations in a text that the database does not have.
-    fn unknown_relations(&self, py: Python<'_>, sql: &str) -> PyResult<Vec<String>> {
-        self.with(py, |open| Ok(open.session.unknown_relations(sql)))
+    /// Names of relations in a text with such parameters that the database does not have.
+    #[pyo3(signature = (sql, parameters = None))]
+    fn unknown_relations(
+        &self,
+        py: Python<'_>,
+        sql: &str,
+        parameters: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<String>> {
+        let sql = match parameters {
+            None => Cow::Borrowed(sql),
+            Some(parameters) => Cow::Owned(numbered(sql, Given::of(parameters)).sql),
+        };
+        self.with(py, |open| Ok(open.session.unknown_relations(&sql)))
     }
 
     /// Lends what the stream has as a table of this name.

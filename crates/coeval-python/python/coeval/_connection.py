@@ -119,7 +119,7 @@ class Session:
         frames = _frames.in_scope(sql, frame)
         if not frames:
             return Result(self._native, _interrupts.call(self._native, self._native.run, sql, parameters))
-        with _frames.Lent(self._native, frames, sql):
+        with _frames.Lent(self._native, frames, sql, parameters):
             return Result(self._native, _interrupts.call(self._native, self._native.run, sql, parameters))
 
     def append(self, table: str, rows: object) -> int:

@@ -83,10 +83,10 @@ def columns_of(stream: object) -> list[str]:
 class Lent:
     """Frames that a session has for one statement."""
 
-    def __init__(self, session: _native.Session, frames: dict[str, object], sql: str) -> None:
+    def __init__(self, session: _native.Session, frames: dict[str, object], sql: str, parameters: object) -> None:
         self._session = session
         self._names: list[str] = []
-        for name in session.unknown_relations(sql) if frames else ():
+        for name in session.unknown_relations(sql, parameters):
             if name in frames:
                 session.lend(name, stream_of(frames[name]))
                 self._names.append(name)

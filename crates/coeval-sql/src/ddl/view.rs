@@ -26,6 +26,7 @@ pub(super) fn create(
     create: &CreateView,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
+    context.open = context.open.without_frames();
     let mut body = Query::clone(&create.query);
     qualify(context, &mut body);
     let relations = view_query::relations(&body);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct OpenObjects<'s> {
     named: &'s NamedStatements,
     cursors: &'s HashMap<String, Cursor>,
-    frames: &'s Frames,
+    frames: Option<&'s Frames>,
 }
 
 impl<'s> OpenObjects<'s> {
@@ -22,12 +22,17 @@ impl<'s> OpenObjects<'s> {
         cursors: &'s HashMap<String, Cursor>,
         frames: &'s Frames,
     ) -> Self {
-        Self { named, cursors, frames }
+        Self { named, cursors, frames: Some(frames) }
     }
 
     /// The frame of this name that a program has lent, as a table.
     pub(crate) fn frame(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        self.frames.provider(name)
+        self.frames?.provider(name)
+    }
+
+    /// The same for a definition, which may outlive the session.
+    pub(crate) fn without_frames(self) -> Self {
+        Self { frames: None, ..self }
     }
 
     /// Its prepared statements, by name.

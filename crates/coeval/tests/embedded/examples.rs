@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The example programs run to their end.
-// Their `main` is public for this test.
-#![allow(unreachable_pub)]
 
-#[path = "../examples/ingest.rs"]
+#[path = "../../examples/ingest.rs"]
 mod ingest;
-#[path = "../examples/key_value.rs"]
+#[path = "../../examples/key_value.rs"]
 mod key_value;
-#[path = "../examples/sql.rs"]
+#[path = "../../examples/sql.rs"]
 mod sql;
 
 #[test]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Enums through the log, checkpoints and a bulk load: what is kept are places, whatever the labels are by then.
-#![allow(clippy::unwrap_used)]
 
 use coeval::{CheckpointPolicy, Database};
 use std::path::Path;

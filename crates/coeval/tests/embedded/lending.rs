@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Batches that a program lends a session, as tables of its statements.
+
+use arrow::array::{Array, AsArray, Int64Array, RecordBatch, StringArray, StructArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Int64Type};
+use coeval::{Database, Session, SqlState};
+use std::sync::Arc;
+
+fn batch(column: &str, array: impl Array + 'static) -> RecordBatch {
+    RecordBatch::try_from_iter([(column, Arc::new(array) as Arc<dyn Array>)]).unwrap()
+}
+
+fn lend(session: &mut Session, name: &str, batch: &RecordBatch) -> Result<(), coeval::Error> {
+    session.lend(name, &batch.schema(), std::slice::from_ref(batch))
+}
+
+fn number(session: &mut Session, sql: &str) -> i64 {
+    let batches = session.query(sql).unwrap();
+    batches[0].column(0).as_primitive::<Int64Type>().value(0)
+}
+
+fn state(session: &mut Session, sql: &str) -> SqlState {
+    session.query(sql).unwrap_err().state()
+}
+
+#[test]
+fn statements_read_what_is_lent() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    lend(&mut session, "numbers", &batch("n", Int64Array::from(vec![Some(1), None, Some(3)]))).unwrap();
+    lend(&mut session, "Names", &batch("Name", StringArray::from(vec!["ann", "bob"]))).unwrap();
+    assert_eq!(number(&mut session, "SELECT sum(n)::bigint FROM numbers"), 4);
+    assert_eq!(number(&mut session, "SELECT count(*) FROM numbers AS a JOIN numbers AS b USING (n)"), 2);
+    assert_eq!(number(&mut session, "SELECT count(*) FROM \"Names\" WHERE \"Name\" > 'ann'"), 1);
+    session.execute("CREATE TABLE kept AS SELECT n FROM numbers").unwrap();
+    session.execute("BEGIN; INSERT INTO kept SELECT n + 10 FROM numbers WHERE n > 0").unwrap();
+    assert_eq!(number(&mut session, "SELECT count(*) FROM kept WHERE n > 10"), 2);
+    session.execute("COMMIT").unwrap();
+    // What is lent anew is read anew, by a statement that was prepared before, too.
+    let prepared = session.prepare("SELECT sum(n)::bigint FROM numbers WHERE n > $1").unwrap();
+    lend(&mut session, "numbers", &batch("n", Int64Array::from(vec![7]))).unwrap();
+    let batches = session.query_prepared(&prepared, &[coeval::Value::Int64(0)]).unwrap();
+    assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 7);
+}
+
+#[test]
+fn it_is_for_reading_by_this_session_until_it_is_given_back() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    lend(&mut session, "numbers", &batch("n", Int64Array::from(vec![1]))).unwrap();
+    for text in [
+        "INSERT INTO numbers VALUES (1)",
+        "UPDATE numbers SET n = 2",
+        "DELETE FROM numbers",
+        "SELECT * FROM public.numbers",
+        "CREATE VIEW v AS SELECT * FROM numbers",
+    ] {
+        assert_eq!(state(&mut session, text), SqlState::UndefinedTable, "{text}");
+    }
+    assert_eq!(state(&mut db.session(), "SELECT * FROM numbers"), SqlState::UndefinedTable);
+    session.give_back("numbers");
+    assert_eq!(state(&mut session, "SELECT * FROM numbers"), SqlState::UndefinedTable);
+}
+
+#[test]
+fn what_the_database_has_goes_first() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (n bigint); INSERT INTO t VALUES (5)").unwrap();
+    lend(&mut session, "t", &batch("n", Int64Array::from(vec![1]))).unwrap();
+    lend(&mut session, "pg_class", &batch("n", Int64Array::from(vec![1]))).unwrap();
+    assert_eq!(number(&mut session, "SELECT n FROM t"), 5);
+    assert!(number(&mut session, "SELECT count(*) FROM pg_class WHERE relname = 't'") == 1);
+    session.execute("DROP TABLE t").unwrap();
+    assert_eq!(number(&mut session, "SELECT n FROM t"), 1);
+}
+
+#[test]
+fn what_sql_cannot_hold_is_refused_and_changes_nothing() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    lend(&mut session, "n", &batch("n", Int64Array::from(vec![1]))).unwrap();
+    let large = lend(&mut session, "n", &batch("n", UInt64Array::from(vec![u64::MAX])));
+    assert!(large.unwrap_err().to_string().contains("18446744073709551615"));
+    let inner: Arc<dyn Array> = Arc::new(Int64Array::from(vec![1]));
+    let nested = StructArray::from(vec![(Arc::new(Field::new("a", DataType::Int64, true)), inner)]);
+    let refused = lend(&mut session, "n", &batch("n", nested)).unwrap_err();
+    assert_eq!(refused.state(), SqlState::FeatureNotSupported);
+    assert_eq!(number(&mut session, "SELECT n FROM n"), 1);
+    lend(&mut session, "n", &batch("n", UInt64Array::from(vec![7]))).unwrap();
+    assert_eq!(number(&mut session, "SELECT n FROM n"), 7);
+}
+
+#[test]
+fn a_program_can_ask_which_names_are_unknown() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE known (n bigint)").unwrap();
+    let text = "WITH cte AS (SELECT 1 FROM known) SELECT * FROM known, Frame, \"Frame\", cte \
+                WHERE EXISTS (SELECT 1 FROM inner_one) AND n IN (SELECT n FROM public.other); INSERT INTO target SELECT 1";
+    assert_eq!(session.unknown_relations(text), ["Frame", "cte", "frame", "inner_one", "target"]);
+    assert!(session.unknown_relations("SELECT FROM WHERE").is_empty());
+    session.execute("BEGIN; CREATE TABLE frame (n bigint)").unwrap();
+    assert!(session.unknown_relations("SELECT * FROM frame").is_empty());
+}

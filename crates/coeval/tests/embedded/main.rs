@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The library in a program: what only the facade has, and its examples.
+#![allow(clippy::unwrap_used)]
+// The examples' `main` is public for their test.
+#![allow(unreachable_pub)]
+
+mod enums;
+mod examples;
+mod lending;
+mod reading;

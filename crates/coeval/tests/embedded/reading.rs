@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows that are read while their query runs.
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+use coeval::{CommandTag, Database, Outcome, RowReader, Session, SqlState};
+use std::time::Duration;
+
+fn session() -> (Database, Session) {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.execute("CREATE TABLE t (id bigint PRIMARY KEY); INSERT INTO t VALUES (1), (2)").unwrap();
+    (db, session)
+}
+
+fn rows(outcome: Outcome) -> RowReader {
+    match outcome {
+        Outcome::Rows(rows) => rows,
+        other => panic!("rows are wanted, not {other:?}"),
+    }
+}
+
+fn numbers(reader: RowReader) -> Vec<i64> {
+    reader.flat_map(|batch| batch.unwrap().column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+#[test]
+fn a_result_is_read_as_it_comes_and_given_up_at_any_time() {
+    let (_db, mut session) = session();
+    let mut reader = rows(session.start("SELECT g FROM generate_series(1, 1000000000000) AS g").unwrap());
+    let first = reader.next().unwrap().unwrap();
+    assert_eq!(first.column(0).as_primitive::<Int64Type>().value(0), 1);
+    assert_eq!(reader.tag(), None);
+    drop(reader);
+    assert_eq!(session.query("SELECT count(*) FROM t").unwrap()[0].num_rows(), 1);
+}
+
+#[test]
+fn rows_are_those_of_the_statements_snapshot() {
+    let (_db, mut session) = session();
+    let reader = rows(session.start("SELECT t.id FROM t, t AS u WHERE u.id > 0 ORDER BY t.id").unwrap());
+    session.execute("DELETE FROM t").unwrap();
+    assert_eq!(numbers(reader), [1, 1, 2, 2]);
+}
+
+#[test]
+fn a_statement_by_key_gives_values_and_a_changing_one_its_tag() {
+    let (_db, mut session) = session();
+    let prepared = session.prepare("SELECT id, id + 1 AS next FROM t WHERE id = $1").unwrap();
+    assert_eq!(prepared.parameter_types().len(), 1);
+    assert_eq!(prepared.columns().unwrap().field(1).name(), "next");
+    let outcome = session.start_prepared(&prepared, &[coeval::Value::Int64(2)]).unwrap();
+    let Outcome::Values(tag, schema, found) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((tag, found.row(0)), (CommandTag::Select(1), &[2_i64, 3].map(coeval::Value::Int64)[..]));
+    let batch = found.to_batch(&schema).unwrap();
+    assert_eq!(batch.column(1).as_primitive::<Int64Type>().values(), &[3]);
+    let outcome = session.start("DELETE FROM t").unwrap();
+    assert!(matches!(outcome, Outcome::Done(CommandTag::Delete(2))), "{outcome:?}");
+}
+
+#[test]
+fn several_statements_give_the_rows_of_the_last() {
+    let (_db, mut session) = session();
+    let reader = rows(session.start("INSERT INTO t VALUES (3); SELECT sum(id)::bigint FROM t").unwrap());
+    assert_eq!(reader.tag(), Some(&CommandTag::Select(1)));
+    assert_eq!(numbers(reader), [6]);
+    assert!(matches!(session.start("-- nothing").unwrap(), Outcome::Done(CommandTag::Plain(""))));
+}
+
+#[test]
+fn an_error_in_between_is_the_last_that_comes() {
+    let (_db, mut session) = session();
+    let reader = rows(session.start("SELECT 1 / (50000 - g) FROM generate_series(1, 1000000) AS g").unwrap());
+    let outcomes: Vec<_> = reader.collect();
+    let (last, earlier) = outcomes.split_last().unwrap();
+    assert_eq!(last.as_ref().unwrap_err().state(), SqlState::DivisionByZero);
+    assert!(earlier.iter().all(Result::is_ok));
+}
+
+#[test]
+fn a_reader_is_ended_by_a_request_to_cancel() {
+    let (_db, mut session) = session();
+    let cancel = session.cancel_handle();
+    let mut reader = rows(
+        session
+            .start("SELECT count(*) FROM generate_series(1, 1000000) AS g, generate_series(1, 1000000) AS h")
+            .unwrap(),
+    );
+    let asking = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        cancel.cancel();
+    });
+    assert_eq!(reader.next().unwrap().unwrap_err().state(), SqlState::QueryCanceled);
+    asking.join().unwrap();
+    // The next statement does not heed it.
+    assert_eq!(numbers(rows(session.start("SELECT t.id FROM t, t AS u ORDER BY 1 LIMIT 1").unwrap())), [1]);
+}
+
+#[test]
+fn there_is_no_client_to_exchange_copies_with() {
+    let (_db, mut session) = session();
+    for text in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
+        assert_eq!(session.start(text).unwrap_err().state(), SqlState::FeatureNotSupported);
+    }
+    assert_eq!(session.query("SELECT * FROM t").unwrap()[0].num_rows(), 2);
+}
