@@ -85,7 +85,8 @@ pub(crate) fn stream(
                 Ok(batch) => renamed(batch, &columns),
                 Err(error) => Err(SqlError::from(error)),
             };
-            if sender.send(batch).await.is_err() {
+            let is_last = batch.is_err();
+            if sender.send(batch).await.is_err() || is_last {
                 return;
             }
         }

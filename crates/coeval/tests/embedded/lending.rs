@@ -81,7 +81,7 @@ fn what_sql_cannot_hold_is_refused_and_changes_nothing() {
     let mut session = db.session();
     lend(&mut session, "n", &batch("n", Int64Array::from(vec![1]))).unwrap();
     let large = lend(&mut session, "n", &batch("n", UInt64Array::from(vec![u64::MAX])));
-    assert!(large.unwrap_err().to_string().contains("18446744073709551615"));
+    assert_eq!(large.unwrap_err().state(), SqlState::NumericValueOutOfRange);
     let inner: Arc<dyn Array> = Arc::new(Int64Array::from(vec![1]));
     let nested = StructArray::from(vec![(Arc::new(Field::new("a", DataType::Int64, true)), inner)]);
     let refused = lend(&mut session, "n", &batch("n", nested)).unwrap_err();
@@ -99,7 +99,7 @@ fn a_program_can_ask_which_names_are_unknown() {
     let text = "WITH cte AS (SELECT 1 FROM known) SELECT * FROM known, Frame, \"Frame\", cte \
                 WHERE EXISTS (SELECT 1 FROM inner_one) AND n IN (SELECT n FROM public.other); INSERT INTO target SELECT 1";
     assert_eq!(session.unknown_relations(text), ["Frame", "cte", "frame", "inner_one", "target"]);
-    assert!(session.unknown_relations("SELECT FROM WHERE").is_empty());
+    assert!(session.unknown_relations("SELEKT * FROM nothing").is_empty());
     session.execute("BEGIN; CREATE TABLE frame (n bigint)").unwrap();
     assert!(session.unknown_relations("SELECT * FROM frame").is_empty());
 }
