@@ -6,7 +6,7 @@
 | `window="name"` | `sh` | the one command of the block goes on and takes what later blocks type: psql, `coeval sql` |
 | `window="name"` | `sql` | typed in that window; without it, in the one of the block before |
 | `fails` | `sh` | the command ends with an error, which is the point |
-| `not-run="why"` | `sh`, `sql` | nobody runs it, for that reason |
+| `not-run="why"` | `sh`, `sql`, `python` | it is not run here, for that reason |
 | `output` | `text` | what the block before has printed |
 | `file="name"` | any other | the file of that name, which later blocks use |
 """
@@ -19,6 +19,7 @@ WORD = re.compile(r'(?P<name>[a-z-]+)(?:="(?P<value>[^"]*)")?(?:\s+|$)')
 KNOWN = {
     "sh": {"window", "fails", "not-run"},
     "sql": {"window", "not-run"},
+    "python": {"file", "not-run"},
     "text": {"output"},
 }
 
@@ -84,6 +85,8 @@ def attach(blocks, block):
     if "output" not in block.words:
         blocks.append(block)
         return
-    if not blocks or not blocks[-1].is_run or blocks[-1].output:
+    # What Python prints that is not run here is compared by whoever runs it.
+    is_run = bool(blocks) and (blocks[-1].is_run or blocks[-1].language == "python")
+    if not is_run or blocks[-1].output:
         raise BadFence(f"line {block.line}: an output without a block that is run before it")
     blocks[-1].output = block
