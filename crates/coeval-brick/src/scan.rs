@@ -102,6 +102,28 @@ impl TableView {
         BrickFlush { brick: brick.id(), voids_earlier, epochs, sources }
     }
 
+    /// The rows of `brick` that `reader` sees, as loads of one epoch each, in the order of the rows: what another node is
+    /// given. Each is of at most about `bytes_max` bytes, and of one row at least. Cost: a copy of the rows.
+    #[must_use]
+    pub fn encode_runs(&self, brick: &BrickView, reader: &Reader, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
+        let rows_max = (bytes_max / self.schema.row_bytes()).max(1);
+        let mut loads = Vec::new();
+        for (epoch, run) in brick.visible_runs(reader) {
+            for (placed, rows) in brick.blocks() {
+                let end = run.end.min(placed.first_row + rows);
+                let starts = (run.start.max(placed.first_row)..end).step_by(rows_max);
+                for start in starts {
+                    let rows = start - placed.first_row..(start + rows_max).min(end) - placed.first_row;
+                    let source = (placed.block.read_as(&self.schema, rows.clone()), 0..rows.len());
+                    let mut bytes = Vec::new();
+                    encode_rows(brick.id(), &[source], &mut bytes);
+                    loads.push((epoch, bytes));
+                }
+            }
+        }
+        loads
+    }
+
     /// The bricks, by id.
     #[must_use]
     pub fn bricks(&self) -> &[BrickView] {
