@@ -124,6 +124,12 @@ impl TableView {
         loads
     }
 
+    /// How many columns the table has.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.schema.columns().len()
+    }
+
     /// The bricks, by id.
     #[must_use]
     pub fn bricks(&self) -> &[BrickView] {

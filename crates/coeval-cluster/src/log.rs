@@ -57,6 +57,14 @@ pub enum LogError {
         /// What is different.
         what: &'static str,
     },
+    /// Its rows cannot be made bricks again: a table is not declared, or the rows are none of its. Nothing of it was changed.
+    #[error("the log in {directory} has rows that are no bricks here: {why}")]
+    Rows {
+        /// Where the log is.
+        directory: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Something before its end was changed. What was acknowledged may be missing: the node can only begin anew, with an
     /// empty log, and get its bricks from others.
     #[error("{path} is damaged at byte {at}, before its end")]

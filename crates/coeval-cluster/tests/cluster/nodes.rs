@@ -2,6 +2,7 @@
 //! Clusters for tests: short times, a proxy in front of each node, directories that outlive a node.
 
 use crate::proxy::{Control, lead};
+use crate::rows::tables;
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
     NodeOptions, NodeStatus, Timeouts, TransportOptions,
@@ -89,7 +90,7 @@ impl Cluster {
             pause_min: Duration::from_millis(10),
             pause_max: Duration::from_millis(100),
         };
-        let mut options = NodeOptions::new(transport, known);
+        let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),

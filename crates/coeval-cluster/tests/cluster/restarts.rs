@@ -2,8 +2,8 @@
 //! Nodes that are dropped without notice, and started again from their logs, or without.
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
+use crate::rows::rows_of;
 use crate::sums::{Traffic, check, load, loads, seen};
-use bytes::Bytes;
 use coeval_cluster::{BrickAddress, CommitWait, Founding};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn purge_waits_for_copies() {
         let mut load = cluster.node(1).begin().await.unwrap();
         for number in 0..8 {
             let brick = BrickAddress { table: 2, brick: number };
-            load.append(brick, Bytes::from(vec![0; 128 << 10])).await.unwrap();
+            load.append(brick, rows_of(brick, &[(0, 0); 8 << 10])).await.unwrap();
         }
         load.commit(CommitWait::Decided).await.unwrap();
     });

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! [`FileStore`]: a log file, and bricks in memory.
+//! [`NodeLog`]: the log of a node, in the file and on its way there.
 
-use super::memory_bricks::MemoryBricks;
-use super::{LogPosition, NodeStore, SyncedTo};
+use super::{LogPosition, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, Durability, LogError, LogFile, LogWriter};
 use crate::wire::{decode, encode};
-use bytes::Bytes;
-use coeval_txn::cluster::{BrickAddress, LogRecord};
-use coeval_txn::{Epoch, EpochSet};
+use coeval_txn::cluster::LogRecord;
 use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,10 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The name of the log in a node's directory.
 const LOG_NAME: &str = "epochs.log";
 
-/// A log file with bricks in memory. A restart reads the whole log; nothing of it is ever dropped. It is there for tests and
-/// figures, until the product's bricks stand behind the same trait.
-pub struct FileStore {
-    bricks: MemoryBricks,
+/// The log of a node. A restart reads the whole of it; nothing of it is ever dropped.
+pub(super) struct NodeLog {
     durability: Durability,
     logged: u64,
     waiting: Vec<Batch>,
@@ -28,7 +23,7 @@ pub struct FileStore {
     writer: LogWriter,
 }
 
-/// What the thread that writes shares with the store.
+/// What the thread that writes shares with the log.
 ///
 /// # Locking
 /// `until` is held to look it up or to set it, with nothing else locked within. It is set by who has set `is_busy`, and looked up
@@ -39,12 +34,12 @@ struct Writing {
     until: Mutex<LogPosition>,
 }
 
-impl FileStore {
-    /// Opens what a node keeps in `directory`; gives the records that are on disk.
+impl NodeLog {
+    /// Opens the log in `directory`; gives the records that are on disk.
     ///
     /// # Errors
-    /// If the log cannot be used. Nothing has changed.
-    pub fn open(
+    /// If it cannot be used. Nothing has changed.
+    pub(super) fn open(
         directory: &Path,
         durability: Durability,
         synced: SyncedTo,
@@ -54,8 +49,6 @@ impl FileStore {
         let foreign = |_| LogError::Foreign { path: path.clone(), what: "a record has something else in it" };
         let records: Result<Vec<LogRecord<BrickChange>>, _> = bytes.into_iter().map(decode).collect();
         let records = records.map_err(foreign)?;
-        let mut bricks = MemoryBricks::default();
-        records.iter().for_each(|record| bricks.apply(record.clone()));
         let writing = Arc::new(Writing { is_busy: AtomicBool::new(false), until: Mutex::default() });
         let shared = Arc::clone(&writing);
         let done = move |written: Result<(), LogError>| {
@@ -65,27 +58,24 @@ impl FileStore {
         };
         let writer =
             LogWriter::start(file, done).map_err(|error| LogError::File { path: path.clone(), error })?;
-        Ok((Self { bricks, durability, logged: 0, waiting: Vec::new(), writing, writer }, records))
+        Ok((Self { durability, logged: 0, waiting: Vec::new(), writing, writer }, records))
     }
-}
 
-impl NodeStore for FileStore {
-    fn log(&mut self, record: LogRecord<BrickChange>) {
+    pub(super) fn log(&mut self, record: &LogRecord<BrickChange>) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
         if let Some(batch) = self.waiting.last_mut() {
-            batch.push(&encode(&record));
+            batch.push(&encode(record));
         }
         self.logged += 1;
-        self.bricks.apply(record);
     }
 
-    fn logged(&self) -> LogPosition {
+    pub(super) fn logged(&self) -> LogPosition {
         LogPosition::new(self.logged)
     }
 
-    fn sync(&mut self) {
+    pub(super) fn sync(&mut self) {
         if self.waiting.is_empty() || self.writing.is_busy.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -93,27 +83,11 @@ impl NodeStore for FileStore {
         self.writer.write(std::mem::take(&mut self.waiting));
     }
 
-    fn has_unsynced(&self) -> bool {
+    pub(super) fn has_unsynced(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    fn read(&self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<(Epoch, Bytes)> {
-        self.bricks.read(brick, snapshot)
-    }
-
-    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)> {
-        self.bricks.copy_of(brick)
-    }
-
-    fn bricks(&self) -> Vec<BrickAddress> {
-        self.bricks.bricks()
-    }
-
-    fn durability(&self) -> Durability {
+    pub(super) fn durability(&self) -> Durability {
         self.durability
-    }
-
-    fn purge(&mut self, safe: Epoch) {
-        self.bricks.purge(safe);
     }
 }
