@@ -53,9 +53,31 @@ pub struct BrickFlush {
     /// The rows' epochs, each with the number of its rows, in the order of the rows.
     pub epochs: Vec<(Epoch, usize)>,
     sources: Vec<Source>,
+    row_bytes: usize,
 }
 
 impl BrickFlush {
+    /// The rows as loads of one epoch each, in their order. Each is of at most about `bytes_max` bytes, and of one row at
+    /// least. Cost: a copy of the rows.
+    #[must_use]
+    pub fn loads(&self, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
+        let rows_max = (bytes_max / self.row_bytes).max(1);
+        let (mut loads, mut epochs, mut left) = (Vec::new(), self.epochs.iter(), (Epoch::ZERO, 0));
+        for (values, rows) in &self.sources {
+            if left.1 == 0 {
+                left = *epochs.next().expect("each source is of a run of one epoch");
+            }
+            left.1 -= rows.len();
+            for start in rows.clone().step_by(rows_max) {
+                let source = (values.clone(), start..(start + rows_max).min(rows.end));
+                let mut bytes = Vec::new();
+                encode_rows(self.brick, &[source], &mut bytes);
+                loads.push((left.0, bytes));
+            }
+        }
+        loads
+    }
+
     /// Appends the rows as bytes; [`BrickTable::restore`](crate::BrickTable::restore) reads them back.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode_rows(self.brick, &self.sources, out);
@@ -86,6 +108,15 @@ impl TableView {
         let voids_earlier = brick.deletes_since(before, now);
         let mut runs = brick.visible_runs(now);
         runs.retain(|(epoch, _)| voids_earlier || !before.sees(*epoch));
+        self.flush_of(brick, runs, voids_earlier)
+    }
+
+    fn flush_of(
+        &self,
+        brick: &BrickView,
+        runs: Vec<(Epoch, Range<usize>)>,
+        voids_earlier: bool,
+    ) -> BrickFlush {
         let mut sources = Vec::new();
         let mut epochs: Vec<(Epoch, usize)> = Vec::new();
         for (epoch, run) in runs {
@@ -99,29 +130,14 @@ impl TableView {
             }
             epochs.push((epoch, run.len()));
         }
-        BrickFlush { brick: brick.id(), voids_earlier, epochs, sources }
+        BrickFlush { brick: brick.id(), voids_earlier, epochs, sources, row_bytes: self.schema.row_bytes() }
     }
 
     /// The rows of `brick` that `reader` sees, as loads of one epoch each, in the order of the rows: what another node is
     /// given. Each is of at most about `bytes_max` bytes, and of one row at least. Cost: a copy of the rows.
     #[must_use]
     pub fn encode_runs(&self, brick: &BrickView, reader: &Reader, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
-        let rows_max = (bytes_max / self.schema.row_bytes()).max(1);
-        let mut loads = Vec::new();
-        for (epoch, run) in brick.visible_runs(reader) {
-            for (placed, rows) in brick.blocks() {
-                let end = run.end.min(placed.first_row + rows);
-                let starts = (run.start.max(placed.first_row)..end).step_by(rows_max);
-                for start in starts {
-                    let rows = start - placed.first_row..(start + rows_max).min(end) - placed.first_row;
-                    let source = (placed.block.read_as(&self.schema, rows.clone()), 0..rows.len());
-                    let mut bytes = Vec::new();
-                    encode_rows(brick.id(), &[source], &mut bytes);
-                    loads.push((epoch, bytes));
-                }
-            }
-        }
-        loads
+        self.flush_of(brick, brick.visible_runs(reader), false).loads(bytes_max)
     }
 
     /// How many columns the table has.

@@ -155,11 +155,7 @@ impl Tables {
     ///
     /// # Errors
     /// If it is not declared.
-    pub(crate) fn table(
-        &self,
-        table: u64,
-        known: Option<KnownTable>,
-    ) -> Result<KnownTable, RowsRefused> {
+    pub(crate) fn table(&self, table: u64, known: Option<KnownTable>) -> Result<KnownTable, RowsRefused> {
         let Definition { schema, .. } = self.definition(table)?;
         Ok(match known {
             Some(known) if Arc::ptr_eq(&known.schema, &schema) => known,

@@ -134,7 +134,11 @@ impl Engine {
     ///
     /// # Errors
     /// If it is not, or the table is not known here yet: then it is sent again.
-    pub(super) fn check_rows(&mut self, brick: BrickAddress, change: &BrickChange) -> Result<(), RowsRefused> {
+    pub(super) fn check_rows(
+        &mut self,
+        brick: BrickAddress,
+        change: &BrickChange,
+    ) -> Result<(), RowsRefused> {
         match change {
             BrickChange::Rows(rows) => self.store.check(brick, rows),
             BrickChange::Delete(_) if self.options.tables.has(brick.table) => Ok(()),

@@ -4,12 +4,12 @@
 use super::error::ReadError;
 use super::life::Life;
 use crate::node::NodeId;
-use crate::transport::CallError;
-use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
 use crate::store::{BrickRows, StoreFailed};
 use crate::tables::RowsRefused;
-use coeval_txn::cluster::{BrickAddress, NodeError, ViewNumber};
+use crate::transport::CallError;
+use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
 use coeval_txn::EpochSet;
+use coeval_txn::cluster::{BrickAddress, NodeError, ViewNumber};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 

@@ -4,8 +4,8 @@
 use super::error::ReadError;
 use super::life::Life;
 use crate::store::BrickRows;
-use coeval_txn::cluster::{BrickAddress, ReaderId};
 use coeval_txn::EpochSet;
+use coeval_txn::cluster::{BrickAddress, ReaderId};
 use std::sync::Arc;
 
 /// What a declared reader sees: one set of epochs, on every node the same, serializable with all loads. It never changes.

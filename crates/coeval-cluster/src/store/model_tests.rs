@@ -252,7 +252,8 @@ impl Run {
     fn end_one(&mut self) {
         let open: Vec<Epoch> = self.open.keys().copied().collect();
         if !open.is_empty() {
-            self.end(open[self.random.random_range(0..open.len())]);
+            let place = self.random.random_range(0..open.len());
+            self.end(open[place]);
         }
     }
 
@@ -280,6 +281,10 @@ impl Run {
         let missed: Vec<Epoch> = self.open.iter().filter(|(_, missed)| **missed).map(|(e, _)| *e).collect();
         missed.into_iter().for_each(|epoch| self.end(epoch));
         let ended = self.ended();
+        if self.random.random() {
+            // Its disk is lost.
+            self.nodes[1] = Pair::new(&self.tables, self.nodes[1].left_out);
+        }
         (0..6).for_each(|_| self.append());
         self.delete();
         for brick in self.bricks.clone() {
@@ -378,6 +383,6 @@ fn a_rule_that_is_left_out_is_noticed() {
     use Rule::{CopiesLeaveTheRest, CopiesReplace, CutsTake, DeletesComeFirst, PurgeStopsAtSafe};
     for rule in [CutsTake, CopiesReplace, CopiesLeaveTheRest, DeletesComeFirst, PurgeStopsAtSafe] {
         let noticed = (0..200).find_map(|seed| run(seed, Some(rule)).err());
-        assert!(noticed.is_some(), "{rule:?}");
+        println!("{rule:?}: {}", noticed.expect("the rule is needed"));
     }
 }
