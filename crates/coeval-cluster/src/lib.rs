@@ -78,7 +78,9 @@ pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
 pub use start_error::StartError;
-pub use store::{BrickRows, ColumnStore, LogPosition, NodeStore, StoreFailed, StoredBrick, SyncedTo};
+pub use store::{
+    BrickRows, ColumnStore, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo,
+};
 pub use tables::{DefinitionError, RowsRefused, Tables};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,

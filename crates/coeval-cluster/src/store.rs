@@ -2,19 +2,23 @@
 //! What a node keeps: its log and its bricks, behind a trait.
 //!
 //! The driver knows no files and no columns. What it logs and what its bricks are made of stands behind [`NodeStore`];
-//! [`ColumnStore`] has a log file, and the bricks of `coeval-brick`.
+//! [`ColumnStore`] has a log and files of flushed rows, and the bricks of `coeval-brick`.
 
 mod brick_rows;
 mod column_bricks;
 mod column_store;
+mod kept_records;
 #[cfg(test)]
 mod memory_bricks;
 #[cfg(test)]
 mod model_tests;
 mod node_log;
+mod round;
+mod store_files;
 
 pub use brick_rows::{BrickRows, StoredBrick};
 pub use column_store::ColumnStore;
+pub use round::RoundOptions;
 
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
@@ -74,7 +78,8 @@ pub trait NodeStore: Send + 'static {
     /// - `Copied`: in this brick, rows and deletes whose label is in `ended` make room for those that are given;
     /// - the others change no brick.
     ///
-    /// A restart gives all records that were on disk, in their order, and makes the bricks of them.
+    /// A restart gives the records that were on disk, in their order, or what the protocol learns as much from; and makes the
+    /// bricks that all of them made.
     fn log(&mut self, record: LogRecord<BrickChange>);
 
     /// The end of the log.
@@ -102,8 +107,8 @@ pub trait NodeStore: Send + 'static {
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;
 
-    /// Nobody reads below `safe` any more: what deletes up to it cover may go, and what tells epochs up to it apart may be
-    /// forgotten. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
+    /// Nobody reads below `safe` any more: all up to it may be flushed, what deletes up to it cover may go, and what tells
+    /// epochs up to it apart may be forgotten, now or later. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
     /// goes by labels.
     fn purge(&mut self, safe: Epoch);
 

@@ -65,9 +65,9 @@ impl Node {
         directory: &Path,
         durability: Durability,
     ) -> Result<Self, StartError> {
-        let (directory, tables) = (directory.to_owned(), options.tables.clone());
+        let (directory, tables, rounds) = (directory.to_owned(), options.tables.clone(), options.rounds);
         Self::start_with(options, listener, runtime, move |synced| {
-            let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), synced)?;
+            let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), rounds, synced)?;
             Ok((Box::new(store), records))
         })
     }

@@ -3,6 +3,7 @@
 
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub struct NodeOptions {
     pub nodes: Vec<(NodeId, NodeAddress)>,
     /// The brick tables that are declared here.
     pub tables: Tables,
+    /// When what is loaded is flushed and the log gets shorter.
+    pub rounds: RoundOptions,
     /// Where the keeper of the views runs.
     pub keeper: NodeId,
     /// On how many nodes each brick is.
@@ -40,6 +43,7 @@ impl NodeOptions {
             transport,
             nodes,
             tables,
+            rounds: RoundOptions::default(),
             keeper,
             replicas: 2,
             stride: 1_024,

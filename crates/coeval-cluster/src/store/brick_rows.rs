@@ -36,21 +36,29 @@ impl StoredBrick {
 
     /// All rows and deletes, by label: what a copy gets.
     pub(crate) fn changes(&self) -> LabelledChanges {
-        let Some((view, brick)) = self.parts() else { return Vec::new() };
-        let mut changes = labelled(view, brick, &Reader::uncommitted());
-        let deletes = brick.deletes();
-        changes.extend(deletes.map(|delete| (delete.epoch, BrickChange::Delete(delete.covered.clone()))));
-        changes
+        self.parts().map(|(view, brick)| changes_of(view, brick)).unwrap_or_default()
     }
 
     /// The labels of its rows and deletes.
     pub(crate) fn labels(&self) -> impl Iterator<Item = Epoch> + use<> {
-        use coeval_brick::EpochsPair::{Delete, Rows};
-        let pairs = self.parts().map(|(_, brick)| brick.epochs()).unwrap_or_default();
-        pairs.into_iter().map(|pair| match pair {
-            Rows { epoch, .. } | Delete { epoch, .. } => epoch,
-        })
+        self.parts().map(|(_, brick)| labels_of(brick)).into_iter().flatten()
     }
+}
+
+/// All rows and deletes of a brick of a view, by label.
+pub(super) fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
+    let mut changes = labelled(view, brick, &Reader::uncommitted());
+    let deletes = brick.deletes();
+    changes.extend(deletes.map(|delete| (delete.epoch, BrickChange::Delete(delete.covered.clone()))));
+    changes
+}
+
+/// The labels of the rows and deletes of a brick.
+pub(super) fn labels_of(brick: &BrickView) -> impl Iterator<Item = Epoch> + use<> {
+    use coeval_brick::EpochsPair::{Delete, Rows};
+    brick.epochs().into_iter().map(|pair| match pair {
+        Rows { epoch, .. } | Delete { epoch, .. } => epoch,
+    })
 }
 
 /// The rows of a brick that a snapshot sees. They stay what they are, in memory, for as long as this is kept.

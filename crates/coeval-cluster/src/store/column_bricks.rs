@@ -4,8 +4,9 @@
 use super::{StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::tables::{KnownTable, RowsRefused, Tables};
+use crate::wire::FlushedBrick;
 use bytes::Bytes;
-use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, Ticket};
+use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, TableView, Ticket};
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,8 @@ pub(super) struct ColumnBricks {
     known: BTreeMap<u64, KnownTable>,
     /// Which bricks have something with a label that is above what was purged: where a cut has to look.
     touched: BTreeMap<Epoch, BTreeSet<BrickAddress>>,
+    /// Bricks that were copied here since they were last flushed: of these, more is new than labels tell.
+    anew: BTreeSet<BrickAddress>,
     /// What the threads have not said to be done.
     under_way: Vec<Ticket>,
     /// What was checked last: mostly it is appended next.
@@ -43,6 +46,8 @@ pub(super) enum Rule {
     DeletesComeFirst,
     /// Purge goes to LSE and no further.
     PurgeStopsAtSafe,
+    /// What a round flushes of a brick that was copied is all of it.
+    CopiesAreFlushedAnew,
 }
 
 /// Why a record of a log cannot be applied.
@@ -60,6 +65,7 @@ impl ColumnBricks {
             tables,
             known: BTreeMap::new(),
             touched: BTreeMap::new(),
+            anew: BTreeSet::new(),
             under_way: Vec::new(),
             checked: None,
             has_failed: false,
@@ -114,6 +120,10 @@ impl ColumnBricks {
 
     fn change(&mut self, at: BrickAddress, epoch: Epoch, change: &BrickChange) -> Result<(), ApplyError> {
         let table = self.table(at.table)?;
+        if matches!(change, BrickChange::Rows(rows) if rows.is_empty()) {
+            // The log goes on from another one: these rows are among those that were flushed, or follow.
+            return Ok(());
+        }
         self.touched.entry(epoch).or_default().insert(at);
         let ticket = match change {
             BrickChange::Rows(rows) => {
@@ -168,6 +178,9 @@ impl ColumnBricks {
         let table = self.table(at.table)?;
         self.settle()?;
         let id = BrickId::new(at.brick);
+        if *ended != EpochSet::none() && self.keeps(Rule::CopiesAreFlushedAnew) {
+            self.anew.insert(at);
+        }
         let makes_room = |label: &Epoch| {
             let has_ended = ended.contains(*label) || !self.keeps(Rule::CopiesLeaveTheRest);
             has_ended && self.keeps(Rule::CopiesReplace)
@@ -188,6 +201,35 @@ impl ColumnBricks {
         let tickets: Result<Vec<Ticket>, _> =
             self.known.values().map(|known| known.rows.purge(safe)).collect();
         tickets?.into_iter().try_for_each(|ticket| self.note(ticket))
+    }
+
+    /// Takes in what a round has flushed.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub(super) fn restore(&mut self, flushed: &FlushedBrick) -> Result<(), ApplyError> {
+        let FlushedBrick { brick, voids_earlier, rows } = flushed;
+        if *voids_earlier {
+            let all = EpochSet::through(Epoch::MAX);
+            self.replace(*brick, &all, rows)
+        } else {
+            rows.iter().try_for_each(|(label, change)| self.change(*brick, *label, change))
+        }
+    }
+
+    /// Notes that all is restored that was flushed up to here.
+    pub(super) fn restored(&mut self, through: Epoch) {
+        self.touched = self.touched.split_off(&Epoch::new(through.get() + 1));
+        self.anew.clear();
+    }
+
+    /// All that there is, for a round; and the bricks that it flushes as a whole.
+    pub(super) fn for_round(
+        &mut self,
+    ) -> Result<(Vec<(u64, TableView)>, BTreeSet<BrickAddress>), ShardStopped> {
+        self.settle()?;
+        let view = |(table, known): (&u64, &KnownTable)| (*table, known.rows.view(&known.rows.selection()));
+        Ok((self.known.iter().map(view).collect(), std::mem::take(&mut self.anew)))
     }
 
     fn note(&mut self, ticket: Ticket) -> Result<(), ShardStopped> {

@@ -2,20 +2,28 @@
 //! [`ColumnStore`]: a log file, and the bricks of brick tables in memory.
 
 use super::column_bricks::{ApplyError, ColumnBricks};
-use super::node_log::NodeLog;
-use super::{LogPosition, NodeStore, StoreFailed, StoredBrick, SyncedTo};
+use super::node_log::{NodeLog, OnDisk};
+use super::round::Round;
+use super::{LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
 use bytes::Bytes;
+use coeval_brick::ShardStopped;
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use std::path::Path;
 
-/// A log file, and bricks in columns, in memory. A restart makes the bricks of the log.
+/// A log, and bricks in columns, in memory.
+///
+/// When nobody reads below LSE any more, a *round* flushes the rows up to it to a file of their own, and the log goes on in
+/// another file, which has what is above. So a restart reads what is flushed, and a log that is short. Purge follows the rounds:
+/// what is flushed is told by its label.
 pub struct ColumnStore {
     log: NodeLog,
     bricks: ColumnBricks,
+    /// Up to where rounds have flushed.
+    flushed: Epoch,
     failure: Option<StoreFailed>,
 }
 
@@ -29,20 +37,48 @@ impl ColumnStore {
         directory: &Path,
         durability: Durability,
         tables: Tables,
+        rounds: RoundOptions,
         synced: SyncedTo,
     ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
-        let (log, records) = NodeLog::open(directory, durability, synced)?;
+        let (log, OnDisk { through, flushed, records }) =
+            NodeLog::open(directory, durability, rounds, synced)?;
         let mut bricks = ColumnBricks::new(tables);
+        for brick in &flushed {
+            bricks.restore(brick).map_err(|error| not_restored(directory, &error))?;
+        }
+        bricks.restored(through);
         for record in &records {
             bricks.apply(record).map_err(|error| not_restored(directory, &error))?;
         }
-        Ok((Self { log, bricks, failure: None }, records))
+        Ok((Self { log, bricks, flushed: through, failure: None }, records))
+    }
+
+    /// Has the process end after so many steps of a round.
+    #[cfg(test)]
+    pub(super) fn end_after(&mut self, steps: usize, order: super::store_files::FileOrder) {
+        (self.log.files.steps_left, self.log.files.order) = (Some(steps), order);
+    }
+
+    /// Up to where rounds have flushed.
+    #[cfg(test)]
+    pub(super) fn flushed(&self) -> Epoch {
+        self.flushed
     }
 
     /// Has the bricks made and changed without a rule.
     #[cfg(test)]
     pub(super) fn leave_out(&mut self, rule: Option<super::column_bricks::Rule>) {
         self.bricks.left_out = rule;
+    }
+
+    /// Flushes what is up to `safe`, has the log go on from there, and purges.
+    fn round(&mut self, safe: Epoch) -> Result<(), ShardStopped> {
+        let (tables, anew) = self.bricks.for_round()?;
+        let before = if self.log.files.is_next_anew() { Epoch::ZERO } else { self.flushed };
+        let records = self.log.kept_above(safe);
+        self.log.turn(Round { before, through: safe, tables, anew, records });
+        self.flushed = safe;
+        self.bricks.purge(safe)
     }
 
     fn note<T>(&mut self, done: Result<T, impl Into<StoreFailed>>) -> Result<T, StoreFailed> {
@@ -97,8 +133,10 @@ impl NodeStore for ColumnStore {
     }
 
     fn purge(&mut self, safe: Epoch) {
-        let purged = self.bricks.purge(safe);
-        let _ = self.note(purged);
+        if safe > self.flushed && self.log.is_round_due() {
+            let flushed = self.round(safe);
+            let _ = self.note(flushed);
+        }
     }
 
     fn failure(&self) -> Option<StoreFailed> {

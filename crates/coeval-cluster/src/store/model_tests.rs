@@ -3,11 +3,12 @@
 //!
 //! Two nodes do what transactions want: appends, deletes, commits, cuts. The second one is away at times, misses all of it, and
 //! comes back: then it gets copies of all bricks, while new transactions go to both. LSE moves, and both purge. After each step
-//! both show, at each snapshot that is kept, what their models show, row by row and in the same order.
+//! both show, at each snapshot that is kept, the rows that their models show. Now and then a process ends in the middle of a round.
 
 use super::column_bricks::Rule;
 use super::memory_bricks::MemoryBricks;
-use super::{ColumnStore, NodeStore};
+use super::store_files::FileOrder;
+use super::{ColumnStore, NodeStore, RoundOptions};
 use crate::brick_change::BrickChange;
 use crate::log::Durability;
 use crate::tables::Tables;
@@ -20,9 +21,10 @@ use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 use tempfile::TempDir;
 
 const TABLES: [u64; 2] = [1, 5];
@@ -87,31 +89,34 @@ fn ids(batch: &RecordBatch) -> Vec<i64> {
     ids
 }
 
+/// The order of rows is nobody's promise: a round keeps those that it flushes together.
+fn sorted(ids: impl Iterator<Item = i64>) -> Vec<i64> {
+    let mut ids: Vec<i64> = ids.collect();
+    ids.sort_unstable();
+    ids
+}
+
 /// A node: its store, and the model of it.
 struct Pair {
     store: Option<ColumnStore>,
-    synced: Receiver<()>,
     model: MemoryBricks,
     directory: TempDir,
     left_out: Option<Rule>,
 }
 
-fn open(directory: &Path, tables: &Tables, left_out: Option<Rule>) -> (ColumnStore, Receiver<()>) {
-    let (told, synced) = channel();
-    let done = Box::new(move |written: Result<_, _>| {
-        written.unwrap();
-        let _ = told.send(());
-    });
-    let (mut store, _) = ColumnStore::open(directory, Durability::Off, tables.clone(), done).unwrap();
+fn open(directory: &Path, tables: &Tables, left_out: Option<Rule>) -> ColumnStore {
+    let rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
+    let (mut store, _) =
+        ColumnStore::open(directory, Durability::Off, tables.clone(), rounds, Box::new(|_| {})).unwrap();
     store.leave_out(left_out);
-    (store, synced)
+    store
 }
 
 impl Pair {
     fn new(tables: &Tables, left_out: Option<Rule>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (store, synced) = open(directory.path(), tables, left_out);
-        Self { store: Some(store), synced, model: MemoryBricks::default(), directory, left_out }
+        let store = open(directory.path(), tables, left_out);
+        Self { store: Some(store), model: MemoryBricks::default(), directory, left_out }
     }
 
     fn store(&mut self) -> &mut ColumnStore {
@@ -134,25 +139,24 @@ impl Pair {
     }
 
     fn restart(&mut self, tables: &Tables) {
-        let store = self.store();
-        if store.has_unsynced() {
-            store.sync();
-            self.synced.recv().unwrap();
+        while self.store().has_unsynced() {
+            self.store().sync();
+            std::thread::yield_now();
         }
+        // All that was synced is on disk once this is dropped.
         self.store = None;
-        let (store, synced) = open(self.directory.path(), tables, self.left_out);
-        (self.store, self.synced) = (Some(store), synced);
+        self.store = Some(open(self.directory.path(), tables, self.left_out));
     }
 
     fn seen(&mut self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<i64> {
         let rows = self.store().brick(brick).unwrap().rows(snapshot.clone());
-        rows.batches().flat_map(|batch| ids(&batch)).collect()
+        sorted(rows.batches().flat_map(|batch| ids(&batch)))
     }
 
     fn expected(&self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<i64> {
         let rows = self.model.read(brick, snapshot);
         let words = rows.iter().flat_map(|(_, rows)| rows.chunks_exact(8));
-        words.map(|word| i64::from_le_bytes(word.try_into().unwrap())).collect()
+        sorted(words.map(|word| i64::from_le_bytes(word.try_into().unwrap())))
     }
 }
 
@@ -295,6 +299,15 @@ impl Run {
             let rows = giver.model.copy_of(brick).into_iter().filter(is_given).collect();
             taker.model.apply(LogRecord::Copied { brick, ended: ended.clone(), rows });
         }
+        if self.random.random() {
+            // A restart shows whether what was copied is flushed as a whole.
+            self.snapshots.clear();
+            while !self.open.is_empty() {
+                self.end_one();
+            }
+            self.purge();
+            self.nodes[1].restart(&self.tables.clone());
+        }
     }
 
     /// LSE moves as far as it may, and both purge; a node that is away does not.
@@ -333,7 +346,15 @@ impl Run {
                 self.snapshots.remove(place);
             }
             80..92 => self.purge(),
-            92..96 => self.go_or_come(),
+            92..95 => self.go_or_come(),
+            95..97 => {
+                // The process ends in the middle of a round, if one is due.
+                let steps = self.random.random_range(0..12);
+                let node = self.random.random_range(0..if self.is_away { 1 } else { 2 });
+                self.nodes[node].store().end_after(steps, FileOrder::NewBeforeOld);
+                self.purge();
+                self.nodes[node].restart(&self.tables.clone());
+            }
             _ => {
                 let node = self.random.random_range(0..2);
                 self.nodes[node].restart(&self.tables.clone());
@@ -353,7 +374,7 @@ impl Run {
                     if seen != expected {
                         return Err(format!("{brick:?} at {snapshot}: {seen:?}, not {expected:?}"));
                     }
-                    shown.push(BTreeSet::from_iter(seen));
+                    shown.push(seen);
                 }
                 if shown.windows(2).any(|pair| pair[0] != pair[1]) {
                     return Err(format!("{brick:?} at {snapshot} is not the same on both: {shown:?}"));
@@ -378,10 +399,68 @@ fn bricks_in_columns_show_what_the_plain_model_shows() {
     (0..24).for_each(|seed| run(seed, None).unwrap());
 }
 
+/// Rows on both sides of LSE, a delete, a cut, an earlier round; then a process that ends after so many steps of a round, or that
+/// has none such left. Whether all is there after a restart, and after another round.
+fn end_after(steps: usize, order: FileOrder) -> Result<IsFinished, String> {
+    let mut run = Run::new(7, None);
+    let append = |run: &mut Run, epochs: Range<usize>| epochs.for_each(|_| run.append());
+    append(&mut run, 0..12);
+    run.open.clear();
+    run.purge();
+    run.nodes[0].restart(&run.tables.clone());
+    append(&mut run, 0..12);
+    run.open.clear();
+    run.delete();
+    let delete = run.any_open();
+    run.nodes[0].log(LogRecord::Cut(delete));
+    run.open.clear();
+    append(&mut run, 0..9);
+    run.nodes[0].store().end_after(steps, order);
+    run.purge();
+    let tables = run.tables.clone();
+    run.nodes[0].restart(&tables);
+    let is_finished = run.nodes[0].store().flushed() == run.safe;
+    run.is_away = true;
+    run.check()?;
+    append(&mut run, 0..3);
+    run.open.clear();
+    run.purge();
+    run.nodes[0].restart(&tables);
+    run.check()?;
+    assert_eq!(run.nodes[0].store().flushed(), run.safe, "the next round is not hindered");
+    Ok(if is_finished { IsFinished::Yes } else { IsFinished::No })
+}
+
+/// Whether a round got so far that it counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsFinished {
+    Yes,
+    No,
+}
+
+#[test]
+fn a_process_that_ends_within_a_round_has_all_before_it_or_all_after_it() {
+    let ends: Vec<IsFinished> =
+        (0..16).map(|steps| end_after(steps, FileOrder::NewBeforeOld).unwrap()).collect();
+    let first = ends.iter().position(|end| *end == IsFinished::Yes).expect("a round ends at last");
+    assert!(first >= 5 && ends[first..].iter().all(|end| *end == IsFinished::Yes));
+    let broken = (0..16).any(|steps| end_after(steps, FileOrder::OldFirst).is_err());
+    assert!(broken, "what counts is removed when something else does, and not before");
+}
+
 #[test]
 fn a_rule_that_is_left_out_is_noticed() {
-    use Rule::{CopiesLeaveTheRest, CopiesReplace, CutsTake, DeletesComeFirst, PurgeStopsAtSafe};
-    for rule in [CutsTake, CopiesReplace, CopiesLeaveTheRest, DeletesComeFirst, PurgeStopsAtSafe] {
+    use Rule::{
+        CopiesAreFlushedAnew, CopiesLeaveTheRest, CopiesReplace, CutsTake, DeletesComeFirst, PurgeStopsAtSafe,
+    };
+    for rule in [
+        CutsTake,
+        CopiesReplace,
+        CopiesLeaveTheRest,
+        DeletesComeFirst,
+        PurgeStopsAtSafe,
+        CopiesAreFlushedAnew,
+    ] {
         let noticed = (0..200).find_map(|seed| run(seed, Some(rule)).err());
         println!("{rule:?}: {}", noticed.expect("the rule is needed"));
     }

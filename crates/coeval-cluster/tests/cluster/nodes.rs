@@ -5,7 +5,7 @@ use crate::proxy::{Control, lead};
 use crate::rows::tables;
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
-    NodeOptions, NodeStatus, Timeouts, TransportOptions,
+    NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
 };
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -92,6 +92,7 @@ impl Cluster {
         };
         let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
+        options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),
             alive: Duration::from_millis(60),

@@ -4,7 +4,7 @@
 use crate::rows::{BRICKS, brick, fill, seen_at, tables, values_of};
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding, LoadError,
-    Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
+    Node, NodeAddress, NodeId, NodeOptions, RoundOptions, Timeouts, TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -81,6 +81,7 @@ fn start(
         pause_max: Duration::from_millis(100),
     };
     let mut options = NodeOptions::new(transport, known, tables());
+    options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
     options.timeouts = ClusterTimeouts {
         resend: Duration::from_millis(80),
         alive: Duration::from_millis(80),
