@@ -91,6 +91,9 @@ impl StoreFiles {
             let head: LogHead = decode(head).map_err(|_| foreign("it begins with something else"))?;
             (files.rounds, through) = (head.rounds, head.through);
         }
+        if logs.is_empty() && !numbers(directory, "bricks-", ".rows").map_err(in_directory)?.is_empty() {
+            return Err(foreign("there are flushed rows, and the log that names them is missing"));
+        }
         files.remove_rest()?;
         let mut flushed = Vec::new();
         for round in &files.rounds {
