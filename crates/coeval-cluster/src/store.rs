@@ -110,7 +110,8 @@ pub trait NodeStore: Send + 'static {
     /// Nobody reads below `safe` any more: all up to it may be flushed, what deletes up to it cover may go, and what tells
     /// epochs up to it apart may be forgotten, now or later. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
     /// goes by labels.
-    fn purge(&mut self, safe: Epoch);
+    /// Gives up to where that is so by now: not above `safe`.
+    fn purge(&mut self, safe: Epoch) -> Epoch;
 
     /// Why the bricks are not what the log says, if they are not. Then the life of the node ends.
     fn failure(&self) -> Option<StoreFailed>;

@@ -3,7 +3,7 @@
 
 use super::{Durability, LogError};
 use bytes::Bytes;
-use std::fs::{File, OpenOptions, TryLockError, rename};
+use std::fs::{File, OpenOptions, TryLockError, read, rename};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -111,6 +111,19 @@ impl LogFile {
         Ok((Self { path: path.to_owned(), file, durability, next: recovered.batches }, recovered.records))
     }
 
+    /// The records of a file that was finished once. A torn end is damage here.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged.
+    pub(crate) fn read_finished(path: &Path) -> Result<Vec<Bytes>, LogError> {
+        let bytes = Bytes::from(read(path).map_err(|error| LogError::File { path: path.to_owned(), error })?);
+        let recovered = recover(path, &bytes)?;
+        if recovered.end < bytes.len() {
+            return Err(LogError::Damaged { path: path.to_owned(), at: recovered.end as u64 });
+        }
+        Ok(recovered.records)
+    }
+
     /// Writes a batch behind those that are there, and syncs it. After an error the log must not be written any more: nobody
     /// knows what is on disk.
     ///
@@ -179,7 +192,7 @@ struct Recovered {
 
 fn recover(path: &Path, bytes: &Bytes) -> Result<Recovered, LogError> {
     let foreign = |what| LogError::Foreign { path: path.to_owned(), what };
-    if !bytes.starts_with(MAGIC) {
+    if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
         return Err(foreign("it begins otherwise"));
     }
     if bytes[MAGIC.len()..HEADER_BYTES] != VERSION.to_le_bytes() {

@@ -132,11 +132,12 @@ impl NodeStore for ColumnStore {
         self.log.durability()
     }
 
-    fn purge(&mut self, safe: Epoch) {
+    fn purge(&mut self, safe: Epoch) -> Epoch {
         if safe > self.flushed && self.log.is_round_due() {
             let flushed = self.round(safe);
             let _ = self.note(flushed);
         }
+        self.flushed
     }
 
     fn failure(&self) -> Option<StoreFailed> {

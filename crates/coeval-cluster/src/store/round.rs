@@ -68,7 +68,10 @@ impl Round {
     /// bricks have that no round has flushed.
     pub(super) fn write_log(&self, rounds: &[u64], file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
-        writer.push(&encode(&LogHead { rounds: rounds.to_vec(), through: self.through }))?;
+        let bricks = self.tables.iter().flat_map(|(_, view)| view.bricks());
+        let records = (self.records.len() + bricks.filter(|brick| self.has_more(brick)).count()) as u64;
+        let head = LogHead { rounds: rounds.to_vec(), through: self.through, records };
+        writer.push(&encode(&head))?;
         self.records.iter().try_for_each(|record| writer.push(&encode(record)))?;
         for (table, view) in &self.tables {
             for brick in view.bricks().iter().filter(|brick| self.has_more(brick)) {

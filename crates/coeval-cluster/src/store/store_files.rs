@@ -89,6 +89,9 @@ impl StoreFiles {
         if number > 1 {
             let head = records.next().ok_or_else(|| foreign("it has no head"))?;
             let head: LogHead = decode(head).map_err(|_| foreign("it begins with something else"))?;
+            if (records.len() as u64) < head.records {
+                return Err(foreign("not all is there that it begins with"));
+            }
             (files.rounds, through) = (head.rounds, head.through);
         }
         if logs.is_empty() && !numbers(directory, "bricks-", ".rows").map_err(in_directory)?.is_empty() {
@@ -98,10 +101,7 @@ impl StoreFiles {
         let mut flushed = Vec::new();
         for round in &files.rounds {
             let path = files.rows_path(*round);
-            if !path.exists() {
-                return Err(foreign("the rows of a round are missing"));
-            }
-            for record in LogFile::open(&path, durability)?.1 {
+            for record in LogFile::read_finished(&path)? {
                 let what = "a record has something else in it";
                 let brick = decode(record).map_err(|_| LogError::Foreign { path: path.clone(), what })?;
                 flushed.push(brick);

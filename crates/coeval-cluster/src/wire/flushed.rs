@@ -25,6 +25,8 @@ pub(crate) struct LogHead {
     pub(crate) rounds: Vec<u64>,
     /// Up to where they have flushed.
     pub(crate) through: Epoch,
+    /// How many records follow that were written with the head: all of these are there.
+    pub(crate) records: u64,
 }
 
 impl Wire for FlushedBrick {
@@ -50,11 +52,12 @@ impl Wire for LogHead {
         put_u64(out, self.rounds.len() as u64);
         self.rounds.iter().for_each(|round| put_u64(out, *round));
         self.through.put(out);
+        put_u64(out, self.records);
     }
 
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
         let count = from.len()?;
         let rounds = (0..count).map(|_| from.u64()).collect::<Result<_, _>>()?;
-        Ok(Self { rounds, through: Epoch::take(from)? })
+        Ok(Self { rounds, through: Epoch::take(from)?, records: from.u64()? })
     }
 }

@@ -116,6 +116,31 @@ fn what_was_acknowledged_survives_a_crash_of_all() {
     }
 }
 
+/// What a restart reads is the rows and what has not ended, however much was loaded. All nodes crash, so nobody gives anything.
+#[test]
+fn a_log_gets_shorter_and_nothing_is_lost_by_that() {
+    let mut cluster = Cluster::start(2, 2);
+    let acknowledged = loads(&cluster, 400);
+    cluster.quiet();
+    let logs = |cluster: &Cluster, number| {
+        let files = std::fs::read_dir(cluster.directory(number)).unwrap();
+        let files =
+            files.map(|file| file.unwrap()).map(|file| (file.file_name(), file.metadata().unwrap().len()));
+        let is_log = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("epochs-");
+        files.filter(|(name, _)| is_log(name)).collect::<Vec<_>>()
+    };
+    for number in [1, 2] {
+        wait_until("all but a little of the log is gone", || {
+            let logs = logs(&cluster, number);
+            logs.len() == 1 && logs[0].0 != "epochs-1.log" && logs[0].1 < 4_096
+        });
+    }
+    (1..=2).for_each(|number| cluster.crash(number));
+    (1..=2).for_each(|number| cluster.begin(number));
+    cluster.start_keeper(Founding::GoOn);
+    check(&cluster, &acknowledged);
+}
+
 /// The last replicas would go with the second node, so it is not removed: loads wait, and go on when it is back.
 #[test]
 fn the_last_replica_is_waited_for() {
