@@ -62,17 +62,20 @@ impl BrickFlush {
     #[must_use]
     pub fn loads(&self, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
         let rows_max = (bytes_max / self.row_bytes).max(1);
-        let (mut loads, mut epochs, mut left) = (Vec::new(), self.epochs.iter(), (Epoch::ZERO, 0));
-        for (values, rows) in &self.sources {
-            if left.1 == 0 {
-                left = *epochs.next().expect("each source is of a run of one epoch");
-            }
-            left.1 -= rows.len();
-            for start in rows.clone().step_by(rows_max) {
-                let source = (values.clone(), start..(start + rows_max).min(rows.end));
-                let mut bytes = Vec::new();
-                encode_rows(self.brick, &[source], &mut bytes);
-                loads.push((left.0, bytes));
+        let mut loads = Vec::new();
+        // Each source is of one run: a block's part of it.
+        let mut sources = self.sources.iter();
+        for (epoch, count) in &self.epochs {
+            let mut left = *count;
+            while left > 0 {
+                let Some((values, rows)) = sources.next() else { break };
+                left -= rows.len();
+                for start in rows.clone().step_by(rows_max) {
+                    let source = (values.clone(), start..(start + rows_max).min(rows.end));
+                    let mut bytes = Vec::new();
+                    encode_rows(self.brick, &[source], &mut bytes);
+                    loads.push((*epoch, bytes));
+                }
             }
         }
         loads
@@ -108,15 +111,11 @@ impl TableView {
         let voids_earlier = brick.deletes_since(before, now);
         let mut runs = brick.visible_runs(now);
         runs.retain(|(epoch, _)| voids_earlier || !before.sees(*epoch));
-        self.flush_of(brick, runs, voids_earlier)
+        BrickFlush { voids_earlier, ..self.flush_of(brick, runs) }
     }
 
-    fn flush_of(
-        &self,
-        brick: &BrickView,
-        runs: Vec<(Epoch, Range<usize>)>,
-        voids_earlier: bool,
-    ) -> BrickFlush {
+    /// These runs of rows of `brick`, beside what earlier rounds have kept of it.
+    fn flush_of(&self, brick: &BrickView, runs: Vec<(Epoch, Range<usize>)>) -> BrickFlush {
         let mut sources = Vec::new();
         let mut epochs: Vec<(Epoch, usize)> = Vec::new();
         for (epoch, run) in runs {
@@ -130,14 +129,15 @@ impl TableView {
             }
             epochs.push((epoch, run.len()));
         }
-        BrickFlush { brick: brick.id(), voids_earlier, epochs, sources, row_bytes: self.schema.row_bytes() }
+        let row_bytes = self.schema.row_bytes();
+        BrickFlush { brick: brick.id(), voids_earlier: false, epochs, sources, row_bytes }
     }
 
     /// The rows of `brick` that `reader` sees, as loads of one epoch each, in the order of the rows: what another node is
     /// given. Each is of at most about `bytes_max` bytes, and of one row at least. Cost: a copy of the rows.
     #[must_use]
     pub fn encode_runs(&self, brick: &BrickView, reader: &Reader, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
-        self.flush_of(brick, brick.visible_runs(reader), false).loads(bytes_max)
+        self.flush_of(brick, brick.visible_runs(reader)).loads(bytes_max)
     }
 
     /// How many columns the table has.

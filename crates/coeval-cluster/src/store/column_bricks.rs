@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`ColumnBricks`]: the bricks that a log makes, in columns.
 
+use super::round::TableViews;
 use super::{StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::tables::{KnownTable, RowsRefused, Tables};
 use crate::wire::FlushedBrick;
 use bytes::Bytes;
-use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, TableView, Ticket};
+use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, Ticket};
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -224,9 +225,7 @@ impl ColumnBricks {
     }
 
     /// All that there is, for a round; and the bricks that it flushes as a whole.
-    pub(super) fn for_round(
-        &mut self,
-    ) -> Result<(Vec<(u64, TableView)>, BTreeSet<BrickAddress>), ShardStopped> {
+    pub(super) fn for_round(&mut self) -> Result<(TableViews, BTreeSet<BrickAddress>), ShardStopped> {
         self.settle()?;
         let view = |(table, known): (&u64, &KnownTable)| (*table, known.rows.view(&known.rows.selection()));
         Ok((self.known.iter().map(view).collect(), std::mem::take(&mut self.anew)))

@@ -30,6 +30,9 @@ impl Default for RoundOptions {
     }
 }
 
+/// Tables by number, each as it was at one moment.
+pub(super) type TableViews = Vec<(u64, TableView)>;
+
 /// What a round flushes.
 pub(super) struct Round {
     /// Up to where earlier rounds have flushed; zero if they count no more.
@@ -37,7 +40,7 @@ pub(super) struct Round {
     /// Up to where this one does: LSE.
     pub(super) through: Epoch,
     /// All bricks of each table.
-    pub(super) tables: Vec<(u64, TableView)>,
+    pub(super) tables: TableViews,
     /// Bricks of which all is flushed again: something came to them from other nodes below the last horizon.
     pub(super) anew: BTreeSet<BrickAddress>,
     /// What the protocol is given again.
@@ -55,12 +58,12 @@ impl Round {
                 let at = BrickAddress { table: *table, brick: brick.id().get() };
                 let is_anew = left.remove(&at);
                 let flush = view.unflushed(brick, if is_anew { &nobody } else { &before }, &now);
-                let voids_earlier = is_anew || flush.voids_earlier;
-                writer.push_brick(at, voids_earlier, flush.loads(RECORD_BYTES))?;
+                let earlier = if is_anew || flush.voids_earlier { Earlier::IsVoid } else { Earlier::Counts };
+                writer.push_brick(at, earlier, flush.loads(RECORD_BYTES))?;
             }
         }
         // Nothing is left of these.
-        left.into_iter().try_for_each(|at| writer.push_brick(at, true, Vec::new()))?;
+        left.into_iter().try_for_each(|at| writer.push_brick(at, Earlier::IsVoid, Vec::new()))?;
         writer.finish()
     }
 
@@ -95,6 +98,13 @@ fn reader(through: Epoch) -> Reader {
     Reader::of(EpochSet::through(through))
 }
 
+/// What earlier rounds have flushed of a brick.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    Counts,
+    IsVoid,
+}
+
 /// Records on their way to a file, a batch at a time.
 struct RecordWriter<'a> {
     file: &'a mut LogFile,
@@ -111,16 +121,15 @@ impl RecordWriter<'_> {
     fn push_brick(
         &mut self,
         brick: BrickAddress,
-        mut voids_earlier: bool,
+        earlier: Earlier,
         loads: Vec<(Epoch, Vec<u8>)>,
     ) -> Result<(), LogError> {
-        if voids_earlier && loads.is_empty() {
-            return self.push(&encode(&FlushedBrick { brick, voids_earlier, rows: Vec::new() }));
+        if earlier == Earlier::IsVoid {
+            self.push(&encode(&FlushedBrick { brick, voids_earlier: true, rows: Vec::new() }))?;
         }
         for (label, rows) in loads {
             let rows = vec![(label, BrickChange::Rows(rows.into()))];
-            self.push(&encode(&FlushedBrick { brick, voids_earlier, rows }))?;
-            voids_earlier = false;
+            self.push(&encode(&FlushedBrick { brick, voids_earlier: false, rows }))?;
         }
         Ok(())
     }
