@@ -10,11 +10,11 @@ mod column_store;
 mod kept_records;
 #[cfg(test)]
 mod memory_bricks;
-#[cfg(test)]
-mod model_tests;
 mod node_log;
 mod round;
 mod store_files;
+#[cfg(test)]
+mod tests;
 
 pub use brick_rows::{BrickRows, StoredBrick};
 pub use column_store::ColumnStore;

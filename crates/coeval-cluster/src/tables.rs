@@ -70,6 +70,9 @@ pub enum RowsRefused {
 }
 
 /// The brick tables of a cluster, by their numbers. Clones are the same, and have the same threads that change bricks.
+///
+/// # Locking
+/// `definitions` is held to look a table up or to put one there, with nothing else locked within.
 #[derive(Clone)]
 pub struct Tables {
     shards: Arc<Shards>,
@@ -77,9 +80,6 @@ pub struct Tables {
 }
 
 /// A table as it is declared.
-///
-/// # Locking
-/// The lock around all of them is a leaf: held to look one up or to put one there.
 #[derive(Clone)]
 struct Definition {
     schema: Arc<BrickSchema>,
