@@ -173,6 +173,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::is_of;
+    use crate::brick_change::BrickChange;
     use crate::driver::{CommitWait, TABLE, loopback_tables, row_of, start_on_loopback};
     use crate::node::{Incarnation, NodeId};
     use crate::transport::Sender;
@@ -197,6 +198,42 @@ mod tests {
         let sender = Sender { node: NodeId::new(2), incarnation: Incarnation::new(5) };
         assert!(said_by(2).iter().all(|frame| is_of(frame, sender)));
         assert!(!said_by(3).iter().any(|frame| is_of(frame, sender)));
+    }
+
+    /// The protocol would log rows, and answer for them, that are no rows of the brick.
+    #[test]
+    fn rows_from_another_node_are_checked_before_they_are_taken() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (brick, rows) = row_of(&loopback_tables().unwrap(), 3, 7).unwrap();
+        runtime.block_on(async {
+            let nodes = start_on_loopback(2, 2, directory.path(), runtime.handle()).await.unwrap();
+            let (from, to) = (nodes[1].life().member, nodes[0].life().member);
+            let other = BrickAddress { brick: 4, ..brick };
+            let unknown = BrickAddress { table: 9, ..brick };
+            let appends = [
+                (brick, rows.clone(), 0),
+                (other, rows.clone(), 1),
+                (brick, rows.slice(..rows.len() - 1), 2),
+                (unknown, rows, 3),
+            ];
+            for (brick, rows, refused) in appends {
+                let life = nodes[0].life();
+                let said = life.step(|engine| {
+                    let epoch = Epoch::new(engine.protocol.latest_committed().get() + 1_026);
+                    let body = Body::Append { epoch, number: refused, brick, rows: BrickChange::Rows(rows) };
+                    let (view, clock) = (engine.view(), epoch);
+                    let message = Message { from, to, view, clock, body };
+                    engine.receive(from.node, Frame::Protocol(message));
+                    engine.counts.refused
+                });
+                assert_eq!(said, Some(u64::from(refused)));
+                assert_eq!(life.look(|engine| engine.store.failure()), Some(None));
+            }
+            for node in nodes {
+                node.stop().await;
+            }
+        });
     }
 
     /// Who is at another view may know outcomes that this node does not, or the other way round; what is not here is not empty;

@@ -453,6 +453,34 @@ fn a_process_that_ends_within_a_round_has_all_before_it_or_all_after_it() {
     assert!(broken, "what counts is removed when something else does, and not before");
 }
 
+/// What a round has finished is there as a whole, or the store says so and is not opened.
+#[test]
+fn damage_in_what_was_flushed_is_no_torn_end() {
+    let mut run = Run::new(9, None);
+    (0..12).for_each(|_| run.append());
+    run.open.clear();
+    run.begin();
+    (0..6).for_each(|_| run.append());
+    run.purge();
+    run.nodes[0].restart(&run.tables.clone()).unwrap();
+    let directory = run.nodes[0].directory.path().to_owned();
+    run.nodes[0].store = None;
+    for name in ["bricks-2.rows", "epochs-2.log"] {
+        let path = directory.join(name);
+        let whole = std::fs::read(&path).unwrap();
+        for at in (0..whole.len()).rev().step_by(whole.len() / 40 + 1) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            std::fs::write(&path, damaged).unwrap();
+            assert!(open(&directory, &run.tables, None).is_err(), "byte {at} of {name}");
+        }
+        std::fs::write(&path, whole).unwrap();
+    }
+    open(&directory, &run.tables, None).unwrap();
+    std::fs::remove_file(directory.join("epochs-2.log")).unwrap();
+    assert!(open(&directory, &run.tables, None).is_err(), "rows without a log");
+}
+
 #[test]
 fn a_rule_that_is_left_out_is_noticed() {
     use Rule::{
