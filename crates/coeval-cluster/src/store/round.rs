@@ -75,6 +75,8 @@ impl Round {
         let records = (self.records.len() + bricks.filter(|brick| self.has_more(brick)).count()) as u64;
         let head = LogHead { rounds: rounds.to_vec(), through: self.through, records };
         writer.push(&encode(&head))?;
+        // By itself, so that it is there to tell what is missing.
+        writer.write()?;
         self.records.iter().try_for_each(|record| writer.push(&encode(record)))?;
         for (table, view) in &self.tables {
             for brick in view.bricks().iter().filter(|brick| self.has_more(brick)) {
