@@ -281,6 +281,11 @@ impl BrickView {
         markers.take(deletes).map(AsRef::as_ref)
     }
 
+    /// The deletes, in the order in which they came.
+    pub fn deletes(&self) -> impl Iterator<Item = &DeleteMarker> {
+        self.markers()
+    }
+
     pub(crate) fn shared_markers(&self) -> impl Iterator<Item = &Arc<DeleteMarker>> {
         self.brick.epochs.markers()
     }

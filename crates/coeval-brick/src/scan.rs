@@ -53,9 +53,34 @@ pub struct BrickFlush {
     /// The rows' epochs, each with the number of its rows, in the order of the rows.
     pub epochs: Vec<(Epoch, usize)>,
     sources: Vec<Source>,
+    row_bytes: usize,
 }
 
 impl BrickFlush {
+    /// The rows as loads of one epoch each, in their order. Each is of at most about `bytes_max` bytes, and of one row at
+    /// least. Cost: a copy of the rows.
+    #[must_use]
+    pub fn loads(&self, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
+        let rows_max = (bytes_max / self.row_bytes).max(1);
+        let mut loads = Vec::new();
+        // Each source is of one run: a block's part of it.
+        let mut sources = self.sources.iter();
+        for (epoch, count) in &self.epochs {
+            let mut left = *count;
+            while left > 0 {
+                let Some((values, rows)) = sources.next() else { break };
+                left -= rows.len();
+                for start in rows.clone().step_by(rows_max) {
+                    let source = (values.clone(), start..(start + rows_max).min(rows.end));
+                    let mut bytes = Vec::new();
+                    encode_rows(self.brick, &[source], &mut bytes);
+                    loads.push((*epoch, bytes));
+                }
+            }
+        }
+        loads
+    }
+
     /// Appends the rows as bytes; [`BrickTable::restore`](crate::BrickTable::restore) reads them back.
     pub fn encode(&self, out: &mut Vec<u8>) {
         encode_rows(self.brick, &self.sources, out);
@@ -86,6 +111,11 @@ impl TableView {
         let voids_earlier = brick.deletes_since(before, now);
         let mut runs = brick.visible_runs(now);
         runs.retain(|(epoch, _)| voids_earlier || !before.sees(*epoch));
+        BrickFlush { voids_earlier, ..self.flush_of(brick, runs) }
+    }
+
+    /// These runs of rows of `brick`, beside what earlier rounds have kept of it.
+    fn flush_of(&self, brick: &BrickView, runs: Vec<(Epoch, Range<usize>)>) -> BrickFlush {
         let mut sources = Vec::new();
         let mut epochs: Vec<(Epoch, usize)> = Vec::new();
         for (epoch, run) in runs {
@@ -99,7 +129,21 @@ impl TableView {
             }
             epochs.push((epoch, run.len()));
         }
-        BrickFlush { brick: brick.id(), voids_earlier, epochs, sources }
+        let row_bytes = self.schema.row_bytes();
+        BrickFlush { brick: brick.id(), voids_earlier: false, epochs, sources, row_bytes }
+    }
+
+    /// The rows of `brick` that `reader` sees, as loads of one epoch each, in the order of the rows: what another node is
+    /// given. Each is of at most about `bytes_max` bytes, and of one row at least. Cost: a copy of the rows.
+    #[must_use]
+    pub fn encode_runs(&self, brick: &BrickView, reader: &Reader, bytes_max: usize) -> Vec<(Epoch, Vec<u8>)> {
+        self.flush_of(brick, brick.visible_runs(reader)).loads(bytes_max)
+    }
+
+    /// How many columns the table has.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.schema.columns().len()
     }
 
     /// The bricks, by id.

@@ -244,6 +244,16 @@ impl BrickSchema {
         &self.storages
     }
 
+    /// About how many bytes a row takes; one at least.
+    pub(crate) fn row_bytes(&self) -> usize {
+        let bytes = self.storages.iter().map(|storage| match storage {
+            Storage::Fixed(width) => *width,
+            Storage::Bit => 1,
+            Storage::Code => size_of::<u32>(),
+        });
+        (self.layout.bess_bytes() + bytes.sum::<usize>()).max(1)
+    }
+
     /// The dimension with this index among the dimensions.
     pub(crate) fn dimension(&self, index: usize) -> &Dimension {
         match &self.columns[self.dimension_columns[index]] {

@@ -49,6 +49,16 @@ impl RoutedLoad {
         encode_pieces(&self.pieces, out);
         encode_values(&[(self.values.clone(), 0..self.values.rows)], out);
     }
+
+    /// The load in parts, each the rows of one brick as bytes that [`BrickTable::decode`](crate::BrickTable::decode) reads
+    /// back as a load. Cost: a copy of its values.
+    pub fn encode_by_brick(&self) -> impl Iterator<Item = (BrickId, Vec<u8>)> + '_ {
+        self.pieces.iter().map(|piece| {
+            let mut bytes = Vec::new();
+            encode_rows(piece.brick, &[(self.values.clone(), piece.rows.clone())], &mut bytes);
+            (piece.brick, bytes)
+        })
+    }
 }
 
 /// Appends rows of one brick as a load.

@@ -72,8 +72,8 @@ pub struct BrickTable {
 impl BrickTable {
     /// A table without rows.
     #[must_use]
-    pub fn new(schema: BrickSchema, shards: Arc<Shards>) -> Self {
-        let schema = Arc::new(schema);
+    pub fn new(schema: impl Into<Arc<BrickSchema>>, shards: Arc<Shards>) -> Self {
+        let schema = schema.into();
         let dictionaries = Arc::new(Dictionaries::new(&schema));
         let parts = (0..shards.count()).map(|_| Arc::new(TableShard::new())).collect();
         Self { schema, dictionaries, shards, parts }
@@ -87,11 +87,12 @@ impl BrickTable {
     ///
     /// If `schema` does not [extend](BrickSchema::extends) the table's.
     #[must_use]
-    pub fn redeclared(&self, schema: BrickSchema) -> Self {
+    pub fn redeclared(&self, schema: impl Into<Arc<BrickSchema>>) -> Self {
+        let schema = schema.into();
         assert!(schema.extends(&self.schema), "the columns that a table has stay as they are");
         let dictionaries = Arc::new(self.dictionaries.extended(&schema));
         let (shards, parts) = (Arc::clone(&self.shards), self.parts.clone());
-        Self { schema: Arc::new(schema), dictionaries, shards, parts }
+        Self { schema, dictionaries, shards, parts }
     }
 
     /// Whether both are tables of the same rows.
@@ -227,6 +228,18 @@ impl BrickTable {
         self.submit_by_brick(bricks, |bricks| Operation::Delete { deletion: Arc::clone(&deletion), bricks })
     }
 
+    /// Deletes a brick of which there may be nothing yet: rows that the delete covers are not there for who sees it, also if
+    /// they come later, as those that another node gives.
+    ///
+    /// # Errors
+    ///
+    /// If a shard has stopped.
+    pub fn delete_ahead(&self, deletion: Deletion, brick: BrickId) -> Result<Ticket, ShardStopped> {
+        let shard = shard_of(brick, self.parts.len());
+        let operation = Operation::DeleteAhead { deletion, brick };
+        self.shards.submit(&self.parts, std::iter::once((shard, operation)))
+    }
+
     /// Removes all that `epochs`, pending ones, have appended and deleted in `bricks`. End the epochs only when the
     /// ticket says that it is done.
     ///
@@ -301,6 +314,14 @@ impl BrickTable {
         }
         bricks.sort_unstable_by_key(BrickView::id);
         TableView::new(Arc::clone(&self.schema), Arc::clone(&self.dictionaries), bricks)
+    }
+
+    /// One brick as it is now; a view of none if there is nothing of it. As [`view`](Self::view) otherwise. Cost: a look-up.
+    #[must_use]
+    pub fn view_of(&self, brick: BrickId) -> TableView {
+        let bricks = self.parts[shard_of(brick, self.parts.len())].bricks();
+        let found = bricks.get(&brick).map(|brick| BrickView::of(Arc::clone(brick)));
+        TableView::new(Arc::clone(&self.schema), Arc::clone(&self.dictionaries), found.into_iter().collect())
     }
 
     /// What all bricks take of memory now.

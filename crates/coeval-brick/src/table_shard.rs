@@ -45,6 +45,8 @@ pub(crate) enum Operation {
     Restore { load: Arc<RoutedLoad>, runs: Vec<(Epoch, Range<usize>)> },
     /// Marks these bricks as deleted; those that are gone meanwhile had no row that the deleter saw.
     Delete { deletion: Arc<Deletion>, bricks: Vec<BrickId> },
+    /// Marks a brick as deleted, and makes one to mark if there is none: rows that the delete covers may come later.
+    DeleteAhead { deletion: Deletion, brick: BrickId },
     /// Removes what these epochs have done to these bricks.
     RollBack { epochs: Arc<[Epoch]>, bricks: Vec<BrickId> },
     /// Purges all bricks up to LSE.
@@ -95,6 +97,11 @@ impl TableShard {
                 }
                 Applied::default()
             }
+            Operation::DeleteAhead { deletion, brick } => {
+                let created = Self::change_brick(&mut writers, brick, |writer| writer.delete(&deletion));
+                self.publish_created(created.as_slice());
+                Applied::default()
+            }
             Operation::RollBack { epochs, bricks } => {
                 self.rebuild(&mut writers, bricks, |writer| writer.roll_back(&epochs))
             }
@@ -114,7 +121,7 @@ impl TableShard {
     ) {
         let pieces = load.pieces[pieces].iter();
         let created: Vec<Arc<Brick>> =
-            pieces.filter_map(|piece| self.append_to(writers, epoch, load, piece)).collect();
+            pieces.filter_map(|piece| Self::append_to(writers, epoch, load, piece)).collect();
         self.publish_created(&created);
     }
 
@@ -125,25 +132,35 @@ impl TableShard {
         load: &RoutedLoad,
         piece: &Piece,
     ) {
-        let created = self.append_to(writers, epoch, load, piece);
+        let created = Self::append_to(writers, epoch, load, piece);
         self.publish_created(created.as_slice());
     }
 
     /// Appends a piece; its brick if that is new.
     fn append_to(
-        &self,
         writers: &mut HashMap<BrickId, BrickWriter>,
         epoch: Epoch,
         load: &RoutedLoad,
         piece: &Piece,
     ) -> Option<Arc<Brick>> {
+        Self::change_brick(writers, piece.brick, |writer| {
+            writer.append(&load.schema, epoch, &load.values, piece.rows.clone());
+        })
+    }
+
+    /// Changes a brick, which is made if there is none; the brick if it is new.
+    fn change_brick(
+        writers: &mut HashMap<BrickId, BrickWriter>,
+        brick: BrickId,
+        change: impl FnOnce(&mut BrickWriter),
+    ) -> Option<Arc<Brick>> {
         let mut created = None;
-        let writer = writers.entry(piece.brick).or_insert_with(|| {
-            let writer = BrickWriter::new(piece.brick);
+        let writer = writers.entry(brick).or_insert_with(|| {
+            let writer = BrickWriter::new(brick);
             created = Some(Arc::clone(writer.brick()));
             writer
         });
-        writer.append(&load.schema, epoch, &load.values, piece.rows.clone());
+        change(writer);
         created
     }
 

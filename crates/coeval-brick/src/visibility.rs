@@ -166,6 +166,9 @@ impl BrickView {
     }
 
     fn cleared_for(&self, reader: &Reader) -> Cleared {
+        if reader.snapshot.is_none() {
+            return Cleared::default();
+        }
         Cleared::by(self.markers().filter(|marker| reader.sees(marker.epoch)))
     }
 

@@ -26,7 +26,7 @@
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
-//! | `loopback.rs` | nodes in one process, for figures and tests |
+//! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod copying;
 mod counters;
@@ -38,6 +38,7 @@ mod incoming;
 mod life;
 mod load;
 mod loopback;
+mod loopback_table;
 mod node;
 mod options;
 mod reading;
@@ -50,6 +51,7 @@ pub use delete::Delete;
 pub use error::{LoadError, ReadError};
 pub use load::{CommitWait, Committed, Load};
 pub(crate) use loopback::start_on_loopback;
+pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};
 pub use node::Node;
 pub use options::{ClusterTimeouts, NodeOptions};
 pub use snapshot::Snapshot;

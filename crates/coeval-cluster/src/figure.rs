@@ -4,9 +4,10 @@
 //! The nodes are in one process, on addresses of the loopback, with real sockets between them; durability is off, so no disk
 //! is in it. Each load is begun on the next node and appends one row to one brick; the time is from the begin to the decision.
 
-use crate::driver::{CommitWait, LoadError, Node, ReadError, start_on_loopback};
+use crate::driver::{
+    CommitWait, LoadError, Node, ReadError, TABLE, loopback_tables, row_of, start_on_loopback,
+};
 use crate::start_error::StartError;
-use bytes::Bytes;
 use coeval_txn::cluster::BrickAddress;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,8 +15,6 @@ use tokio::runtime::Handle;
 
 /// Bricks that the loads go to in turn.
 const BRICKS: u64 = 64;
-/// The bytes of a row.
-const ROW: &[u8] = &[7; 16];
 
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +101,7 @@ pub async fn measure_small_loads(
 }
 
 async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigure, LoadFigureError> {
+    let tables = loopback_tables().map_err(StartError::Threads)?;
     let mut times = Vec::with_capacity(options.loads);
     let mut before = (0, 0);
     for number in 0..options.warm_up + options.loads {
@@ -110,8 +110,8 @@ async fn measure(options: LoadFigureOptions, nodes: &[Node]) -> Result<LoadFigur
         }
         let begun = Instant::now();
         let mut load = nodes[number % nodes.len()].begin().await?;
-        let brick = BrickAddress { table: 1, brick: number as u64 % BRICKS };
-        load.append(brick, Bytes::from_static(ROW)).await?;
+        let (brick, row) = row_of(&tables, number as u64 % BRICKS, 7).map_err(LoadError::Refused)?;
+        load.append(brick, row).await?;
         load.commit(CommitWait::Decided).await?;
         if number >= options.warm_up {
             times.push(begun.elapsed());
@@ -151,7 +151,7 @@ async fn not_seen(loads: u64, nodes: &[Node]) -> Result<u64, ReadError> {
 async fn seen(node: &Node) -> Result<u64, ReadError> {
     let (snapshot, mut seen) = (node.snapshot().await?, 0);
     for brick in 0..BRICKS {
-        seen += snapshot.read(BrickAddress { table: 1, brick }).await?.len() as u64;
+        seen += snapshot.read(BrickAddress { table: TABLE, brick }).await?.count() as u64;
     }
     Ok(seen)
 }

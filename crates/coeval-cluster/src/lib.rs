@@ -24,8 +24,8 @@
 //! Each node opens the connections that it sends on, so between two nodes there are up to two for frames. Whoever is at the
 //! other end of one is known from its greeting before anything else is read.
 //!
-//! SQL does not use the driver yet: what a node keeps stands behind [`NodeStore`], and only [`FileStore`] stands there, whose
-//! bricks are batches of opaque rows in memory.
+//! SQL does not use the driver yet. What a node keeps stands behind [`NodeStore`]: [`ColumnStore`] has a log,
+//! files of flushed rows, and the bricks of `coeval-brick`, in columns, of the tables that are declared to it ([`Tables`]).
 //!
 //! # Owns
 //! Who a node is ([`NodeAddress`], [`ClusterId`]), the [`Transport`] (the listener, connections to other nodes, who is let in,
@@ -34,7 +34,7 @@
 //!
 //! # Never does
 //! The rules of the protocol: those are `coeval_txn::cluster`'s, which the driver calls and whose effects it carries out, and
-//! nothing else decides. No look into rows, no tables, no SQL. The transport knows no meaning of what is sent.
+//! nothing else decides. How rows lie in bricks and who sees them: that is `coeval-brick`. No SQL. The transport knows no meaning of what is sent.
 //!
 //! # Invariants
 //! - A frame that arrives is whole, and arrives once. Frames that arrive by one connection do so in the order they were sent;
@@ -60,6 +60,7 @@ mod node_address;
 mod placement;
 mod start_error;
 mod store;
+mod tables;
 mod transport;
 mod wire;
 
@@ -77,7 +78,10 @@ pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
 pub use start_error::StartError;
-pub use store::{FileStore, LogPosition, NodeStore, SyncedTo};
+pub use store::{
+    BrickRows, ColumnStore, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo,
+};
+pub use tables::{DefinitionError, RowsRefused, Tables};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,
     CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions, ReceiverGone,

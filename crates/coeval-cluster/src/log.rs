@@ -13,7 +13,7 @@
 //! batch behind them are no torn end but damage: the log is refused, since what was acknowledged may be missing.
 //!
 //! **What is not.** With [`Durability::Off`] nothing is synced; then a crash of the machine (not of the process) may leave
-//! holes, and the log is refused or shorter. The log is never cut from its beginning: it grows.
+//! holes, and the log is refused or shorter. A file is never cut from its beginning: who wants that goes on in another one.
 
 mod log_file;
 mod syncing;
@@ -56,6 +56,14 @@ pub enum LogError {
         path: PathBuf,
         /// What is different.
         what: &'static str,
+    },
+    /// Its rows cannot be made bricks again: a table is not declared, or the rows are none of its. Nothing of it was changed.
+    #[error("the log in {directory} has rows that are no bricks here: {why}")]
+    Rows {
+        /// Where the log is.
+        directory: PathBuf,
+        /// Why.
+        why: String,
     },
     /// Something before its end was changed. What was acknowledged may be missing: the node can only begin anew, with an
     /// empty log, and get its bricks from others.

@@ -15,6 +15,9 @@ pub enum StartError {
     /// Its connections cannot be set up.
     #[error(transparent)]
     Transport(#[from] ConfigurationError),
+    /// There are no threads to be had for bricks.
+    #[error("no thread for bricks: {0}")]
+    Threads(std::io::Error),
     /// Its number is not one of those that epochs are handed out for.
     #[error("n{number} is not one of the {stride} nodes that this cluster has epochs for")]
     Number {

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node keeps: its log and its bricks, behind a trait.
 //!
-//! The driver knows no files and no rows. What it logs and what its bricks are made of stands behind [`NodeStore`];
-//! [`FileStore`] is a simple one, a log file with bricks in memory, for tests and figures. The product's log and bricks come
-//! behind the same trait.
+//! The driver knows no files and no columns. What it logs and what its bricks are made of stands behind [`NodeStore`];
+//! [`ColumnStore`] has a log and files of flushed rows, and the bricks of `coeval-brick`.
 
-mod file_store;
+mod brick_rows;
+mod column_bricks;
+mod column_store;
+mod kept_records;
+#[cfg(test)]
 mod memory_bricks;
+mod node_log;
+mod round;
+mod store_files;
+#[cfg(test)]
+mod tests;
 
-pub use file_store::FileStore;
+pub use brick_rows::{BrickRows, StoredBrick};
+pub use column_store::ColumnStore;
+pub use round::RoundOptions;
 
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
+use crate::tables::RowsRefused;
 use bytes::Bytes;
+use coeval_brick::ShardStopped;
+use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, LogRecord};
-use coeval_txn::{Epoch, EpochSet};
 
 /// A place in a node's log: how many records are before it, of this life of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,18 +49,37 @@ impl LogPosition {
 /// Who is told how far a log is on disk. It is called from any thread, with nothing of the store locked.
 pub type SyncedTo = Box<dyn Fn(Result<LogPosition, LogError>) + Send + Sync>;
 
+/// Bricks are not what the log makes of them any more: a thread that changes them has stopped. The node has to begin anew from
+/// its log.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the bricks cannot be changed any more: {0}")]
+pub struct StoreFailed(pub String);
+
+impl From<ShardStopped> for StoreFailed {
+    fn from(stopped: ShardStopped) -> Self {
+        Self(stopped.to_string())
+    }
+}
+
 /// What a node keeps: the log of the protocol's records, and the bricks that these make.
 ///
-/// No call waits for a disk. Rows are bytes whose meaning is the store's and its users' business.
+/// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
-    /// Appends a record to the log, and does to the bricks what it says, at once:
+    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked.
+    ///
+    /// # Errors
+    /// If they are not, or not yet: the table may be declared later.
+    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<(), RowsRefused>;
+
+    /// Appends a record to the log, and does to the bricks what it says, before anybody looks at them:
     ///
     /// - `Append`: the rows, or the delete, go to the end of the brick, with the epoch as label;
     /// - `Cut`: rows and deletes with this label go from all bricks;
     /// - `Copied`: in this brick, rows and deletes whose label is in `ended` make room for those that are given;
     /// - the others change no brick.
     ///
-    /// A restart gives all records that were on disk, in their order, and makes the bricks of them.
+    /// A restart gives the records that were on disk, in their order, or what the protocol learns as much from; and makes the
+    /// bricks that all of them made.
     fn log(&mut self, record: LogRecord<BrickChange>);
 
     /// The end of the log.
@@ -61,20 +92,27 @@ pub trait NodeStore: Send + 'static {
     /// Whether something is logged and a sync of it has not begun.
     fn has_unsynced(&self) -> bool;
 
-    /// The rows of a brick, with the labels that `snapshot` has; without those that a delete with such a label covers.
-    fn read(&self, brick: BrickAddress, snapshot: &EpochSet) -> Vec<(Epoch, Bytes)>;
-
-    /// All rows and deletes of a brick, for a copy.
-    fn copy_of(&self, brick: BrickAddress) -> Vec<(Epoch, BrickChange)>;
+    /// A brick as it is now: for readers, and for a copy.
+    ///
+    /// # Errors
+    /// If the store has failed.
+    fn brick(&mut self, brick: BrickAddress) -> Result<StoredBrick, StoreFailed>;
 
     /// The bricks of which there is something.
-    fn bricks(&self) -> Vec<BrickAddress>;
+    ///
+    /// # Errors
+    /// If the store has failed.
+    fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed>;
 
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;
 
-    /// Nobody reads below `safe` any more: what deletes up to it cover may go, and what tells epochs up to it apart may be
-    /// forgotten. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
+    /// Nobody reads below `safe` any more: all up to it may be flushed, what deletes up to it cover may go, and what tells
+    /// epochs up to it apart may be forgotten, now or later. A later delete covers all up to it. The driver says so only while no bricks are on their way, since a copy
     /// goes by labels.
-    fn purge(&mut self, safe: Epoch);
+    /// Gives up to where that is so by now: not above `safe`.
+    fn purge(&mut self, safe: Epoch) -> Epoch;
+
+    /// Why the bricks are not what the log says, if they are not. Then the life of the node ends.
+    fn failure(&self) -> Option<StoreFailed>;
 }

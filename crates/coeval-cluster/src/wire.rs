@@ -22,11 +22,13 @@
 //! | `views.rs` | members, views, what the keeper is told and writes |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
+//! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
 
 mod change;
 mod epochs;
+mod flushed;
 mod frame;
 mod message;
 mod reader;
@@ -35,6 +37,7 @@ mod request;
 mod views;
 mod writer;
 
+pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
 pub(crate) use reader::Reader;
 pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of};

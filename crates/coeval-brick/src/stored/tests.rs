@@ -175,3 +175,61 @@ fn flush_rounds_add_up_to_what_their_readers_see() {
         assert_eq!(sorted(&copy), sorted(&original), "round {round}");
     }
 }
+
+/// Another node is given all rows under their epochs, those of deleted rows too, in parts; it shows the same to everybody.
+#[test]
+fn what_another_node_is_given_shows_the_same_under_every_snapshot() {
+    let (mut random, given) = (StdRng::seed_from_u64(5), table());
+    let at = Epoch::new;
+    for epoch in [1, 3, 5] {
+        let load = given.route(&batch(&mut random, 90), 0).unwrap().load;
+        given.append(at(epoch), load).unwrap().wait().unwrap();
+    }
+    let bricks = given.whole_bricks(&given.selection()).unwrap();
+    let covered = EpochSet::through(at(3));
+    given.delete(Deletion { epoch: at(4), covered, own: vec![at(4)] }, &bricks).unwrap().wait().unwrap();
+    let taken = table();
+    let mut strings = Vec::new();
+    given.encode_strings(&[0, 0], &mut strings);
+    taken.restore_strings(&strings).unwrap();
+    let mut parts = 0;
+    for id in bricks {
+        let view = given.view_of(id);
+        let [brick] = view.bricks() else { panic!("one brick") };
+        // The delete comes before the rows that it covers.
+        for marker in brick.deletes() {
+            let deletion =
+                Deletion { epoch: marker.epoch, covered: marker.covered.clone(), own: marker.own.clone() };
+            taken.delete_ahead(deletion, id).unwrap().wait().unwrap();
+        }
+        for (epoch, bytes) in view.encode_runs(brick, &Reader::uncommitted(), 20) {
+            let (load, rest) = taken.decode(&bytes).unwrap();
+            assert!(rest.is_empty() && load.rows() <= 2 && load.bricks().eq([id]));
+            taken.append(epoch, load).unwrap().wait().unwrap();
+            parts += 1;
+        }
+    }
+    assert!(parts > 100);
+    for through in 0..7 {
+        let reader = Reader::of(EpochSet::through(at(through)));
+        assert_eq!(contents(&taken, &reader), contents(&given, &reader), "through {through}");
+    }
+    assert!(taken.view_of(crate::BrickId::new(u64::MAX)).bricks().is_empty());
+}
+
+#[test]
+fn a_load_in_parts_by_brick_is_the_load() {
+    let (whole, parts) = (table(), table());
+    let load = whole.route(&batch(&mut StdRng::seed_from_u64(6), 200), 0).unwrap().load;
+    let mut strings = Vec::new();
+    whole.encode_strings(&[0, 0], &mut strings);
+    parts.restore_strings(&strings).unwrap();
+    for (brick, bytes) in load.encode_by_brick() {
+        let (part, rest) = parts.decode(&bytes).unwrap();
+        assert!(rest.is_empty() && part.bricks().eq([brick]));
+        parts.append(Epoch::new(1), part).unwrap().wait().unwrap();
+    }
+    whole.append(Epoch::new(1), load).unwrap().wait().unwrap();
+    let reader = Reader::of(EpochSet::through(Epoch::new(1)));
+    assert_eq!(contents(&parts, &reader), contents(&whole, &reader));
+}

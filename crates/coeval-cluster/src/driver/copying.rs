@@ -5,6 +5,7 @@
 //! brick is handed over when it is whole; its rows are in memory until then.
 
 use super::life::Life;
+use crate::tables::RowsRefused;
 use crate::transport::CallError;
 use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
 use coeval_txn::cluster::{Member, ViewNumber};
@@ -17,6 +18,8 @@ enum CopyError {
     Call(#[from] CallError),
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Rows(#[from] RowsRefused),
     #[error("it is at another view, or this node is by now")]
     NotNow,
 }
@@ -37,15 +40,19 @@ pub(super) async fn copy(life: Arc<Life>, from: Member, view: ViewNumber) {
 }
 
 async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), CopyError> {
-    let has = life.look(|engine| engine.store.bricks()).ok_or(CopyError::NotNow)?;
+    let has = life.look_into(|engine| engine.store.bricks());
+    let has = has.and_then(Result::ok).ok_or(CopyError::NotNow)?;
     let request = encode(&BrickRequest::Copy { to: life.member, from, view, has });
     let mut answer = life.peers.fetch(from.node, request).await?;
     let mut assembly = PartAssembly::default();
     while let Some(part) = answer.next().await {
         let BrickAnswer::Part(part) = decode(part?)? else { return Err(CopyError::NotNow) };
         if let Some((brick, rows)) = assembly.add(part)? {
-            let handed_over = life.step(|engine| engine.protocol.copied(view, brick, rows));
-            handed_over.and_then(Result::ok).ok_or(CopyError::NotNow)?;
+            let handed_over = life.step(|engine| {
+                rows.iter().try_for_each(|(_, change)| engine.check_rows(brick, change))?;
+                engine.protocol.copied(view, brick, rows).map_err(|_| CopyError::NotNow)
+            });
+            handed_over.ok_or(CopyError::NotNow)??;
         }
     }
     if assembly.is_complete() { Ok(()) } else { Err(Malformed::Cut.into()) }

@@ -24,6 +24,9 @@ impl Engine {
         if !self.waiting.is_empty() {
             self.store.sync();
         }
+        if let Some(failure) = self.store.failure() {
+            self.end.get_or_insert(EndReason::Failed(failure.to_string()));
+        }
         if self.protocol.has_left() {
             self.end.get_or_insert(EndReason::Left);
         }

@@ -8,6 +8,7 @@ use crate::keeper::KeeperLink;
 use crate::node::NodeId;
 use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
+use crate::tables::RowsRefused;
 use crate::transport::Peers;
 use coeval_txn::cluster::{
     BrickAddress, ClusterNode, LoadFate, LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
@@ -126,6 +127,22 @@ impl Engine {
             resent: now,
             said_alive: now,
             end: None,
+        }
+    }
+
+    /// Whether what a message has to be appended is rows of its brick.
+    ///
+    /// # Errors
+    /// If it is not, or the table is not known here yet: then it is sent again.
+    pub(super) fn check_rows(
+        &mut self,
+        brick: BrickAddress,
+        change: &BrickChange,
+    ) -> Result<(), RowsRefused> {
+        match change {
+            BrickChange::Rows(rows) => self.store.check(brick, rows),
+            BrickChange::Delete(_) if self.options.tables.has(brick.table) => Ok(()),
+            BrickChange::Delete(_) => Err(RowsRefused::NoTable(brick.table)),
         }
     }
 

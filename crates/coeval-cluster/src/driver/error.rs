@@ -2,6 +2,7 @@
 //! What can go wrong, by who is told: [`LoadError`], [`ReadError`].
 
 use crate::node::NodeId;
+use crate::tables::RowsRefused;
 use coeval_txn::Epoch;
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ pub enum LoadError {
         /// How many may be.
         limit: usize,
     },
+    /// They are no rows of that brick. They were not taken; the load goes on without them.
+    #[error(transparent)]
+    Refused(RowsRefused),
     /// The load is rolled back, since the last holder of one of its bricks is gone or has lost rows. Nothing of it is left or
     /// will be seen; it may be run again.
     #[error("load {0} is rolled back: a holder of its bricks is gone or has lost rows")]
@@ -49,6 +53,9 @@ pub enum ReadError {
         /// How long was waited.
         after: Duration,
     },
+    /// There is no such table here.
+    #[error("table {0} is not declared here")]
+    NoTable(u64),
     /// Nobody who has the brick could be asked. The snapshot stays; it may be tried again.
     #[error("brick {brick} of table {table} was not to be had for {} ms: {last}", after.as_millis())]
     NotToBeHad {

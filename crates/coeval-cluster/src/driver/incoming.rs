@@ -3,20 +3,38 @@
 
 use super::engine::Engine;
 use super::life::Life;
-use crate::brick_change::{BrickChange, LabelledChanges};
+use crate::brick_change::LabelledChanges;
 use crate::node::NodeId;
+use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
 use bytes::Bytes;
-use coeval_txn::cluster::{BrickAddress, NodeError, ToKeeper, ViewRecord};
+use coeval_txn::cluster::{Body, BrickAddress, NodeError, ToKeeper, ViewRecord};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// What a life does with what comes in.
 pub(super) struct Incoming(pub(super) Arc<Life>);
 
-/// Bricks with what is in them.
-type GivenBricks = Vec<(BrickAddress, LabelledChanges)>;
+/// Bricks that another node is given.
+type GivenBricks = Vec<(BrickAddress, Given)>;
+
+/// What another node is given of a brick. It is made bytes when it is its turn, with nothing locked.
+enum Given {
+    /// All of it.
+    Whole(StoredBrick),
+    /// What a snapshot sees.
+    Rows(BrickRows),
+}
+
+impl Given {
+    fn changes(&self) -> LabelledChanges {
+        match self {
+            Self::Whole(brick) => brick.changes(),
+            Self::Rows(rows) => rows.labelled(),
+        }
+    }
+}
 
 #[async_trait::async_trait]
 impl Handler for Incoming {
@@ -42,7 +60,7 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
-        let given = self.0.look(|engine| engine.give(from.node, &request));
+        let given = self.0.look_into(|engine| engine.give(from.node, &request));
         let bricks = match given.ok_or_else(|| CallRefusal("the node has ended".to_owned()))? {
             Ok(bricks) => bricks,
             Err(refusal) => {
@@ -50,8 +68,8 @@ impl Handler for Incoming {
                 return Ok(());
             }
         };
-        for (brick, rows) in bricks {
-            for part in parts_of(brick, rows) {
+        for (brick, given) in bricks {
+            for part in parts_of(brick, given.changes()) {
                 answer.give(encode(&BrickAnswer::Part(part)).into()).await?;
             }
         }
@@ -84,7 +102,15 @@ impl Engine {
                 if message.view > self.view() {
                     self.ask_for_records(from);
                 }
-                self.protocol.receive(message);
+                let checked = match &message.body {
+                    Body::Append { brick, rows, .. } => self.check_rows(*brick, rows),
+                    _ => Ok(()),
+                };
+                match checked {
+                    Ok(()) => self.protocol.receive(message),
+                    // It is sent again: the table may be declared by then.
+                    Err(refused) => self.refuse(from, &refused.to_string()),
+                }
             }
             Frame::ToKeeper(told) => self.keeper.tell(told),
             Frame::Alive(alive) => {
@@ -101,28 +127,27 @@ impl Engine {
     }
 
     /// What another node is given, or why not.
-    fn give(&self, asked_by: NodeId, request: &BrickRequest) -> Result<GivenBricks, BrickAnswer> {
+    fn give(&mut self, asked_by: NodeId, request: &BrickRequest) -> Result<GivenBricks, BrickAnswer> {
         match request {
             BrickRequest::Copy { to, from, view, has } => {
                 let is_meant = to.node == asked_by && *from == self.protocol.member();
                 if !is_meant || *view != self.view() {
                     return Err(BrickAnswer::NotNow);
                 }
-                let mut bricks = self.store.bricks();
+                let mut bricks = self.store.bricks().map_err(|_| BrickAnswer::NotNow)?;
                 bricks.extend(has);
                 bricks.sort_unstable();
                 bricks.dedup();
                 bricks.retain(|brick| self.protocol.gives(*brick, *to));
-                Ok(bricks.into_iter().map(|brick| (brick, self.store.copy_of(brick))).collect())
+                let whole = |brick| Ok((brick, Given::Whole(self.store.brick(brick)?)));
+                let given: Result<_, StoreFailed> = bricks.into_iter().map(whole).collect();
+                given.map_err(|_| BrickAnswer::NotNow)
             }
             BrickRequest::Read { view, brick, snapshot } => {
                 match self.protocol.may_read(*view, *brick, snapshot) {
                     Ok(()) => {
-                        let rows = self.store.read(*brick, snapshot).into_iter();
-                        Ok(vec![(
-                            *brick,
-                            rows.map(|(label, rows)| (label, BrickChange::Rows(rows))).collect(),
-                        )])
+                        let found = self.store.brick(*brick).map_err(|_| BrickAnswer::NotNow)?;
+                        Ok(vec![(*brick, Given::Rows(found.rows(snapshot.clone())))])
                     }
                     Err(NodeError::BelowSafe) => Err(BrickAnswer::BelowSafe),
                     Err(_) => Err(BrickAnswer::NotNow),
@@ -148,11 +173,11 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::is_of;
-    use crate::driver::{CommitWait, start_on_loopback};
+    use crate::brick_change::BrickChange;
+    use crate::driver::{CommitWait, TABLE, loopback_tables, row_of, start_on_loopback};
     use crate::node::{Incarnation, NodeId};
     use crate::transport::Sender;
     use crate::wire::{Alive, BrickAnswer, BrickRequest, Frame};
-    use bytes::Bytes;
     use coeval_txn::cluster::{Body, BrickAddress, Member, Message, ToKeeper, ViewNumber};
     use coeval_txn::{Epoch, EpochSet};
     use std::time::Duration;
@@ -175,37 +200,76 @@ mod tests {
         assert!(!said_by(3).iter().any(|frame| is_of(frame, sender)));
     }
 
+    /// The protocol would log rows, and answer for them, that are no rows of the brick.
+    #[test]
+    fn rows_from_another_node_are_checked_before_they_are_taken() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (brick, rows) = row_of(&loopback_tables().unwrap(), 3, 7).unwrap();
+        runtime.block_on(async {
+            let nodes = start_on_loopback(2, 2, directory.path(), runtime.handle()).await.unwrap();
+            let (from, to) = (nodes[1].life().member, nodes[0].life().member);
+            let other = BrickAddress { brick: 4, ..brick };
+            let unknown = BrickAddress { table: 9, ..brick };
+            let appends = [
+                (brick, rows.clone(), 0),
+                (other, rows.clone(), 1),
+                (brick, rows.slice(..rows.len() - 1), 2),
+                (unknown, rows, 3),
+            ];
+            for (brick, rows, refused) in appends {
+                let life = nodes[0].life();
+                let said = life.step(|engine| {
+                    let epoch = Epoch::new(engine.protocol.latest_committed().get() + 1_026);
+                    let body = Body::Append { epoch, number: refused, brick, rows: BrickChange::Rows(rows) };
+                    let (view, clock) = (engine.view(), epoch);
+                    let message = Message { from, to, view, clock, body };
+                    engine.receive(from.node, Frame::Protocol(message));
+                    engine.counts.refused
+                });
+                assert_eq!(said, Some(u64::from(refused)));
+                assert_eq!(life.look(|engine| engine.store.failure()), Some(None));
+            }
+            for node in nodes {
+                node.stop().await;
+            }
+        });
+    }
+
     /// Who is at another view may know outcomes that this node does not, or the other way round; what is not here is not empty;
     /// and what purge has taken is no answer.
     #[test]
     fn a_reader_gets_what_is_here_at_the_same_view() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let bricks: Vec<_> = (0..16).map(|brick| BrickAddress { table: 1, brick }).collect();
+        let tables = loopback_tables().unwrap();
+        let bricks: Vec<_> = (0..16).map(|brick| BrickAddress { table: TABLE, brick }).collect();
         runtime.block_on(async {
             let nodes = start_on_loopback(2, 1, directory.path(), runtime.handle()).await.unwrap();
             let mut load = nodes[1].begin().await.unwrap();
             for brick in &bricks {
-                load.append(*brick, Bytes::from_static(b"row")).await.unwrap();
+                let (brick, row) = row_of(&tables, brick.brick, 7).unwrap();
+                load.append(brick, row).await.unwrap();
             }
             load.commit(CommitWait::Decided).await.unwrap();
             while nodes[0].status().unwrap().latest_safe == Epoch::ZERO {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let life = nodes[0].life();
-            let given = life.look(|engine| {
+            let given = life.look_into(|engine| {
                 let (view, newest) = (engine.view(), engine.protocol.latest_committed());
-                let here = |brick| engine.holders(brick).contains(&NodeId::new(1));
-                let ask = |view, brick, newest| {
+                let here = |brick: &&BrickAddress| engine.holders(**brick).contains(&NodeId::new(1));
+                let here: Vec<BrickAddress> = bricks.iter().filter(here).copied().collect();
+                let mut ask = |view, brick, newest| {
                     let snapshot = EpochSet::through(newest);
-                    engine.give(NodeId::new(2), &BrickRequest::Read { view, brick, snapshot })
+                    let given = engine.give(NodeId::new(2), &BrickRequest::Read { view, brick, snapshot });
+                    given.map(|given| given[0].1.changes().len())
                 };
                 for brick in &bricks {
-                    let given = ask(view, *brick, newest).map(|given| given[0].1.len());
-                    let expected = if here(*brick) { Ok(1) } else { Err(BrickAnswer::NotNow) };
-                    assert_eq!(given, expected, "{brick:?}");
+                    let expected = if here.contains(brick) { Ok(1) } else { Err(BrickAnswer::NotNow) };
+                    assert_eq!(ask(view, *brick, newest), expected, "{brick:?}");
                 }
-                let brick = *bricks.iter().find(|brick| here(**brick)).unwrap();
+                let brick = here[0];
                 assert_eq!(ask(view.next(), brick, newest), Err(BrickAnswer::NotNow));
                 assert_eq!(ask(view, brick, Epoch::ZERO), Err(BrickAnswer::BelowSafe));
             });

@@ -130,6 +130,11 @@ impl Life {
         self.engine.lock().as_ref().map(look)
     }
 
+    /// Looks at what the store has. Nothing if the life is over.
+    pub(super) fn look_into<T>(&self, look: impl FnOnce(&mut Engine) -> T) -> Option<T> {
+        self.engine.lock().as_mut().map(look)
+    }
+
     /// Waits until a look finds something: now, or after some step. Nothing if the life is over first. May be given up.
     pub(super) async fn until<T>(&self, mut look: impl FnMut(&Engine) -> Option<T>) -> Option<T> {
         loop {

@@ -55,13 +55,14 @@ impl Load {
         self.epoch
     }
 
-    /// Sends rows to all replicas of a brick. They are copied to none yet when this returns; the commit waits for all.
+    /// Sends rows to all replicas of a brick, as [`Tables::rows`](crate::Tables::rows) gives them. They are copied to none yet when this returns; the commit waits for all.
     ///
     /// Waits while too many appends of this load are unanswered: so a load is as fast as its slowest holder, and takes no
     /// more memory here than the window. May be given up while it waits: then these rows are not sent.
     ///
     /// # Errors
-    /// If the rows are too many for one append, in which case the load goes on without them; or if the load is over.
+    /// If these are no rows of the brick, or too many for one append, in which case the load goes on without them; or if the
+    /// load is over.
     pub async fn append(&mut self, brick: BrickAddress, rows: Bytes) -> Result<(), LoadError> {
         self.change(brick, BrickChange::Rows(rows)).await
     }
@@ -77,10 +78,13 @@ impl Load {
         let has_room =
             life.until(|engine| (engine.protocol.unanswered_appends(epoch) < window).then_some(()));
         has_room.await.ok_or_else(|| self.unknown())?;
-        let appended = life.step(|engine| engine.protocol.append(epoch, brick, change));
-        match appended.ok_or_else(|| self.unknown())? {
-            Ok(()) => Ok(()),
-            Err(_) => Err(self.lost()),
+        let appended = life.step(|engine| {
+            engine.check_rows(brick, &change).map_err(LoadError::Refused)?;
+            Ok(engine.protocol.append(epoch, brick, change).is_ok())
+        });
+        match appended.ok_or_else(|| self.unknown())?? {
+            true => Ok(()),
+            false => Err(self.lost()),
         }
     }
 

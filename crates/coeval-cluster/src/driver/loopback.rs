@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Nodes in one process, on addresses of the loopback, with real sockets between them.
 
+use super::loopback_table::loopback_tables;
 use super::node::Node;
 use super::options::NodeOptions;
 use super::status::NodeStatus;
@@ -34,7 +35,8 @@ pub(crate) async fn start_on_loopback(
     for (number, address, listener) in places {
         let formats = Formats::up_to(FormatVersion::new(1));
         let transport = TransportOptions::new(number, address, ClusterId::new(1), formats);
-        let mut told = NodeOptions::new(transport, known.clone());
+        let tables = loopback_tables().map_err(StartError::Threads)?;
+        let mut told = NodeOptions::new(transport, known.clone(), tables);
         told.replicas = replicas;
         let own = directory.join(format!("n{}", number.get()));
         std::fs::create_dir_all(&own).map_err(|error| LogError::File { path: own.clone(), error })?;

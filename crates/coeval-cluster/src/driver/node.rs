@@ -13,7 +13,7 @@ use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
 use crate::node::NodeId;
 use crate::start_error::StartError;
-use crate::store::{FileStore, SyncedTo};
+use crate::store::{ColumnStore, SyncedTo};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};
 use parking_lot::RwLock;
@@ -52,7 +52,7 @@ struct NodeInner {
 }
 
 impl Node {
-    /// Starts a node on what `directory` has: a [`FileStore`]. Reads its log, so it waits for the disk.
+    /// Starts a node on what `directory` has: a [`ColumnStore`]. Reads its log, so it waits for the disk.
     ///
     /// It serves once the keeper has it in a view, which is soon if there is a keeper; see [`Node::serves`].
     ///
@@ -65,9 +65,9 @@ impl Node {
         directory: &Path,
         durability: Durability,
     ) -> Result<Self, StartError> {
-        let directory = directory.to_owned();
+        let (directory, tables, rounds) = (directory.to_owned(), options.tables.clone(), options.rounds);
         Self::start_with(options, listener, runtime, move |synced| {
-            let (store, records) = FileStore::open(&directory, durability, synced)?;
+            let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), rounds, synced)?;
             Ok((Box::new(store), records))
         })
     }

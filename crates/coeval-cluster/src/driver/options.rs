@@ -3,6 +3,8 @@
 
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
+use crate::store::RoundOptions;
+use crate::tables::Tables;
 use crate::transport::TransportOptions;
 use std::time::Duration;
 
@@ -13,6 +15,10 @@ pub struct NodeOptions {
     pub transport: TransportOptions,
     /// All nodes of the cluster, this one among them; in the product they are in the catalog.
     pub nodes: Vec<(NodeId, NodeAddress)>,
+    /// The brick tables that are declared here.
+    pub tables: Tables,
+    /// When what is loaded is flushed and the log gets shorter.
+    pub rounds: RoundOptions,
     /// Where the keeper of the views runs.
     pub keeper: NodeId,
     /// On how many nodes each brick is.
@@ -31,11 +37,13 @@ impl NodeOptions {
     /// # Panics
     /// If there is no node.
     #[must_use]
-    pub fn new(transport: TransportOptions, nodes: Vec<(NodeId, NodeAddress)>) -> Self {
+    pub fn new(transport: TransportOptions, nodes: Vec<(NodeId, NodeAddress)>, tables: Tables) -> Self {
         let keeper = nodes.first().expect("a cluster has a node").0;
         Self {
             transport,
             nodes,
+            tables,
+            rounds: RoundOptions::default(),
             keeper,
             replicas: 2,
             stride: 1_024,

@@ -3,13 +3,13 @@
 
 use super::error::ReadError;
 use super::life::Life;
-use crate::brick_change::BrickChange;
 use crate::node::NodeId;
+use crate::store::{BrickRows, StoreFailed};
+use crate::tables::RowsRefused;
 use crate::transport::CallError;
 use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
-use bytes::Bytes;
+use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, NodeError, ViewNumber};
-use coeval_txn::{Epoch, EpochSet};
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a look at the own node gives.
 enum Here {
-    Rows(Vec<(Epoch, Bytes)>),
+    Rows(BrickRows),
     /// Others serve the brick at this view, if anybody does.
     Elsewhere(ViewNumber, Vec<NodeId>),
     BelowSafe,
@@ -31,6 +31,8 @@ enum Refused {
     Call(#[from] CallError),
     #[error(transparent)]
     Malformed(#[from] Malformed),
+    #[error(transparent)]
+    Rows(#[from] RowsRefused),
     #[error("it is at another view, or does not have the brick")]
     NotNow,
     #[error("the snapshot is older than what is kept")]
@@ -43,7 +45,10 @@ impl Life {
         &self,
         brick: BrickAddress,
         snapshot: &EpochSet,
-    ) -> Result<Vec<(Epoch, Bytes)>, ReadError> {
+    ) -> Result<BrickRows, ReadError> {
+        if !self.options.tables.has(brick.table) {
+            return Err(ReadError::NoTable(brick.table));
+        }
         let begun = Instant::now();
         let mut last = "no node of the view has it".to_owned();
         while begun.elapsed() < self.options.timeouts.read {
@@ -68,15 +73,16 @@ impl Life {
     }
 
     fn read_here(&self, brick: BrickAddress, snapshot: &EpochSet) -> Result<Here, ReadError> {
-        let here = self.look(|engine| {
+        let here = self.look_into(|engine| {
             let view = engine.view();
             match engine.protocol.may_read(view, brick, snapshot) {
-                Ok(()) => Here::Rows(engine.store.read(brick, snapshot)),
-                Err(NodeError::BelowSafe) => Here::BelowSafe,
-                Err(_) => Here::Elsewhere(view, engine.serving(brick)),
+                Ok(()) => Ok(Here::Rows(engine.store.brick(brick)?.rows(snapshot.clone()))),
+                Err(NodeError::BelowSafe) => Ok(Here::BelowSafe),
+                Err(_) => Ok(Here::Elsewhere(view, engine.serving(brick))),
             }
         });
-        here.ok_or_else(|| self.read_ended())
+        let here = here.ok_or_else(|| self.read_ended())?;
+        here.map_err(|failed: StoreFailed| ReadError::Ended(failed.to_string()))
     }
 
     async fn read_from(
@@ -85,7 +91,7 @@ impl Life {
         view: ViewNumber,
         brick: BrickAddress,
         snapshot: &EpochSet,
-    ) -> Result<Vec<(Epoch, Bytes)>, Refused> {
+    ) -> Result<BrickRows, Refused> {
         let request = encode(&BrickRequest::Read { view, brick, snapshot: snapshot.clone() });
         let mut answer = self.peers.fetch(node, request).await?;
         let (mut assembly, mut rows) = (PartAssembly::default(), None);
@@ -101,15 +107,8 @@ impl Life {
                 BrickAnswer::BelowSafe => return Err(Refused::BelowSafe),
             }
         }
-        let rows = rows.ok_or(Malformed::Cut)?;
-        let rows: Result<_, _> = rows
-            .into_iter()
-            .map(|(label, change)| match change {
-                BrickChange::Rows(rows) => Ok((label, rows)),
-                BrickChange::Delete(_) => Err(Malformed::Contradiction("a reader is given rows")),
-            })
-            .collect();
-        Ok(rows?)
+        let brick = self.options.tables.given_brick(brick, &rows.ok_or(Malformed::Cut)?)?;
+        Ok(brick.rows(snapshot.clone()))
     }
 
     pub(super) fn read_ended(&self) -> ReadError {

@@ -3,9 +3,9 @@
 
 use super::error::ReadError;
 use super::life::Life;
-use bytes::Bytes;
+use crate::store::BrickRows;
+use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, ReaderId};
-use coeval_txn::{Epoch, EpochSet};
 use std::sync::Arc;
 
 /// What a declared reader sees: one set of epochs, on every node the same, serializable with all loads. It never changes.
@@ -24,12 +24,12 @@ impl Snapshot {
         &self.set
     }
 
-    /// The rows of a brick that it sees, as they were appended, each batch with its label. They come from this node if it
-    /// has the brick, else from one that does; while views change, it is asked again. May be given up at any time.
+    /// The rows of a brick that it sees. They come from this node if it has the brick, in place, else from one that does; while
+    /// views change, it is asked again. May be given up at any time.
     ///
     /// # Errors
-    /// If the brick is not to be had in time, or the life of the node that gave the snapshot is over.
-    pub async fn read(&self, brick: BrickAddress) -> Result<Vec<(Epoch, Bytes)>, ReadError> {
+    /// If the table is not declared, the brick is not to be had in time, or the life of the node that gave the snapshot is over.
+    pub async fn read(&self, brick: BrickAddress) -> Result<BrickRows, ReadError> {
         self.life.read(brick, &self.set).await
     }
 }

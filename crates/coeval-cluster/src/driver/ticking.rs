@@ -56,15 +56,14 @@ impl Engine {
         }
     }
 
-    /// Has the store forget what tells epochs up to LSE apart.
+    /// Has the store flush what is up to LSE, and forget what tells these epochs apart, when it is time for that.
     ///
     /// A copy goes by labels, and takes those for older that had ended when it was asked for. What was purged before the view
     /// in which bricks move is among these; LSE may be further by now.
     fn purge(&mut self) {
         let safe = self.protocol.latest_safe();
         if safe > self.purged && !self.protocol.view().is_moving() {
-            self.store.purge(safe);
-            self.purged = safe;
+            self.purged = self.store.purge(safe);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Durability, LogError};
 use bytes::Bytes;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError, read, rename};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -111,6 +111,19 @@ impl LogFile {
         Ok((Self { path: path.to_owned(), file, durability, next: recovered.batches }, recovered.records))
     }
 
+    /// The records of a file that was finished once. A torn end is damage here.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is damaged.
+    pub(crate) fn read_finished(path: &Path) -> Result<Vec<Bytes>, LogError> {
+        let bytes = Bytes::from(read(path).map_err(|error| LogError::File { path: path.to_owned(), error })?);
+        let recovered = recover(path, &bytes)?;
+        if recovered.end < bytes.len() {
+            return Err(LogError::Damaged { path: path.to_owned(), at: recovered.end as u64 });
+        }
+        Ok(recovered.records)
+    }
+
     /// Writes a batch behind those that are there, and syncs it. After an error the log must not be written any more: nobody
     /// knows what is on disk.
     ///
@@ -129,6 +142,27 @@ impl LogFile {
     }
 }
 
+impl LogFile {
+    /// Gives the file another name, in the same directory; whatever had that is gone. It lasts when this returns.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub(crate) fn renamed(mut self, path: &Path) -> Result<Self, LogError> {
+        let renamed = rename(&self.path, path).and_then(|()| sync_directory_of(path));
+        renamed.map_err(|error| LogError::File { path: path.to_owned(), error })?;
+        path.clone_into(&mut self.path);
+        Ok(self)
+    }
+
+    /// Brings all that was written to disk, also if it need not be.
+    ///
+    /// # Errors
+    /// If the file system refuses.
+    pub(crate) fn sync(&self) -> Result<(), LogError> {
+        self.file.sync_all().map_err(|error| LogError::File { path: self.path.clone(), error })
+    }
+}
+
 /// Whether the log was never finished being made: no batch can be behind less than its header.
 fn is_torn_header(bytes: &[u8]) -> bool {
     bytes.len() < HEADER_BYTES
@@ -140,7 +174,11 @@ fn begin(file: &mut File, path: &Path) -> io::Result<()> {
     file.write_all(MAGIC)?;
     file.write_all(&VERSION.to_le_bytes())?;
     file.sync_all()?;
-    // The name lasts once the directory is synced.
+    sync_directory_of(path)
+}
+
+/// Names in a directory last once that is synced.
+fn sync_directory_of(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
@@ -154,7 +192,7 @@ struct Recovered {
 
 fn recover(path: &Path, bytes: &Bytes) -> Result<Recovered, LogError> {
     let foreign = |what| LogError::Foreign { path: path.to_owned(), what };
-    if !bytes.starts_with(MAGIC) {
+    if bytes.len() < HEADER_BYTES || !bytes.starts_with(MAGIC) {
         return Err(foreign("it begins otherwise"));
     }
     if bytes[MAGIC.len()..HEADER_BYTES] != VERSION.to_le_bytes() {

@@ -94,10 +94,10 @@ fn the_writer_says_when_what_it_was_given_is_on_disk() {
     let path = directory.path().join("log");
     let (log, _) = LogFile::open(&path, Durability::Synced).unwrap();
     let (told, synced) = channel();
-    let writer = LogWriter::start(log, move |written| told.send(written.is_ok()).unwrap()).unwrap();
-    writer.write(vec![batch(&[b"one"]), batch(&[b"two"])]);
-    assert_eq!(synced.recv(), Ok(true));
-    writer.write(vec![batch(&[b"three"])]);
+    let writer = LogWriter::start(log, move |written| told.send(written.ok()).unwrap()).unwrap();
+    writer.write(vec![batch(&[b"one"]), batch(&[b"two"])], 2);
+    assert_eq!(synced.recv(), Ok(Some(2)));
+    writer.write(vec![batch(&[b"three"])], 3);
     drop(writer);
     assert_eq!(records_in(&path).unwrap(), [&b"one"[..], b"two", b"three"]);
 }

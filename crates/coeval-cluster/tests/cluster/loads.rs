@@ -2,10 +2,10 @@
 //! Loads from every node, while all are there.
 
 use crate::nodes::Cluster;
-use crate::rows::{ROWS, brick};
+use crate::rows::{ROWS, brick, rows_of};
 use crate::sums::{Traffic, check, fill, load, seen};
 use bytes::Bytes;
-use coeval_cluster::{CommitWait, Committed, LoadError};
+use coeval_cluster::{BrickAddress, CommitWait, Committed, LoadError, ReadError};
 use std::time::Duration;
 
 fn loads_add_up(nodes: u32, replicas: usize) {
@@ -95,6 +95,27 @@ fn rows_that_are_too_many_for_a_message_are_refused_and_the_load_goes_on() {
     check(&cluster, &[number]);
 }
 
+/// A row is where its dimensions say; and what is no rows at all is not sent either.
+#[test]
+fn what_is_no_rows_of_the_brick_is_refused_and_the_load_goes_on() {
+    let cluster = Cluster::start(2, 1);
+    let number = cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        let unknown = BrickAddress { table: 9, brick: 0 };
+        let rows = rows_of(brick(1), &[(0, 0)]);
+        for (at, rows) in [(brick(0), rows.clone()), (brick(1), rows.slice(1..)), (unknown, rows)] {
+            let refused = load.append(at, rows).await;
+            assert!(matches!(refused, Err(LoadError::Refused(_))), "{refused:?}");
+        }
+        let snapshot = cluster.node(1).snapshot().await.unwrap();
+        assert_eq!(snapshot.read(unknown).await.unwrap_err(), ReadError::NoTable(9));
+        let number = fill(&mut load).await.unwrap();
+        load.commit(CommitWait::Decided).await.unwrap();
+        number
+    });
+    check(&cluster, &[number]);
+}
+
 /// Nobody takes what is sent to the holder: the appends wait, and the memory for them is bounded.
 #[test]
 fn a_slow_holder_slows_its_loads() {
@@ -105,7 +126,7 @@ fn a_slow_holder_slows_its_loads() {
         let begun = std::time::Instant::now();
         // The window is 64.
         for number in 0..130 {
-            load.append(brick(number), Bytes::from(vec![0; 1_000])).await.unwrap();
+            load.append(brick(number), rows_of(brick(number), &[(0, 0); 60])).await.unwrap();
         }
         assert!(begun.elapsed() > Duration::from_millis(20), "appends beyond the window waited");
         load.roll_back().await.unwrap();

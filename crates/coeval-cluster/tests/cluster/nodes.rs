@@ -2,9 +2,10 @@
 //! Clusters for tests: short times, a proxy in front of each node, directories that outlive a node.
 
 use crate::proxy::{Control, lead};
+use crate::rows::tables;
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
-    NodeOptions, NodeStatus, Timeouts, TransportOptions,
+    NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
 };
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -89,8 +90,9 @@ impl Cluster {
             pause_min: Duration::from_millis(10),
             pause_max: Duration::from_millis(100),
         };
-        let mut options = NodeOptions::new(transport, known);
+        let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
+        options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),
             alive: Duration::from_millis(60),

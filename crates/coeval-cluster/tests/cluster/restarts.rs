@@ -2,8 +2,8 @@
 //! Nodes that are dropped without notice, and started again from their logs, or without.
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
+use crate::rows::rows_of;
 use crate::sums::{Traffic, check, load, loads, seen};
-use bytes::Bytes;
 use coeval_cluster::{BrickAddress, CommitWait, Founding};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn purge_waits_for_copies() {
         let mut load = cluster.node(1).begin().await.unwrap();
         for number in 0..8 {
             let brick = BrickAddress { table: 2, brick: number };
-            load.append(brick, Bytes::from(vec![0; 128 << 10])).await.unwrap();
+            load.append(brick, rows_of(brick, &[(0, 0); 8 << 10])).await.unwrap();
         }
         load.commit(CommitWait::Decided).await.unwrap();
     });
@@ -114,6 +114,32 @@ fn what_was_acknowledged_survives_a_crash_of_all() {
         cluster.start_keeper(Founding::GoOn);
         check(&cluster, &acknowledged);
     }
+}
+
+/// What a restart reads is the rows and what has not ended, however much was loaded. All nodes crash, so nobody gives anything.
+#[test]
+fn a_log_gets_shorter_and_nothing_is_lost_by_that() {
+    let mut cluster = Cluster::start(2, 2);
+    let acknowledged = loads(&cluster, 400);
+    cluster.quiet();
+    let logs = |cluster: &Cluster, number| {
+        let files = std::fs::read_dir(cluster.directory(number)).unwrap();
+        let files = files.map(|file| file.unwrap());
+        // One may go while we look.
+        let files = files.filter_map(|file| Some((file.file_name(), file.metadata().ok()?.len())));
+        let is_log = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("epochs-");
+        files.filter(|(name, _)| is_log(name)).collect::<Vec<_>>()
+    };
+    for number in [1, 2] {
+        wait_until("all but a little of the log is gone", || {
+            let logs = logs(&cluster, number);
+            logs.len() == 1 && logs[0].0 != "epochs-1.log" && logs[0].1 < 4_096
+        });
+    }
+    (1..=2).for_each(|number| cluster.crash(number));
+    (1..=2).for_each(|number| cluster.begin(number));
+    cluster.start_keeper(Founding::GoOn);
+    check(&cluster, &acknowledged);
 }
 
 /// The last replicas would go with the second node, so it is not removed: loads wait, and go on when it is back.

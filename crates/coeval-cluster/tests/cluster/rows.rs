@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows of loads of known sum.
+//! Rows of loads of known sum, and the tables that they are in.
 
+use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Int64Type};
 use bytes::Bytes;
-use coeval_cluster::{BrickAddress, Load, LoadError, ReadError, Snapshot};
+use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
+use coeval_cluster::{BrickAddress, BrickRows, Load, LoadError, ReadError, Snapshot, Tables};
 use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 /// The bricks that there are.
 pub(crate) const BRICKS: u64 = 8;
@@ -12,13 +16,61 @@ pub(crate) const ROWS: u64 = 4;
 /// What the rows of a load add up to.
 const SUM: i64 = 1_000;
 
-pub(crate) fn brick(number: u64) -> BrickAddress {
-    BrickAddress { table: 1, brick: number % BRICKS }
+/// The table of the loads, and one for what is in no sum.
+const TABLES: [u64; 2] = [1, 2];
+
+/// Nodes of one process are told of tables by one value; each has its own bricks of them.
+static DECLARED: LazyLock<Tables> = LazyLock::new(|| {
+    let tables = Tables::start(2).unwrap();
+    for table in TABLES {
+        let brick = Dimension {
+            name: "brick".into(),
+            values: DimensionValues::Ordered { data_type: DataType::Int64, origin: 0 },
+            cardinality: BRICKS,
+            range_size: 1,
+        };
+        let metric = |name: &str| {
+            let (data_type, nulls) = (DataType::Int64, Nulls::Refused);
+            Column::Metric(Metric { name: name.into(), data_type, nulls })
+        };
+        let columns = vec![Column::Dimension(brick), metric("load"), metric("value")];
+        tables.declare(table, BrickSchema::new(columns).unwrap()).unwrap();
+    }
+    tables
+});
+
+pub(crate) fn tables() -> Tables {
+    DECLARED.clone()
 }
 
-/// A row: the load that it is of, and its value.
-fn row(load: u64, value: i64) -> Bytes {
-    [load.to_le_bytes(), value.to_le_bytes()].concat().into()
+pub(crate) fn brick(number: u64) -> BrickAddress {
+    BrickAddress { table: TABLES[0], brick: number % BRICKS }
+}
+
+/// Rows of one brick: each of a load, with a value.
+pub(crate) fn rows_of(brick: BrickAddress, rows: &[(u64, i64)]) -> Bytes {
+    let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let batch = RecordBatch::try_from_iter([
+        ("brick", column(vec![brick.brick as i64; rows.len()])),
+        ("load", column(rows.iter().map(|row| row.0 as i64).collect())),
+        ("value", column(rows.iter().map(|row| row.1).collect())),
+    ]);
+    let mut by_brick = tables().rows(brick.table, &batch.unwrap()).unwrap();
+    let (of, bytes) = by_brick.pop().unwrap();
+    assert!(by_brick.is_empty() && of == brick);
+    bytes
+}
+
+/// The loads and values of rows that were read.
+pub(crate) fn values_of(rows: &BrickRows) -> Vec<(u64, i64)> {
+    let mut values = Vec::with_capacity(rows.count());
+    for batch in rows.batches() {
+        let numbers = |column: usize| batch.column(column).as_primitive::<Int64Type>().values().clone();
+        let loads = numbers(1);
+        values.extend(loads.iter().map(|load| *load as u64).zip(numbers(2).iter().copied()));
+    }
+    assert_eq!(values.len(), rows.count());
+    values
 }
 
 /// Appends the rows of the load of this number.
@@ -27,7 +79,8 @@ pub(crate) async fn fill(load: &mut Load, number: u64) -> Result<(), LoadError> 
     for place in 0..ROWS {
         let value = if place + 1 == ROWS { left } else { (number % 97) as i64 - 40 * place as i64 };
         left -= value;
-        load.append(brick(number.wrapping_add(place)), row(number, value)).await?;
+        let brick = brick(number.wrapping_add(place));
+        load.append(brick, rows_of(brick, &[(number, value)])).await?;
     }
     Ok(())
 }
@@ -36,13 +89,10 @@ pub(crate) async fn fill(load: &mut Load, number: u64) -> Result<(), LoadError> 
 pub(crate) async fn seen_at(snapshot: &Snapshot) -> Result<Result<Vec<u64>, String>, ReadError> {
     let mut loads: BTreeMap<u64, (u64, i64)> = BTreeMap::new();
     for number in 0..BRICKS {
-        for (_, rows) in snapshot.read(brick(number)).await? {
-            for row in rows.chunks_exact(16) {
-                let (load, value) = row.split_at(8);
-                let seen = loads.entry(u64::from_le_bytes(load.try_into().unwrap())).or_default();
-                seen.0 += 1;
-                seen.1 += i64::from_le_bytes(value.try_into().unwrap());
-            }
+        for (load, value) in values_of(&snapshot.read(brick(number)).await?) {
+            let seen = loads.entry(load).or_default();
+            seen.0 += 1;
+            seen.1 += value;
         }
     }
     let broken = loads.iter().find(|(_, seen)| **seen != (ROWS, SUM));

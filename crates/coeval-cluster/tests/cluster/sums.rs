@@ -3,8 +3,7 @@
 
 use crate::loading::Loading;
 use crate::nodes::{Cluster, wait_until};
-use crate::rows::{self, BRICKS, brick};
-use bytes::Bytes;
+use crate::rows::{self, BRICKS, brick, values_of};
 use coeval_cluster::{CommitWait, Load, LoadError, Node, ReadError, Snapshot};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -122,7 +121,7 @@ pub(crate) fn check(cluster: &Cluster, acknowledged: &[u64]) {
             let rows = cluster
                 .runtime
                 .block_on(async { node.snapshot().await.unwrap().read(brick(number)).await.unwrap() });
-            let mut rows: Vec<Bytes> = rows.into_iter().map(|(_, rows)| rows).collect();
+            let mut rows = values_of(&rows);
             rows.sort_unstable();
             rows
         });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node in a process of its own, with loads and readers, which does what it is told by lines.
 
-use crate::rows::{BRICKS, brick, fill, seen_at};
+use crate::rows::{BRICKS, brick, fill, seen_at, tables, values_of};
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding, LoadError,
-    Node, NodeAddress, NodeId, NodeOptions, Timeouts, TransportOptions,
+    Node, NodeAddress, NodeId, NodeOptions, RoundOptions, Timeouts, TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -80,7 +80,8 @@ fn start(
         pause_min: Duration::from_millis(10),
         pause_max: Duration::from_millis(100),
     };
-    let mut options = NodeOptions::new(transport, known);
+    let mut options = NodeOptions::new(transport, known, tables());
+    options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
     options.timeouts = ClusterTimeouts {
         resend: Duration::from_millis(80),
         alive: Duration::from_millis(80),
@@ -188,9 +189,11 @@ async fn bricks(node: &Node, number: u32) -> String {
         if !holders.contains(&NodeId::new(number)) {
             continue;
         }
-        let rows = snapshot.read(brick(place)).await.unwrap();
-        let sum = |bytes: &[u8]| u64::from(crc32c::crc32c(bytes)) << 8 | bytes.len() as u64;
-        let total: u64 = rows.iter().map(|(_, rows)| sum(rows)).fold(0, u64::wrapping_add);
+        let rows = values_of(&snapshot.read(brick(place)).await.unwrap());
+        let sum = |(load, value): &(u64, i64)| {
+            u64::from(crc32c::crc32c(&[load.to_le_bytes(), value.to_le_bytes()].concat()))
+        };
+        let total: u64 = rows.iter().map(sum).fold(0, u64::wrapping_add);
         sums.push(format!("{place}:{}:{total}", rows.len()));
     }
     sums.join(" ")

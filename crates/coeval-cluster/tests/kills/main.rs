@@ -13,6 +13,7 @@ mod child;
 mod parent;
 mod process;
 #[path = "../cluster/rows.rs"]
+#[allow(dead_code, reason = "each of the two test programs uses a part of it")]
 mod rows;
 
 fn main() {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`StoredBrick`] and [`BrickRows`]: what is in a brick, for who reads it and for another node.
+
+use crate::brick_change::{BrickChange, LabelledChanges};
+use arrow::array::RecordBatch;
+use coeval_brick::{BrickView, Reader, TableView};
+use coeval_txn::{Epoch, EpochSet};
+
+/// Bytes of rows that go to another node as one.
+const LOAD_BYTES: usize = 1 << 20;
+
+/// A brick as it was when it was looked up. It stays that, whatever happens to the brick later, and keeps its rows in memory.
+#[derive(Clone, Default)]
+pub struct StoredBrick {
+    /// Of this brick alone; none if the table has no rows here.
+    view: Option<TableView>,
+}
+
+impl StoredBrick {
+    /// The only brick of a view, or none if it has none.
+    pub(crate) fn new(view: TableView) -> Self {
+        assert!(view.bricks().len() <= 1, "it is one brick's view");
+        Self { view: Some(view) }
+    }
+
+    fn parts(&self) -> Option<(&TableView, &BrickView)> {
+        let view = self.view.as_ref()?;
+        view.bricks().first().map(|brick| (view, brick))
+    }
+
+    /// What a snapshot sees of it.
+    #[must_use]
+    pub fn rows(self, snapshot: EpochSet) -> BrickRows {
+        BrickRows { brick: self, reader: Reader::of(snapshot) }
+    }
+
+    /// All rows and deletes, by label: what a copy gets.
+    pub(crate) fn changes(&self) -> LabelledChanges {
+        self.parts().map(|(view, brick)| changes_of(view, brick)).unwrap_or_default()
+    }
+
+    /// The labels of its rows and deletes.
+    pub(crate) fn labels(&self) -> impl Iterator<Item = Epoch> + use<> {
+        self.parts().map(|(_, brick)| labels_of(brick)).into_iter().flatten()
+    }
+}
+
+/// All rows and deletes of a brick of a view, by label.
+pub(super) fn changes_of(view: &TableView, brick: &BrickView) -> LabelledChanges {
+    let mut changes = labelled(view, brick, &Reader::uncommitted());
+    let deletes = brick.deletes();
+    changes.extend(deletes.map(|delete| (delete.epoch, BrickChange::Delete(delete.covered.clone()))));
+    changes
+}
+
+/// The labels of the rows and deletes of a brick.
+pub(super) fn labels_of(brick: &BrickView) -> impl Iterator<Item = Epoch> + use<> {
+    use coeval_brick::EpochsPair::{Delete, Rows};
+    brick.epochs().into_iter().map(|pair| match pair {
+        Rows { epoch, .. } | Delete { epoch, .. } => epoch,
+    })
+}
+
+/// The rows of a brick that a snapshot sees. They stay what they are, in memory, for as long as this is kept.
+#[derive(Clone)]
+pub struct BrickRows {
+    brick: StoredBrick,
+    reader: Reader,
+}
+
+impl BrickRows {
+    /// How many there are. Cost: the epochs vector; no column is touched.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.brick.parts().map_or(0, |(view, _)| view.count(&self.reader))
+    }
+
+    /// The rows, with all columns of the table in their order. Metrics are the brick's own memory wherever all rows of a
+    /// batch are seen.
+    pub fn batches(&self) -> impl Iterator<Item = RecordBatch> + use<> {
+        let batches = self.brick.parts().map(|(view, brick)| {
+            let columns: Vec<usize> = (0..view.columns()).collect();
+            view.batches(brick, &self.reader, &columns)
+        });
+        batches.into_iter().flatten()
+    }
+
+    /// The rows by label: what a reader on another node gets.
+    pub(crate) fn labelled(&self) -> LabelledChanges {
+        let parts = self.brick.parts();
+        parts.map(|(view, brick)| labelled(view, brick, &self.reader)).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for BrickRows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "BrickRows({})", self.count())
+    }
+}
+
+fn labelled(view: &TableView, brick: &BrickView, reader: &Reader) -> LabelledChanges {
+    let loads = view.encode_runs(brick, reader, LOAD_BYTES).into_iter();
+    loads.map(|(epoch, rows)| (epoch, BrickChange::Rows(rows.into()))).collect()
+}

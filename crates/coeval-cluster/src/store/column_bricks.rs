@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`ColumnBricks`]: the bricks that a log makes, in columns.
+
+use super::round::TableViews;
+use super::{StoreFailed, StoredBrick};
+use crate::brick_change::{BrickChange, LabelledChanges};
+use crate::tables::{KnownTable, RowsRefused, Tables};
+use crate::wire::FlushedBrick;
+use bytes::Bytes;
+use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, Ticket};
+use coeval_txn::cluster::{BrickAddress, LogRecord};
+use coeval_txn::{Epoch, EpochSet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Changes that may be under way before somebody waits for them.
+const UNDER_WAY_MAX: usize = 128;
+
+/// The bricks of a node. Changes are queued for the threads that make them; whoever looks at a brick waits until those are made
+/// that were asked for before.
+pub(super) struct ColumnBricks {
+    tables: Tables,
+    known: BTreeMap<u64, KnownTable>,
+    /// Which bricks have something with a label that is above what was purged: where a cut has to look.
+    touched: BTreeMap<Epoch, BTreeSet<BrickAddress>>,
+    /// Bricks that were copied here since they were last flushed: of these, more is new than labels tell.
+    anew: BTreeSet<BrickAddress>,
+    /// What the threads have not said to be done.
+    under_way: Vec<Ticket>,
+    /// What was checked last: mostly it is appended next.
+    checked: Option<(BrickAddress, Bytes, RoutedLoad)>,
+    has_failed: bool,
+    #[cfg(test)]
+    pub(super) left_out: Option<Rule>,
+}
+
+/// What makes the bricks right beyond appending; tests leave out one of these and see that they notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// A cut takes the rows and deletes of its epoch.
+    CutsTake,
+    /// A copy replaces what had ended here.
+    CopiesReplace,
+    /// A copy leaves alone what had not ended.
+    CopiesLeaveTheRest,
+    /// A delete is kept of a brick of which there is nothing yet.
+    DeletesComeFirst,
+    /// Purge goes to LSE and no further.
+    PurgeStopsAtSafe,
+    /// What a round flushes of a brick that was copied is all of it.
+    CopiesAreFlushedAnew,
+}
+
+/// Why a record of a log cannot be applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApplyError {
+    #[error(transparent)]
+    Refused(#[from] RowsRefused),
+    #[error(transparent)]
+    Stopped(#[from] ShardStopped),
+}
+
+impl ColumnBricks {
+    pub(super) fn new(tables: Tables) -> Self {
+        Self {
+            tables,
+            known: BTreeMap::new(),
+            touched: BTreeMap::new(),
+            anew: BTreeSet::new(),
+            under_way: Vec::new(),
+            checked: None,
+            has_failed: false,
+            #[cfg(test)]
+            left_out: None,
+        }
+    }
+
+    /// Whether a rule is kept: outside of tests, always.
+    fn keeps(&self, rule: Rule) -> bool {
+        #[cfg(test)]
+        let is_kept = self.left_out != Some(rule);
+        #[cfg(not(test))]
+        let is_kept = {
+            let _ = rule;
+            true
+        };
+        is_kept
+    }
+
+    /// Whether these are rows of a brick.
+    pub(super) fn check(&mut self, at: BrickAddress, rows: &Bytes) -> Result<(), RowsRefused> {
+        self.checked = Some((at, rows.clone(), self.tables.decode(at, rows)?));
+        Ok(())
+    }
+
+    /// Does what a record of the log says. Its rows have been checked.
+    ///
+    /// # Errors
+    /// If they have not, and are no rows; or if a thread has stopped. Something of the record may have been done.
+    pub(super) fn apply(&mut self, record: &LogRecord<BrickChange>) -> Result<(), ApplyError> {
+        match record {
+            LogRecord::Append { epoch, brick, rows, .. } => self.change(*brick, *epoch, rows),
+            LogRecord::Cut(epoch) => Ok(self.cut(*epoch)?),
+            LogRecord::Copied { brick, ended, rows } => self.replace(*brick, ended, rows),
+            LogRecord::Started(_)
+            | LogRecord::Began(..)
+            | LogRecord::Commit(..)
+            | LogRecord::Forgotten
+            | LogRecord::Safe(_)
+            | LogRecord::Latest(_) => Ok(()),
+        }
+    }
+
+    /// The table, as it is declared by now.
+    fn table(&mut self, table: u64) -> Result<Arc<BrickTable>, RowsRefused> {
+        let known = self.tables.table(table, self.known.get(&table).cloned())?;
+        let rows = Arc::clone(&known.rows);
+        self.known.insert(table, known);
+        Ok(rows)
+    }
+
+    fn change(&mut self, at: BrickAddress, epoch: Epoch, change: &BrickChange) -> Result<(), ApplyError> {
+        let table = self.table(at.table)?;
+        if matches!(change, BrickChange::Rows(rows) if rows.is_empty()) {
+            // The log goes on from another one: these rows are among those that were flushed, or follow.
+            return Ok(());
+        }
+        self.touched.entry(epoch).or_default().insert(at);
+        let ticket = match change {
+            BrickChange::Rows(rows) => {
+                let load = self.load(at, rows)?;
+                table.append(epoch, load)?
+            }
+            BrickChange::Delete(covered) => {
+                let (covered, own) = (covered.clone(), vec![epoch]);
+                let (deletion, brick) = (Deletion { epoch, covered, own }, BrickId::new(at.brick));
+                // Rows that it covers may be on their way here from another node.
+                if self.keeps(Rule::DeletesComeFirst) {
+                    table.delete_ahead(deletion, brick)?
+                } else {
+                    table.delete(deletion, &[brick])?
+                }
+            }
+        };
+        Ok(self.note(ticket)?)
+    }
+
+    /// The load that bytes are; what was checked just before is not decoded again.
+    fn load(&mut self, at: BrickAddress, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
+        // The bytes are kept, so nothing else has come to lie at their place.
+        let is_same = |checked: &Bytes| checked.as_ptr() == rows.as_ptr() && checked.len() == rows.len();
+        match self.checked.take() {
+            Some((brick, bytes, load)) if brick == at && is_same(&bytes) => Ok(load),
+            _ => self.tables.decode(at, rows),
+        }
+    }
+
+    fn cut(&mut self, epoch: Epoch) -> Result<(), ShardStopped> {
+        if !self.keeps(Rule::CutsTake) {
+            return Ok(());
+        }
+        let mut by_table: BTreeMap<u64, Vec<BrickId>> = BTreeMap::new();
+        for at in self.touched.remove(&epoch).unwrap_or_default() {
+            by_table.entry(at.table).or_default().push(BrickId::new(at.brick));
+        }
+        for (table, bricks) in by_table {
+            let ticket = self.known.get(&table).map(|known| known.rows.roll_back(&[epoch], &bricks));
+            ticket.map_or(Ok(()), |ticket| self.note(ticket?))?;
+        }
+        Ok(())
+    }
+
+    fn replace(
+        &mut self,
+        at: BrickAddress,
+        ended: &EpochSet,
+        given: &LabelledChanges,
+    ) -> Result<(), ApplyError> {
+        let table = self.table(at.table)?;
+        self.settle()?;
+        let id = BrickId::new(at.brick);
+        if *ended != EpochSet::none() && self.keeps(Rule::CopiesAreFlushedAnew) {
+            self.anew.insert(at);
+        }
+        let makes_room = |label: &Epoch| {
+            let has_ended = ended.contains(*label) || !self.keeps(Rule::CopiesLeaveTheRest);
+            has_ended && self.keeps(Rule::CopiesReplace)
+        };
+        let mut labels: Vec<Epoch> =
+            StoredBrick::new(table.view_of(id)).labels().filter(makes_room).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        self.note(table.roll_back(&labels, &[id])?)?;
+        given.iter().try_for_each(|(label, change)| self.change(at, *label, change))
+    }
+
+    /// Drops what deletes up to `safe` cover, and what tells labels up to it apart.
+    pub(super) fn purge(&mut self, safe: Epoch) -> Result<(), ShardStopped> {
+        let safe = if self.keeps(Rule::PurgeStopsAtSafe) { safe } else { Epoch::new(safe.get() + 4) };
+        // What is cut is above LSE.
+        self.touched = self.touched.split_off(&Epoch::new(safe.get() + 1));
+        let tickets: Result<Vec<Ticket>, _> =
+            self.known.values().map(|known| known.rows.purge(safe)).collect();
+        tickets?.into_iter().try_for_each(|ticket| self.note(ticket))
+    }
+
+    /// Takes in what a round has flushed.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub(super) fn restore(&mut self, flushed: &FlushedBrick) -> Result<(), ApplyError> {
+        let FlushedBrick { brick, voids_earlier, rows } = flushed;
+        if *voids_earlier {
+            let all = EpochSet::through(Epoch::MAX);
+            self.replace(*brick, &all, rows)
+        } else {
+            rows.iter().try_for_each(|(label, change)| self.change(*brick, *label, change))
+        }
+    }
+
+    /// Notes that all is restored that was flushed up to here.
+    pub(super) fn restored(&mut self, through: Epoch) {
+        self.touched = self.touched.split_off(&Epoch::new(through.get() + 1));
+        self.anew.clear();
+    }
+
+    /// All that there is, for a round; and the bricks that it flushes as a whole.
+    pub(super) fn for_round(&mut self) -> Result<(TableViews, BTreeSet<BrickAddress>), ShardStopped> {
+        self.settle()?;
+        let view = |(table, known): (&u64, &KnownTable)| (*table, known.rows.view(&known.rows.selection()));
+        Ok((self.known.iter().map(view).collect(), std::mem::take(&mut self.anew)))
+    }
+
+    fn note(&mut self, ticket: Ticket) -> Result<(), ShardStopped> {
+        self.under_way.push(ticket);
+        if self.under_way.len() > UNDER_WAY_MAX { self.settle() } else { Ok(()) }
+    }
+
+    /// Waits until all is done that was asked for.
+    fn settle(&mut self) -> Result<(), ShardStopped> {
+        let done = self.under_way.drain(..).try_for_each(|ticket| ticket.wait().map(drop));
+        self.has_failed |= done.is_err();
+        if self.has_failed { Err(ShardStopped) } else { Ok(()) }
+    }
+
+    /// A brick with all that was done to it.
+    pub(super) fn brick(&mut self, at: BrickAddress) -> Result<StoredBrick, StoreFailed> {
+        self.settle()?;
+        let Ok(table) = self.table(at.table) else { return Ok(StoredBrick::default()) };
+        Ok(StoredBrick::new(table.view_of(BrickId::new(at.brick))))
+    }
+
+    /// The bricks of which there is something.
+    pub(super) fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed> {
+        self.settle()?;
+        let mut bricks = Vec::new();
+        for (table, known) in &self.known {
+            let view = known.rows.view(&known.rows.selection());
+            let ids = view.bricks().iter().map(|brick| brick.id().get());
+            bricks.extend(ids.map(|brick| BrickAddress { table: *table, brick }));
+        }
+        Ok(bricks)
+    }
+}

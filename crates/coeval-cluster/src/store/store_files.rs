@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`StoreFiles`]: the files of a node's store, and the order in which a round changes them.
+//!
+//! ```text
+//!   epochs-<n>.log    the log; of several the last one counts, which begins with what it goes on from
+//!   bricks-<n>.rows   the rows that round n has flushed
+//!   unfinished        the next log on its way: of no meaning
+//! ```
+//! A round writes its rows to a new file, and the next log to `unfinished`, both synced, then renames that. With the name the
+//! next log counts, and all before does not: older logs go, and rows of rounds that the next log does not name. Whatever else a
+//! crash leaves behind goes when the store is opened.
+
+use super::round::Round;
+use crate::log::{Durability, LogError, LogFile};
+use crate::wire::{FlushedBrick, LogHead, decode};
+use bytes::Bytes;
+use coeval_txn::Epoch;
+use std::fs::{read_dir, remove_file};
+use std::io;
+use std::path::{Path, PathBuf};
+
+const UNFINISHED: &str = "unfinished";
+
+/// Rounds whose rows count at most; the next one flushes all rows again.
+pub(super) const ROUNDS_MAX: usize = 16;
+
+/// The files of a store. It is the log's thread that changes them.
+#[derive(Clone)]
+pub(super) struct StoreFiles {
+    directory: PathBuf,
+    durability: Durability,
+    /// The number of the log.
+    log: u64,
+    /// The rounds that count.
+    rounds: Vec<u64>,
+    /// Tests have a crash after so many steps.
+    #[cfg(test)]
+    pub(super) steps_left: Option<usize>,
+    #[cfg(test)]
+    pub(super) order: FileOrder,
+}
+
+/// When files go that do not count any more.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FileOrder {
+    /// When others count in their place.
+    NewBeforeOld,
+    /// Before: a test sees what that leads to.
+    OldFirst,
+}
+
+/// What an opened store has in its files.
+pub(super) struct OpenedFiles {
+    pub(super) files: StoreFiles,
+    pub(super) log: LogFile,
+    /// The records of the log, without its head.
+    pub(super) records: Vec<Bytes>,
+    /// Up to where rounds have flushed.
+    pub(super) through: Epoch,
+    /// What they have, in their order.
+    pub(super) flushed: Vec<FlushedBrick>,
+}
+
+impl StoreFiles {
+    /// Opens the files in a directory, or makes a log without records.
+    ///
+    /// # Errors
+    /// If they cannot be used.
+    pub(super) fn open(directory: &Path, durability: Durability) -> Result<OpenedFiles, LogError> {
+        let in_directory = |error| LogError::File { path: directory.to_owned(), error };
+        let logs = numbers(directory, "epochs-", ".log").map_err(in_directory)?;
+        let number = logs.last().copied().unwrap_or(1);
+        let mut files = Self {
+            directory: directory.to_owned(),
+            durability,
+            log: number,
+            rounds: Vec::new(),
+            #[cfg(test)]
+            steps_left: None,
+            #[cfg(test)]
+            order: FileOrder::NewBeforeOld,
+        };
+        let path = files.log_path(number);
+        // Who has this one open has all of them: nobody else changes the directory.
+        let (log, records) = LogFile::open(&path, durability)?;
+        let (mut records, mut through) = (records.into_iter(), Epoch::ZERO);
+        let foreign = |what| LogError::Foreign { path: path.clone(), what };
+        if number > 1 {
+            let head = records.next().ok_or_else(|| foreign("it has no head"))?;
+            let head: LogHead = decode(head).map_err(|_| foreign("it begins with something else"))?;
+            if (records.len() as u64) < head.records {
+                return Err(foreign("not all is there that it begins with"));
+            }
+            (files.rounds, through) = (head.rounds, head.through);
+        }
+        if logs.is_empty() && !numbers(directory, "bricks-", ".rows").map_err(in_directory)?.is_empty() {
+            return Err(foreign("there are flushed rows, and the log that names them is missing"));
+        }
+        files.remove_rest()?;
+        let mut flushed = Vec::new();
+        for round in &files.rounds {
+            let path = files.rows_path(*round);
+            for record in LogFile::read_finished(&path)? {
+                let what = "a record has something else in it";
+                let brick = decode(record).map_err(|_| LogError::Foreign { path: path.clone(), what })?;
+                flushed.push(brick);
+            }
+        }
+        Ok(OpenedFiles { files, log, records: records.collect(), through, flushed })
+    }
+
+    fn log_path(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("epochs-{number}.log"))
+    }
+
+    fn rows_path(&self, round: u64) -> PathBuf {
+        self.directory.join(format!("bricks-{round}.rows"))
+    }
+
+    /// Whether the next round flushes all rows, so that those of earlier ones count no more.
+    pub(super) fn is_next_anew(&self) -> bool {
+        self.rounds.len() >= ROUNDS_MAX
+    }
+
+    /// Notes that a round is under way whose files [`finish`](Self::finish) will write: these are the ones from then on.
+    pub(super) fn next(&mut self) -> Self {
+        let before = self.clone();
+        self.log += 1;
+        if self.is_next_anew() {
+            self.rounds.clear();
+        }
+        self.rounds.push(self.log);
+        before
+    }
+
+    /// Writes the files of a round, and goes on with the next log in place of `log`.
+    ///
+    /// # Errors
+    /// If the file system refuses. What counted before counts still, or the next log does.
+    pub(super) fn finish(mut self, round: &Round, log: &mut LogFile) -> Result<(), LogError> {
+        self.next();
+        let number = self.log;
+        self.step()?;
+        let rows = self.rows_path(number);
+        let (mut file, _) = self.create(&rows)?;
+        self.step()?;
+        round.write_rows(&mut file)?;
+        self.step()?;
+        #[cfg(test)]
+        if self.order == FileOrder::OldFirst {
+            self.remove_rest()?;
+        }
+        let (mut next, _) = self.create(&self.directory.join(UNFINISHED))?;
+        self.step()?;
+        round.write_log(&self.rounds, &mut next)?;
+        self.step()?;
+        let path = self.log_path(number);
+        *log = next.renamed(&path)?;
+        self.step()?;
+        self.remove_rest()
+    }
+
+    /// A new file; what is left of an earlier attempt goes.
+    fn create(&self, path: &Path) -> Result<(LogFile, Vec<Bytes>), LogError> {
+        match remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(LogError::File { path: path.to_owned(), error });
+            }
+            _ => {}
+        }
+        LogFile::open(path, self.durability)
+    }
+
+    /// Removes what counts no more.
+    fn remove_rest(&mut self) -> Result<(), LogError> {
+        let in_directory = |error| LogError::File { path: self.directory.clone(), error };
+        let logs = numbers(&self.directory, "epochs-", ".log").map_err(in_directory)?;
+        let rounds = numbers(&self.directory, "bricks-", ".rows").map_err(in_directory)?;
+        let logs = logs.into_iter().filter(|log| *log < self.log).map(|log| self.log_path(log));
+        let rounds = rounds.into_iter().filter(|round| !self.rounds.contains(round));
+        let rest: Vec<PathBuf> = logs.chain(rounds.map(|round| self.rows_path(round))).collect();
+        for path in rest {
+            self.step()?;
+            remove_file(&path).map_err(|error| LogError::File { path, error })?;
+        }
+        Ok(())
+    }
+
+    /// Where a test may have the process end.
+    #[cfg_attr(not(test), allow(clippy::unused_self, clippy::unnecessary_wraps, reason = "tests crash here"))]
+    fn step(&mut self) -> Result<(), LogError> {
+        #[cfg(test)]
+        match &mut self.steps_left {
+            Some(0) => {
+                let error = io::Error::other("the process has ended");
+                return Err(LogError::File { path: self.directory.clone(), error });
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+/// The numbers in names of files, ascending.
+fn numbers(directory: &Path, before: &str, after: &str) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in read_dir(directory)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(before)?.strip_suffix(after));
+        numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
