@@ -26,6 +26,13 @@ fn text_of(value: ValueRef<'_>, ty: ColumnType, zone: Tz) -> String {
     text
 }
 
+/// Which of the instants that have one local time is meant, where a clock was put back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Occurrence {
+    First,
+    Second,
+}
+
 /// Makes values of rows into Python's, in the time zone of the session that read them.
 pub(crate) struct Values<'py> {
     py: Python<'py>,
@@ -108,7 +115,7 @@ impl<'py> Values<'py> {
         let time = DateTime::from_timestamp_micros(micros).map(|time| time.naive_utc());
         let time = time.filter(|time| is_year_of_python(time.year()));
         let time = time.ok_or_else(|| self.no_time(ColumnType::Timestamp, ValueRef::Int64(micros)))?;
-        self.local(time, None, false)
+        self.local(time, None, Occurrence::First)
     }
 
     fn instant(&mut self, micros: i64) -> PyResult<Bound<'py, PyAny>> {
@@ -117,19 +124,20 @@ impl<'py> Values<'py> {
         let instant =
             instant.ok_or_else(|| self.no_time(ColumnType::TimestampTz, ValueRef::Int64(micros)))?;
         let local = instant.naive_local();
-        // Of two instants with the same local time, Python tells the later one by `fold`.
-        let is_second = self.zone.from_local_datetime(&local).earliest().is_some_and(|first| first < instant);
+        let earliest = self.zone.from_local_datetime(&local).earliest();
+        let is_first = earliest.is_none_or(|first| first == instant);
+        let occurrence = if is_first { Occurrence::First } else { Occurrence::Second };
         if self.zone_of_python.is_none() {
             self.zone_of_python = Some(PyTzInfo::timezone(self.py, self.zone.name())?);
         }
-        self.local(local, self.zone_of_python.as_ref(), is_second)
+        self.local(local, self.zone_of_python.as_ref(), occurrence)
     }
 
     fn local(
         &self,
         time: NaiveDateTime,
         zone: Option<&Bound<'py, PyTzInfo>>,
-        fold: bool,
+        occurrence: Occurrence,
     ) -> PyResult<Bound<'py, PyAny>> {
         let made = PyDateTime::new_with_fold(
             self.py,
@@ -141,7 +149,7 @@ impl<'py> Values<'py> {
             small(time.second()),
             time.and_utc().timestamp_subsec_micros(),
             zone,
-            fold,
+            occurrence == Occurrence::Second,
         );
         Ok(made?.into_any())
     }
