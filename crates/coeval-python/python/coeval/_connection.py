@@ -244,6 +244,14 @@ class Connection:
         self._sessions.add(session)
         return session
 
+    def _again(self) -> _Open:
+        """The database, for a connection more."""
+        if self._shared is None:
+            raise InterfaceError("the connection is closed")
+        with _lock:
+            self._shared.connections += 1
+        return self._shared
+
     def _session(self) -> Session:
         session = getattr(self._of_thread, "session", None)
         if session is None or self._shared is None or session._pid != os.getpid():
