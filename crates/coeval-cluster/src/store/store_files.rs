@@ -71,6 +71,11 @@ impl StoreFiles {
         let in_directory = |error| LogError::File { path: directory.to_owned(), error };
         let logs = numbers(directory, "epochs-", ".log").map_err(in_directory)?;
         let number = logs.last().copied().unwrap_or(1);
+        // Before a log is made in its place: of that one the rows would count no more, and go.
+        if logs.is_empty() && !numbers(directory, "bricks-", ".rows").map_err(in_directory)?.is_empty() {
+            let what = "there are flushed rows, and the log that names them is missing";
+            return Err(LogError::Foreign { path: directory.to_owned(), what });
+        }
         let mut files = Self {
             directory: directory.to_owned(),
             durability,
@@ -93,9 +98,6 @@ impl StoreFiles {
                 return Err(foreign("not all is there that it begins with"));
             }
             (files.rounds, through) = (head.rounds, head.through);
-        }
-        if logs.is_empty() && !numbers(directory, "bricks-", ".rows").map_err(in_directory)?.is_empty() {
-            return Err(foreign("there are flushed rows, and the log that names them is missing"));
         }
         files.remove_rest()?;
         let mut flushed = Vec::new();
