@@ -31,10 +31,13 @@ mod feed;
 mod grid;
 mod interrupt;
 mod machines;
+mod place;
 mod promote;
 mod readable;
 mod serve;
 mod sql;
+
+pub use place::{Backslash, Place};
 
 use arguments::{Arguments, Command};
 use clap::Parser;

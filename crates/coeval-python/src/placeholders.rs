@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Parameters as Python programs write them, `?` and `$name`, as SQL has them: `$1`, `$2`, ...
 
+use coeval_commands::Place;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyMapping};
-use std::iter::Peekable;
-use std::str::CharIndices;
 
 /// A text with numbered parameters.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,150 +32,100 @@ impl Given {
 /// The text with `$1`, `$2`, ... in place of `?` or `$name`. What stands in quotes and in comments stays; `??` is the operator
 /// `?` of SQL, so is each `?` of a text that has a `$1` already.
 pub(crate) fn numbered(sql: &str, given: Given) -> Numbered {
-    let mut reading = Reading { sql, rest: sql.char_indices().peekable(), made: Numbered::default() };
-    let has_numbers = given == Given::InOrder && has_numbers(sql);
-    let mut count = 0;
-    while let Some((at, char)) = reading.rest.next() {
-        match char {
-            '?' if given == Given::InOrder && !has_numbers => {
-                if reading.rest.next_if(|&(_, next)| next == '?').is_some() {
-                    reading.made.sql.push('?');
-                } else {
-                    count += 1;
-                    reading.made.sql.push_str(&format!("${count}"));
-                }
-            }
-            '$' => reading.dollar(at, given),
-            _ => reading.other(at, char),
+    let has_numbers = Pieces::of(sql).any(|piece| piece.is_dollar() && piece.word().starts_with(is_digit));
+    let (mut made, mut count, mut read) = (Numbered::default(), 0, 0);
+    for piece in Pieces::of(sql) {
+        if piece.at < read {
+            continue;
+        }
+        read = piece.at + piece.length;
+        if given == Given::ByName && piece.is_dollar() && piece.word().starts_with(|char| !is_digit(char)) {
+            made.push_name(piece.word());
+            read += piece.word().len();
+        } else if given == Given::InOrder && !has_numbers && piece.is_plain("??") {
+            made.sql.push('?');
+            read += 1;
+        } else if given == Given::InOrder && !has_numbers && piece.is_plain("?") {
+            count += 1;
+            made.sql.push_str(&format!("${count}"));
+        } else {
+            made.sql.push_str(&sql[piece.at..read]);
         }
     }
-    reading.made
+    made
 }
 
-/// Whether the text has a `$1` outside of quotes and comments.
-fn has_numbers(sql: &str) -> bool {
-    let mut reading = Reading { sql, rest: sql.char_indices().peekable(), made: Numbered::default() };
-    while let Some((at, char)) = reading.rest.next() {
-        let is_number = |next: &(usize, char)| next.1.is_ascii_digit();
-        match char {
-            '$' if reading.rest.peek().is_some_and(is_number) => return true,
-            '$' => reading.dollar(at, Given::InOrder),
-            _ => reading.other(at, char),
-        }
-    }
-    false
-}
-
-struct Reading<'s> {
-    sql: &'s str,
-    rest: Peekable<CharIndices<'s>>,
-    made: Numbered,
-}
-
-impl Reading<'_> {
-    /// Goes on behind the text from `at` up to `end`, which stays as it is.
-    fn keep(&mut self, at: usize, end: usize) {
-        self.made.sql.push_str(&self.sql[at..end]);
-        self.go_on_at(end);
-    }
-
-    fn go_on_at(&mut self, end: usize) {
-        while self.rest.next_if(|&(next, _)| next < end).is_some() {}
-    }
-
-    /// What a `$` begins: a named parameter, a text in dollar quotes, or itself.
-    fn dollar(&mut self, at: usize, given: Given) {
-        let word = word_end(self.sql, at + 1);
-        let is_name = self.sql[at + 1..word].starts_with(|first: char| !first.is_ascii_digit());
-        if self.sql[word..].starts_with('$') && (is_name || word == at + 1) && !self.is_within_word(at) {
-            let quote = &self.sql[at..=word];
-            let close = self.sql[word + 1..].find(quote).map(|found| word + 1 + found + quote.len());
-            return self.keep(at, close.unwrap_or(self.sql.len()));
-        }
-        if given == Given::ByName && is_name && word > at + 1 && !self.is_within_word(at) {
-            let name = &self.sql[at + 1..word];
-            let names = &mut self.made.names;
-            let known = names.iter().position(|known| known == name);
-            let number = known.unwrap_or_else(|| {
-                names.push(name.to_owned());
-                names.len() - 1
-            });
-            self.made.sql.push_str(&format!("${}", number + 1));
-            return self.go_on_at(word);
-        }
-        self.made.sql.push('$');
-    }
-
-    /// Whether what is at `at` belongs to a name that began before.
-    fn is_within_word(&self, at: usize) -> bool {
-        self.sql[..at].chars().next_back().is_some_and(is_word_char)
-    }
-
-    /// What any other character begins: a text in quotes, a comment, or itself.
-    fn other(&mut self, at: usize, char: char) {
-        let rest = &self.sql[at..];
-        let end = match char {
-            '\'' => quoted_end(self.sql, at, '\'', self.has_escapes(at)),
-            '"' => quoted_end(self.sql, at, '"', Escapes::None),
-            '-' if rest.starts_with("--") => at + rest.find('\n').unwrap_or(rest.len()),
-            '/' if rest.starts_with("/*") => comment_end(self.sql, at),
-            _ => at + char.len_utf8(),
-        };
-        self.keep(at, end);
-    }
-
-    /// Whether the quote at `at` begins a text `E'...'`.
-    fn has_escapes(&self, at: usize) -> Escapes {
-        let mut before = self.sql[..at].chars().rev();
-        let is_marked = before.next().is_some_and(|mark| mark == 'e' || mark == 'E');
-        if is_marked && !before.next().is_some_and(is_word_char) { Escapes::Backslash } else { Escapes::None }
+impl Numbered {
+    /// The parameter of this name, by its number.
+    fn push_name(&mut self, name: &str) {
+        let known = self.names.iter().position(|known| known == name);
+        let index = known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        self.sql.push_str(&format!("${}", index + 1));
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Escapes {
-    None,
-    Backslash,
+fn is_digit(char: char) -> bool {
+    char.is_ascii_digit()
 }
 
-fn is_word_char(char: char) -> bool {
+fn is_of_word(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
-fn word_end(sql: &str, from: usize) -> usize {
-    sql[from..].find(|char| !is_word_char(char)).map_or(sql.len(), |length| from + length)
+/// What belongs together in a text.
+struct Piece<'s> {
+    sql: &'s str,
+    at: usize,
+    length: usize,
+    /// Whether it stands neither in quotes nor in a comment, and begins neither.
+    is_plain: bool,
 }
 
-/// Behind the quote that ends the text which begins with the quote at `at`.
-fn quoted_end(sql: &str, at: usize, quote: char, escapes: Escapes) -> usize {
-    let mut rest = sql[at + 1..].char_indices().peekable();
-    while let Some((index, char)) = rest.next() {
-        if char == '\\' && escapes == Escapes::Backslash {
-            rest.next();
-        } else if char == quote && rest.next_if(|&(_, next)| next == quote).is_none() {
-            return at + 1 + index + quote.len_utf8();
-        }
+impl<'s> Piece<'s> {
+    /// Whether this stands here, outside of quotes and comments.
+    fn is_plain(&self, text: &str) -> bool {
+        self.is_plain && self.sql[self.at..].starts_with(text)
     }
-    sql.len()
+
+    /// Whether it is a `$` that is no part of a name.
+    fn is_dollar(&self) -> bool {
+        self.is_plain("$") && !self.sql[..self.at].ends_with(is_of_word)
+    }
+
+    /// The name or number behind it; none if another character follows.
+    fn word(&self) -> &'s str {
+        let rest = &self.sql[self.at + self.length..];
+        &rest[..rest.find(|char| !is_of_word(char)).unwrap_or(rest.len())]
+    }
 }
 
-/// Behind the comment that begins at `at`; comments nest.
-fn comment_end(sql: &str, at: usize) -> usize {
-    let (mut depth, mut index) = (0_usize, at);
-    while index < sql.len() {
-        let rest = &sql[index..];
-        if rest.starts_with("/*") {
-            depth += 1;
-            index += 2;
-        } else if rest.starts_with("*/") {
-            depth -= 1;
-            index += 2;
-            if depth == 0 {
-                return index;
-            }
-        } else {
-            index += rest.chars().next().map_or(1, char::len_utf8);
-        }
+/// The pieces of a text, one after the other.
+struct Pieces<'s> {
+    sql: &'s str,
+    at: usize,
+    place: Place,
+}
+
+impl<'s> Pieces<'s> {
+    fn of(sql: &'s str) -> Self {
+        Self { sql, at: 0, place: Place::Plain }
     }
-    sql.len()
+}
+
+impl<'s> Iterator for Pieces<'s> {
+    type Item = Piece<'s>;
+
+    fn next(&mut self) -> Option<Piece<'s>> {
+        let (sql, at) = (self.sql, self.at);
+        if at == sql.len() {
+            return None;
+        }
+        let (length, place) = self.place.next(&sql[at..], sql[..at].chars().next_back());
+        let is_plain = self.place == Place::Plain && place == Place::Plain;
+        (self.at, self.place) = (at + length, place);
+        Some(Piece { sql, at, length, is_plain })
+    }
 }

@@ -9,7 +9,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{Field, SchemaRef};
 use arrow::error::ArrowError;
 use chrono_tz::Tz;
-use coeval::{ColumnType, CommandTag, Error, Outcome, RowReader, SqlError, column_type_of_field, value_at};
+use coeval::{
+    ColumnType, CommandTag, Error, Outcome, RowReader, SqlError, Value, ValueRef, column_type_of_field,
+    value_at,
+};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
@@ -73,19 +76,16 @@ impl Rows {
         }
     }
 
-    /// One batch more of what is left, of at most so many rows.
+    /// Some more of what is left, at most so many rows.
     fn next_part(&self, most: usize) -> Option<Result<Part, Error>> {
         let mut source = self.source.lock();
         match &mut *source {
             Source::Empty => None,
-            Source::Values { rows, schema, next } => {
-                let (from, to) = (*next, rows.len().min(next.saturating_add(most)));
-                if from == to {
-                    return None;
-                }
-                *next = to;
-                let batch = rows.to_batch(schema).map_err(Error::from);
-                Some(batch.and_then(|batch| self.part(&batch.slice(from, to - from))))
+            Source::Values { rows, next, .. } => {
+                let from = *next;
+                *next = rows.len().min(from.saturating_add(most));
+                let few: Vec<_> = (from..*next).map(|row| rows.row(row).to_vec()).collect();
+                (!few.is_empty()).then_some(Ok(Part::Values(few)))
             }
             Source::Reader { reader, batch } => {
                 if batch.as_ref().is_none_or(|(batch, next)| *next == batch.num_rows()) {
@@ -109,30 +109,28 @@ impl Rows {
     fn part(&self, batch: &RecordBatch) -> Result<Part, Error> {
         let columns = batch.columns().iter().zip(&self.columns);
         let columns = columns.map(|(array, column)| cast(array, &column.ty.arrow()).map_err(SqlError::from));
-        Ok(Part { count: batch.num_rows(), columns: columns.collect::<Result<_, _>>()? })
+        Ok(Part::Arrays { count: batch.num_rows(), columns: columns.collect::<Result<_, _>>()? })
     }
 
-    /// The few rows of a statement by key, without arrays; `None` if it is none.
-    fn few(&self, py: Python<'_>, most: usize) -> Option<PyResult<Py<PyList>>> {
-        let mut source = self.source.try_lock()?;
-        let Source::Values { rows, next, .. } = &mut *source else { return None };
-        let (from, to) = (*next, rows.len().min(next.saturating_add(most)));
-        *next = to;
-        let mut values = Values::new(py, self.zone);
-        let tuple = |row: usize| {
-            let cells = rows.row(row).iter().zip(&self.columns);
-            let cells = cells.map(|(value, column)| values.of(column.ty, value.borrow()));
-            PyTuple::new(py, cells.collect::<PyResult<Vec<_>>>()?)
-        };
-        let tuples = (from..to).map(tuple).collect::<PyResult<Vec<_>>>();
-        Some(tuples.and_then(|tuples| Ok(PyList::new(py, tuples)?.unbind())))
+    /// A row of these values, in the order of the columns.
+    fn tuple<'py, 'v>(
+        &self,
+        values: &mut Values<'py>,
+        cells: impl Iterator<Item = ValueRef<'v>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let cells = cells.zip(&self.columns).map(|(value, column)| values.of(column.ty, value));
+        PyTuple::new(values.py(), cells.collect::<PyResult<Vec<_>>>()?)
     }
 }
 
 /// Some rows.
-struct Part {
-    count: usize,
-    columns: Vec<ArrayRef>,
+enum Part {
+    /// Those of a statement by key, without arrays.
+    Values(Vec<Vec<Value>>),
+    Arrays {
+        count: usize,
+        columns: Vec<ArrayRef>,
+    },
 }
 
 #[pymethods]
@@ -160,19 +158,24 @@ impl Rows {
     #[pyo3(signature = (most = None))]
     fn fetch(&self, py: Python<'_>, most: Option<usize>) -> PyResult<Py<PyList>> {
         let mut left = most.unwrap_or(usize::MAX);
-        if let Some(few) = self.few(py, left) {
-            return few;
-        }
         let found = PyList::empty(py);
         let mut values = Values::new(py, self.zone);
         while left > 0 {
             let Some(part) = py.detach(|| self.next_part(left)) else { break };
-            let part = part.map_err(|error| exception(py, &error))?;
-            left -= part.count;
-            for row in 0..part.count {
-                let cells = part.columns.iter().zip(&self.columns);
-                let cells = cells.map(|(array, column)| values.of(column.ty, value_at(array, row)));
-                found.append(PyTuple::new(py, cells.collect::<PyResult<Vec<_>>>()?)?)?;
+            match part.map_err(|error| exception(py, &error))? {
+                Part::Values(rows) => {
+                    left -= rows.len();
+                    for row in &rows {
+                        found.append(self.tuple(&mut values, row.iter().map(Value::borrow))?)?;
+                    }
+                }
+                Part::Arrays { count, columns } => {
+                    left -= count;
+                    for row in 0..count {
+                        let cells = columns.iter().map(|array| value_at(array, row));
+                        found.append(self.tuple(&mut values, cells)?)?;
+                    }
+                }
             }
             py.check_signals()?;
         }

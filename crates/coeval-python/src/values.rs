@@ -45,6 +45,10 @@ impl<'py> Values<'py> {
         Self { py, zone, zone_of_python: None }
     }
 
+    pub(crate) fn py(&self) -> Python<'py> {
+        self.py
+    }
+
     /// The value of this type.
     ///
     /// # Errors

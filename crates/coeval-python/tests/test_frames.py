@@ -199,6 +199,17 @@ def test_append(db, kind):
     assert db.sql("SELECT count(*) FROM hits").fetchone() == (3,)
 
 
+def test_of_several_frames_none_stays_when_one_is_refused(db):
+    good = pyarrow.table({"n": [1]})  # noqa: F841
+    worse = pyarrow.table({"n": pyarrow.array([{"a": 1}])})
+    with pytest.raises(coeval.NotSupportedError):
+        db.sql("SELECT * FROM good, worse")
+    del good
+    with pytest.raises(coeval.UndefinedTable):
+        db.sql("SELECT * FROM good")
+    assert worse.num_rows == 1
+
+
 def test_append_to_bricks(db):
     db.sql("CREATE TABLE events (day int, page text, n bigint) USING brick PARTITION BY (day CARDINALITY 100 RANGE SIZE 10)")
     frame = pandas.DataFrame({"day": [1, 50, 99], "page": ["a", "b", None], "n": [1, 2, 3]})

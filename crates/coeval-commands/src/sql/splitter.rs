@@ -4,29 +4,7 @@
 //! A statement ends at a semicolon outside of strings, quoted names, dollar quotes and comments. What a semicolon
 //! means is all this knows of SQL: whether the statement makes sense is for the session to say.
 
-/// Where the next character stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    /// In plain text.
-    Plain,
-    /// In `'...'`; with backslash escapes if it began with `E`.
-    Text(Backslash),
-    /// In `"..."`.
-    Name,
-    /// In `$tag$...$tag$`; this is the closing mark.
-    Dollar(String),
-    /// Behind `--`.
-    LineComment,
-    /// In `/* ... */`, so many deep.
-    BlockComment(usize),
-}
-
-/// What a backslash in a string means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Backslash {
-    Plain,
-    Escape,
-}
+use crate::place::Place;
 
 /// What the text so far waits for, for the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,79 +133,16 @@ impl Splitter {
                 self.read += 1;
                 return true;
             }
-            Place::Plain => {
-                let opened = open(rest, self.text[..self.read].chars().next_back());
-                let is_comment = matches!(opened.1, Place::LineComment | Place::BlockComment(_));
-                self.has_words |= !is_comment && !next.is_whitespace();
-                opened
-            }
-            inside => read_inside(inside, rest, next),
+            place => place.next(rest, self.text[..self.read].chars().next_back()),
         };
+        if self.place == Place::Plain {
+            let is_comment = matches!(place, Place::LineComment | Place::BlockComment(_));
+            self.has_words |= !is_comment && !next.is_whitespace();
+        }
         self.read += taken;
         self.place = place;
         false
     }
-}
-
-/// What plain text begins with: how many bytes of it belong together, and where the text behind them stands.
-fn open(rest: &str, before: Option<char>) -> (usize, Place) {
-    let next = rest.chars().next().map_or(0, char::len_utf8);
-    if rest.starts_with("--") {
-        return (2, Place::LineComment);
-    }
-    if rest.starts_with("/*") {
-        return (2, Place::BlockComment(1));
-    }
-    match rest.as_bytes()[0] {
-        b'\'' => (1, Place::Text(Backslash::Plain)),
-        b'"' => (1, Place::Name),
-        b'e' | b'E' if rest[1..].starts_with('\'') && !before.is_some_and(in_word) => {
-            (2, Place::Text(Backslash::Escape))
-        }
-        b'$' if !before.is_some_and(in_word) => match dollar_mark(rest) {
-            Some(mark) => (mark.len(), Place::Dollar(mark.to_owned())),
-            None => (1, Place::Plain),
-        },
-        _ => (next, Place::Plain),
-    }
-}
-
-/// Reads one piece of a quote or comment: how many bytes, and where the text behind them stands.
-fn read_inside(inside: &Place, rest: &str, next: char) -> (usize, Place) {
-    let same = (next.len_utf8(), inside.clone());
-    match inside {
-        // A doubled quote is one that belongs to the contents.
-        Place::Text(_) if rest.starts_with("''") => (2, inside.clone()),
-        Place::Name if rest.starts_with("\"\"") => (2, inside.clone()),
-        Place::Text(_) if next == '\'' => (1, Place::Plain),
-        Place::Text(Backslash::Escape) if next == '\\' => {
-            let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
-            (1 + escaped, inside.clone())
-        }
-        Place::Name if next == '"' => (1, Place::Plain),
-        Place::Dollar(mark) if rest.starts_with(mark.as_str()) => (mark.len(), Place::Plain),
-        Place::LineComment if next == '\n' => (1, Place::Plain),
-        Place::BlockComment(depth) if rest.starts_with("*/") => match depth {
-            1 => (2, Place::Plain),
-            deeper => (2, Place::BlockComment(deeper - 1)),
-        },
-        Place::BlockComment(depth) if rest.starts_with("/*") => (2, Place::BlockComment(depth + 1)),
-        _ => same,
-    }
-}
-
-fn in_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_' || character == '$'
-}
-
-/// `$$` or `$tag$` at the beginning of the text.
-fn dollar_mark(rest: &str) -> Option<&str> {
-    let end = rest[1..].find('$')? + 1;
-    let tag = &rest[1..end];
-    let mut characters = tag.chars();
-    let begins_well = characters.next().is_none_or(|first| first.is_alphabetic() || first == '_');
-    let is_tag = begins_well && characters.all(|character| character.is_alphanumeric() || character == '_');
-    is_tag.then(|| &rest[..=end])
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ import time
 import weakref
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Callable, Iterable, Mapping, Sequence, TypeVar
+from typing import Any, Callable, Mapping, Sequence, TypeVar
 
 from . import _errors, _frames, _interrupts, _native
 from ._errors import InterfaceError, NotSupportedError, ProgrammingError, SerializationError
@@ -22,6 +22,8 @@ T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
 
 _ISOLATION = ("serializable", "repeatable read", "read committed")
+# The name of the frame that `append` reads.
+_APPENDED = "coeval append"
 _RUNS_MAX = 100
 _WAIT_FIRST = 0.001
 _WAIT_MAX = 0.1
@@ -106,44 +108,29 @@ class Session:
         self._pid = os.getpid()
 
     def sql(self, sql: str, parameters: Parameters | None = None) -> Result:
-        """Runs a text of one or several statements, or one statement with parameters; gives the rows of the last one.
-
-        Parameters are a sequence for `?` (or `$1`, `$2`, ...), or a mapping for `$name`. A name of a relation that the database
-        does not have may be that of a variable which the caller sees and that holds a data frame or an Arrow table. Outside a
-        transaction a statement is committed when this returns.
-        """
+        """As `Connection.sql`, in this session."""
         return self._sql(sql, parameters, sys._getframe(1))
 
     def _sql(self, sql: str, parameters: Parameters | None, frame: FrameType | None) -> Result:
         self._refuse_fork()
         frames = _frames.in_scope(sql, frame)
-        if not frames:
-            return Result(self._native, _interrupts.call(self._native, self._native.run, sql, parameters))
-        with _frames.Lent(self._native, frames, sql, parameters):
+        if frames:
+            unknown = self._native.unknown_relations(sql, parameters)
+            frames = {name: frames[name] for name in unknown if name in frames}
+        with _frames.lent(self._native, frames):
             return Result(self._native, _interrupts.call(self._native, self._native.run, sql, parameters))
 
     def append(self, table: str, rows: object) -> int:
-        """Adds the rows of a data frame or anything else with columns to a table, and returns how many they are.
-
-        Columns go by their names; those that the frame does not have get their defaults. All rows or none are added.
-        """
+        """As `Connection.append`, in this session."""
         self._refuse_fork()
         stream = _frames.stream_of(rows)
         columns = ", ".join(quoted(name) for name in _frames.columns_of(stream))
-        name = "coeval append"
-        self._native.lend(name, stream)
-        try:
-            text = f"INSERT INTO {_table_name(table)} ({columns}) SELECT {columns} FROM {quoted(name)}"
+        text = f"INSERT INTO {_table_name(table)} ({columns}) SELECT {columns} FROM {quoted(_APPENDED)}"
+        with _frames.lent(self._native, {_APPENDED: stream}):
             return _interrupts.call(self._native, self._native.run, text, None).row_count or 0
-        finally:
-            self._native.give_back(name)
 
     def transaction(self, *, read_only: bool = False, isolation: str = "serializable") -> Transaction:
-        """A transaction, for `with`: committed at its end, rolled back if an exception leaves it.
-
-        One that is `read_only` and serializable reads a snapshot that is safe, without waiting and without ever being
-        refused. Any other may be: see `retry`.
-        """
+        """As `Connection.transaction`, in this session."""
         return Transaction(self, read_only, isolation)
 
     @property

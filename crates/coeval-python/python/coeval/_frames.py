@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from types import FrameType
@@ -67,33 +68,28 @@ def in_scope(sql: str, frame: FrameType | None) -> dict[str, object]:
     return found
 
 
-def columns_of(stream: object) -> list[str]:
-    """The names of the columns of an Arrow stream that can be read more than once."""
+def columns_of(frame: object) -> list[str]:
+    """The names of the columns of a frame."""
     for attribute in ("column_names", "columns"):
-        names = getattr(stream, attribute, None)
+        names = getattr(frame, attribute, None)
         if names is not None and all(isinstance(name, str) for name in names):
             return list(names)
-    schema = getattr(stream, "schema", None)
+    schema = getattr(frame, "schema", None)
     names = getattr(schema, "names", None)
     if names is not None:
         return list(names() if callable(names) else names)
-    raise InterfaceError(f"the columns of a {type(stream).__name__} have no names that can be asked for")
+    raise InterfaceError(f"the columns of a {type(frame).__name__} have no names that can be asked for")
 
 
-class Lent:
-    """Frames that a session has for one statement."""
-
-    def __init__(self, session: _native.Session, frames: dict[str, object], sql: str, parameters: object) -> None:
-        self._session = session
-        self._names: list[str] = []
-        for name in session.unknown_relations(sql, parameters):
-            if name in frames:
-                session.lend(name, stream_of(frames[name]))
-                self._names.append(name)
-
-    def __enter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __exit__(self, *_: object) -> None:
-        for name in self._names:
-            self._session.give_back(name)
+@contextlib.contextmanager
+def lent(session: _native.Session, frames: dict[str, object]) -> Iterator[None]:
+    """The session has these frames, by their names, until the end of the `with`."""
+    names = []
+    try:
+        for name, frame in frames.items():
+            session.lend(name, stream_of(frame))
+            names.append(name)
+        yield
+    finally:
+        for name in names:
+            session.give_back(name)
