@@ -119,7 +119,8 @@ impl Rows {
         cells: impl Iterator<Item = ValueRef<'v>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let cells = cells.zip(&self.columns).map(|(value, column)| values.of(column.ty, value));
-        PyTuple::new(values.py(), cells.collect::<PyResult<Vec<_>>>()?)
+        let cells = cells.collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(values.py(), cells)
     }
 }
 
