@@ -284,6 +284,10 @@ pub(crate) struct ServeArguments {
     /// The file with the token that it has to know for that (as bearer or as password); nobody else may read it
     #[arg(long, value_name = "FILE", requires = "metrics")]
     pub(crate) metrics_token_file: Option<PathBuf>,
+    /// Where browsers find the console, a page to ask, look and manage from; a port alone is one of the loopback. Whoever uses it
+    /// logs in as for SQL. It is encrypted if the server has a certificate, which it has to have beyond the loopback
+    #[arg(long, value_name = "[HOST:]PORT")]
+    pub(crate) console: Option<String>,
     /// Log as JSON, an object a line
     #[arg(long)]
     pub(crate) log_json: bool,

@@ -12,6 +12,7 @@ use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
 use coeval::{Database, Promise, SafeLogging};
+use coeval_console::{Console, ConsoleOptions};
 use coeval_replica::{PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use std::net::SocketAddr;
@@ -97,12 +98,17 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         let address = server.address();
+        let console = console(&server, arguments).await?;
         // Before anybody hears that it listens, and may ask it to stop.
         let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         eprintln!("Listening on {address}");
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
         }
+        let console = console.map(|console| {
+            eprintln!("Console at {}", console.url());
+            tokio::spawn(console.run())
+        });
         tokio::spawn(reload_when_asked(database.clone()));
         let mut ended = Ended::Stopped;
         let registry = Arc::clone(database.engine().registry());
@@ -125,6 +131,9 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
             }
         };
         server.run(stop).await;
+        if let Some(console) = console {
+            console.abort();
+        }
         Ok::<_, Failure>(ended)
     })?;
     match archiver {
@@ -133,6 +142,13 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     }
     drop((following, watch));
     Ok(ended)
+}
+
+/// The console of this server, if one is asked for.
+async fn console(server: &Server, arguments: &ServeArguments) -> Result<Option<Console>, Failure> {
+    let Some(address) = &arguments.console else { return Ok(None) };
+    let bound = Console::bind(server.entrance(), &on_loopback_by_default(address), ConsoleOptions::default());
+    bound.await.map(Some).map_err(|error| Failure::Work(error.to_string()))
 }
 
 /// Ends the program when the standard input ends, as a crash does: nothing that was acknowledged is lost by it.

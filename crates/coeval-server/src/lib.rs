@@ -22,12 +22,14 @@
 //! - Nothing is given out before what it depends on is durable.
 //!
 //! # Start reading at
-//! `server.rs`, then `connection.rs` and its parts; `protocol.rs` for the bytes, `types.rs` for the values in them.
+//! `server.rs`, then `connection.rs` and its parts; `protocol.rs` for the bytes, `types.rs` for the values in them;
+//! `entrance.rs` for connections from the same process.
 
 mod auth;
 mod connection;
 mod doorway;
 mod endings;
+mod entrance;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -44,7 +46,9 @@ mod tls;
 mod types;
 
 pub use auth::Roles;
+pub use auth::rules::Encryption;
 pub use coeval_secret::{SecretFileError, read_secret_file};
+pub use entrance::Entrance;
 pub use error::ServerError;
 pub use open_files::raise_open_files_limit;
 pub use options::ServerOptions;

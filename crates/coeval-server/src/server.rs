@@ -2,10 +2,12 @@
 //! The listener: who comes gets a task, who asks for the end gets it in an orderly way.
 
 use crate::connection;
+use crate::entrance::Entrance;
 use crate::error::ServerError;
 use crate::metrics;
 use crate::options::ServerOptions;
 use crate::shared::Shared;
+use crate::stream::Stream;
 use coeval::Database;
 use coeval_sql::ActivityState;
 use socket2::{SockRef, TcpKeepalive};
@@ -90,6 +92,12 @@ impl Server {
         self.metrics.as_ref().map(|(_, address)| *address)
     }
 
+    /// A way in for what serves the same database by other protocols in this process.
+    #[must_use]
+    pub fn entrance(&self) -> Entrance {
+        Entrance::new(Arc::clone(&self.shared))
+    }
+
     /// Serves until `stop` is ready; then lets transactions end for as long as the options say, ends all sessions
     /// and returns. Needs a [runtime](crate::runtime) of several threads, with more than sessions that wait.
     pub async fn run(self, stop: impl Future<Output = ()>) {
@@ -142,7 +150,7 @@ fn welcome(shared: &Arc<Shared>, stream: TcpStream, address: SocketAddr, socket:
         return;
     }
     let place = shared.doorway.enter(address);
-    tokio::spawn(connection::open(Arc::clone(shared), stream, address, place, socket));
+    tokio::spawn(connection::open(Arc::clone(shared), Stream::Plain(stream), address, place, socket));
 }
 
 /// Ends all sessions: those that are idle at once, the others when their transaction has ended or their time is

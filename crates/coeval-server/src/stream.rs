@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection's bytes, plain or encrypted.
+//! A connection's bytes: plain, encrypted, or from this process.
 
 use crate::auth::rules::Encryption;
 use crate::protocol::backend::Output;
 use crate::tls::ClientCertificate;
+use socket2::SockRef;
 use std::io;
+use std::mem::MaybeUninit;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
 /// How long a client is answered that has closed its side: it may have closed that half only, and wait.
@@ -19,6 +21,8 @@ pub(crate) enum Stream {
     Plain(TcpStream),
     /// Encrypted.
     Tls(Box<TlsStream<TcpStream>>),
+    /// From this process, on behalf of a client whose own connection to it is encrypted or not.
+    Inside(UnixStream, Encryption),
     /// None any more.
     Closed,
 }
@@ -33,6 +37,7 @@ impl Stream {
         match self {
             Self::Plain(stream) => stream.read_buf(buffer).await,
             Self::Tls(stream) => stream.read_buf(buffer).await,
+            Self::Inside(stream, _) => stream.read_buf(buffer).await,
             Self::Closed => Ok(0),
         }
     }
@@ -41,6 +46,7 @@ impl Stream {
     pub(crate) fn encryption(&self) -> Encryption {
         match self {
             Self::Tls(_) => Encryption::Tls,
+            Self::Inside(_, encryption) => *encryption,
             Self::Plain(_) | Self::Closed => Encryption::None,
         }
     }
@@ -49,19 +55,23 @@ impl Stream {
     pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
         match self {
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first().map(ClientCertificate::of),
-            Self::Plain(_) | Self::Closed => None,
+            Self::Plain(_) | Self::Inside(..) | Self::Closed => None,
         }
     }
 
     /// Ready once the client has gone: when it has reset the connection, or closed its side some time ago. Never if it
     /// has sent more, behind which its end is not seen.
     pub(crate) async fn gone(&self) {
-        let socket = match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(stream) => stream.get_ref().0,
+        let peeked = match self {
+            Self::Plain(stream) => stream.peek(&mut [0]).await,
+            Self::Tls(stream) => stream.get_ref().0.peek(&mut [0]).await,
+            Self::Inside(stream, _) => {
+                let peek = || SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
+                stream.async_io(Interest::READABLE, peek).await
+            }
             Self::Closed => return,
         };
-        match socket.peek(&mut [0]).await {
+        match peeked {
             Ok(0) => tokio::time::sleep(ANSWER_TIME_MAX).await,
             Ok(_) => std::future::pending().await,
             Err(_) => {}
@@ -78,6 +88,7 @@ impl Stream {
             let sent = match self {
                 Self::Plain(stream) => stream.write(output.unsent()).await?,
                 Self::Tls(stream) => stream.write(output.unsent()).await?,
+                Self::Inside(stream, _) => stream.write(output.unsent()).await?,
                 Self::Closed => return Err(io::ErrorKind::NotConnected.into()),
             };
             if sent == 0 {
@@ -87,7 +98,7 @@ impl Stream {
         }
         match self {
             Self::Tls(stream) => stream.flush().await,
-            Self::Plain(_) | Self::Closed => Ok(()),
+            Self::Plain(_) | Self::Inside(..) | Self::Closed => Ok(()),
         }
     }
 
@@ -97,6 +108,7 @@ impl Stream {
         let _ = match self {
             Self::Plain(stream) => stream.shutdown().await,
             Self::Tls(stream) => stream.shutdown().await,
+            Self::Inside(stream, _) => stream.shutdown().await,
             Self::Closed => Ok(()),
         };
     }

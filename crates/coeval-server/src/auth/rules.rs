@@ -17,8 +17,10 @@ use std::net::IpAddr;
 
 /// Whether a connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encryption {
+pub enum Encryption {
+    /// Others on the way can read it.
     None,
+    /// By TLS.
     Tls,
 }
 

@@ -50,7 +50,7 @@ const OPENING_MESSAGE_BYTES_MAX: usize = 10_000;
 /// Serves a new connection until it ends.
 pub(crate) async fn open(
     shared: Arc<Shared>,
-    stream: TcpStream,
+    stream: Stream,
     address: SocketAddr,
     place: Place,
     socket: OwnedSemaphorePermit,
@@ -125,13 +125,12 @@ async fn farewell(stream: &mut Stream, output: &mut Output, error: &SqlError) {
 /// A connection with a session; nothing if it came to none, which the client has been told then.
 async fn opened(
     shared: &Arc<Shared>,
-    stream: TcpStream,
+    mut stream: Stream,
     address: SocketAddr,
     peer: Peer,
     input: &mut Input,
 ) -> Option<Connection> {
     let mut output = Output::default();
-    let mut stream = Stream::Plain(stream);
     let startup = match startup(shared, &mut stream, peer, input, &mut output).await {
         Ok(startup) => startup?,
         Err(End::Fatal(error)) => {

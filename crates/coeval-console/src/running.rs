@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A run: what a tab's session is told to do, and what the page hears of it meanwhile, as JSON lines.
+//!
+//! ```text
+//! columns --progress...--> result    for each statement with rows
+//! result                             for each other one
+//! notice                             whenever the server gives one
+//! error                              at most one, behind which nothing else runs
+//! done                               last
+//! ```
+
+use crate::logins::{Login, TAB_SETTINGS};
+use crate::report::Report;
+use crate::results::{ResultSet, ShownColumn};
+use crate::tabs::{Slot, Tab};
+use crate::wire::{Column, Connection, Lost, TransactionState, columns_of};
+use bytes::Bytes;
+use postgres_protocol::message::backend::Message;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::OwnedMutexGuard;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+
+/// How often the page hears of rows that came.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
+
+/// Events that wait for the page to read them; then the run waits.
+const EVENTS_WAITING: usize = 64;
+
+/// What the page asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Request {
+    sql: String,
+    /// Values of `$1` and so on; without them the text may be several statements.
+    #[serde(default)]
+    parameters: Vec<Option<String>>,
+}
+
+impl Request {
+    pub(crate) fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    pub(crate) fn parameters(&self) -> &[Option<String>] {
+        &self.parameters
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event<'a> {
+    Columns { result: u64, columns: &'a [ShownColumn] },
+    Progress { result: u64, rows: u64 },
+    Notice(Report),
+    Result { result: Option<u64>, tag: &'a str, rows: u64, truncated: bool },
+    Error(Report),
+    Done { milliseconds: f64, transaction: TransactionState },
+}
+
+/// Begins a run in a tab; nothing if one is there already. Whoever drops what it gives back ends the statement.
+pub(crate) fn begin(login: Arc<Login>, tab: Arc<Tab>, request: Request) -> Option<Receiver<Bytes>> {
+    let session = tab.begin_run()?;
+    let (events, received) = mpsc::channel(EVENTS_WAITING);
+    let run = Run { login, tab, page: Page { events, is_there: true }, current: None };
+    tokio::spawn(run.all(session, request));
+    Some(received)
+}
+
+/// Who hears of the run.
+struct Page {
+    events: Sender<Bytes>,
+    is_there: bool,
+}
+
+impl Page {
+    async fn hear(&mut self, event: &Event<'_>) {
+        let mut line = serde_json::to_vec(event).expect("an event is JSON");
+        line.push(b'\n');
+        if self.is_there {
+            // One that has gone is noticed by the run.
+            let _ = self.events.send(line.into()).await;
+        }
+    }
+}
+
+/// A result whose rows are coming.
+struct Current {
+    number: u64,
+    set: Arc<ResultSet>,
+    told: Instant,
+}
+
+struct Run {
+    login: Arc<Login>,
+    tab: Arc<Tab>,
+    page: Page,
+    current: Option<Current>,
+}
+
+impl Run {
+    async fn all(mut self, mut session: OwnedMutexGuard<Slot>, request: Request) {
+        let began = Instant::now();
+        let ended = self.execute(&mut session, &request).await;
+        self.tab.note_cancel_key(None);
+        if let Err(lost) = ended {
+            *session = None;
+            self.page.hear(&Event::Error(lost.into())).await;
+        }
+        let transaction = session.as_ref().map_or(TransactionState::Idle, Connection::state);
+        // The page may run the next thing as soon as it hears of the end of this one.
+        drop(session);
+        let milliseconds = began.elapsed().as_secs_f64() * 1e3;
+        self.page.hear(&Event::Done { milliseconds, transaction }).await;
+    }
+
+    async fn execute(&mut self, slot: &mut Slot, request: &Request) -> Result<(), Lost> {
+        let session = match slot {
+            Some(session) => session,
+            None => {
+                slot.insert(Connection::open(&self.tab.entrance, &self.tab.identity, &TAB_SETTINGS).await?)
+            }
+        };
+        self.tab.note_cancel_key(Some(session.cancel_key()));
+        if request.parameters.is_empty() {
+            session.begin_script(&request.sql).await?;
+        } else {
+            session.begin_statement(&request.sql, &request.parameters, 0).await?;
+        }
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = self.page.events.closed(), if self.page.is_there => {
+                    self.page.is_there = false;
+                    self.tab.cancel().await?;
+                    continue;
+                }
+                message = session.next() => message?,
+            };
+            match message {
+                Message::RowDescription(described) => self.begin_result(columns_of(&described)?).await,
+                Message::DataRow(row) => self.take(row.buffer()).await?,
+                Message::CopyOutResponse(_) => {
+                    let name = "copy".to_owned();
+                    self.begin_result(vec![Column { name, type_oid: postgres_types::Type::TEXT.oid() }])
+                        .await;
+                }
+                Message::CopyData(line) => self.take(&as_row(line.data())?).await?,
+                Message::CopyInResponse(_) => session.refuse_copy().await?,
+                Message::CommandComplete(complete) => self.end_result(complete.tag()?).await,
+                Message::EmptyQueryResponse => self.end_result("").await,
+                Message::NoticeResponse(notice) => {
+                    self.page.hear(&Event::Notice(Report::of(notice.fields())?)).await;
+                }
+                Message::ErrorResponse(error) => {
+                    self.current = None;
+                    self.page.hear(&Event::Error(Report::of(error.fields())?)).await;
+                }
+                Message::ReadyForQuery(_) => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn begin_result(&mut self, columns: Vec<Column>) {
+        let columns = self.login.shown(columns).await;
+        let set = Arc::new(ResultSet::new(columns, &self.tab.room));
+        let number = self.tab.add_result(Arc::clone(&set));
+        self.page.hear(&Event::Columns { result: number, columns: &set.columns }).await;
+        self.current = Some(Current { number, set, told: Instant::now() });
+    }
+
+    async fn take(&mut self, row: &[u8]) -> io::Result<()> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if current.set.push(row)?
+            && let Err(error) = tokio::task::block_in_place(|| current.set.flush())
+        {
+            let message = format!("the rows from here on are not kept: {error}");
+            let notice = Report { severity: "WARNING".to_owned(), ..Report::own("53100", message) };
+            self.page.hear(&Event::Notice(notice)).await;
+        }
+        if current.told.elapsed() >= PROGRESS_PAUSE {
+            current.told = Instant::now();
+            let event = Event::Progress { result: current.number, rows: current.set.rows_seen() };
+            self.page.hear(&event).await;
+        }
+        Ok(())
+    }
+
+    async fn end_result(&mut self, tag: &str) {
+        let event = match self.current.take() {
+            Some(Current { number, set, .. }) => Event::Result {
+                result: Some(number),
+                tag,
+                rows: set.rows_seen(),
+                truncated: set.is_truncated(),
+            },
+            None => Event::Result { result: None, tag, rows: rows_of(tag), truncated: false },
+        };
+        self.page.hear(&event).await;
+    }
+}
+
+/// How many rows a statement has changed that gives none, by its tag: `INSERT 0 5`, `UPDATE 5`.
+fn rows_of(tag: &str) -> u64 {
+    tag.rsplit(' ').next().and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// A line of COPY as a row of one text.
+fn as_row(line: &[u8]) -> io::Result<Vec<u8>> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let length = i32::try_from(line.len()).map_err(io::Error::other)?;
+    Ok([&length.to_be_bytes()[..], line].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_say_how_many_rows() {
+        for (tag, rows) in [("INSERT 0 5", 5), ("UPDATE 12", 12), ("CREATE TABLE", 0), ("", 0)] {
+            assert_eq!(rows_of(tag), rows, "{tag}");
+        }
+    }
+
+    #[test]
+    fn events_have_the_form_that_the_page_reads() {
+        let json = |event: &Event<'_>| serde_json::to_value(event).unwrap();
+        let report = Report { position: Some(8), ..Report::own("42P01", "no such table") };
+        assert_eq!(
+            json(&Event::Error(report)),
+            serde_json::json!({
+                "event": "error", "severity": "ERROR", "message": "no such table", "sqlstate": "42P01", "position": 8
+            })
+        );
+        assert_eq!(
+            json(&Event::Done { milliseconds: 1.5, transaction: TransactionState::Block }),
+            serde_json::json!({"event": "done", "milliseconds": 1.5, "transaction": "block"})
+        );
+    }
+}
