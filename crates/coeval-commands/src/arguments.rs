@@ -3,7 +3,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
 use coeval_bench::{
     Api, Certification, KeyChoice, Options, Population, ProcessId, Readers, Sending, TiquePart, UpdateReads,
@@ -23,10 +23,12 @@ pub(crate) use feed::{FeedArguments, FeedFormat};
     after_help = "\
 Examples:
   coeval demo                       transactions and analytics on the same live data, in about a minute
+  coeval init --example shop shop   a new database in the directory shop, with data to play with
   coeval sql my-data                SQL on the database in the directory my-data
   coeval serve my-data              the same for psql, drivers and tools of PostgreSQL
   coeval bench tpcc --threads 8     a measured workload
   coeval check my-data              is everything in the directory as it should be?
+  coeval doctor my-data             is this machine, and this disk, good for a database?
   coeval backup my-data DIR         to an archive; serve --archive does it all the while, restore brings it back
   coeval feed host=db1,user=copy    committed transactions as they come, rows before and after, as JSON
   coeval check-history run.edn      is there a serial order of what clients were told?
@@ -44,6 +46,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(DemoArguments),
+    Init(InitArguments),
     Sql(SqlArguments),
     Serve(Box<ServeArguments>),
     Promote(PromoteArguments),
@@ -53,6 +56,9 @@ pub(crate) enum Command {
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),
+    Doctor(DoctorArguments),
+    Completions(CompletionsArguments),
+    Manual(ManualArguments),
 }
 
 /// Run transactions and analytics on the same live data and check every snapshot
@@ -113,6 +119,31 @@ pub(crate) struct DemoArguments {
     /// A small fraction of the data, for tests
     #[arg(long, hide = true)]
     pub(crate) tiny: bool,
+}
+
+/// Make a new database, with data to play with if you like
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval init my-data
+  coeval init --example shop shop          customers, products, orders and their lines
+  coeval init --example metrics metrics    what machines measured, in a brick table")]
+pub(crate) struct InitArguments {
+    /// Where; there is nothing yet, or an empty directory
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Data to play with
+    #[arg(long)]
+    pub(crate) example: Option<Example>,
+}
+
+/// Data to play with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Example {
+    /// A shop: 30,000 orders of 2,000 customers
+    Shop,
+    /// What 40 machines measured in a week: 400,000 rows in bricks
+    Metrics,
 }
 
 /// Run SQL statements: at the terminal, from files, or from a pipe
@@ -316,6 +347,46 @@ pub(crate) struct PromoteArguments {
     /// Promote it even if others may have commits that were acknowledged and are not here: they are given up
     #[arg(long)]
     pub(crate) accept_loss: bool,
+}
+
+/// Say what this machine, and a directory on it, give a database, and what to set
+///
+/// Looks at processors, memory, open files, the file system with its free room and how long a synced write takes, and the clock.
+/// The directory need not be there; nothing is left in it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval doctor
+  coeval doctor my-data")]
+pub(crate) struct DoctorArguments {
+    /// Where the database is, or is to be [default: here]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Print what a shell needs to complete commands and options
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval completions bash >~/.local/share/bash-completion/completions/coeval
+  coeval completions fish >~/.config/fish/completions/coeval.fish
+  coeval completions zsh >\"${fpath[1]}/_coeval\"")]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the pages for man: one of the program, and one of each command
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval manual ~/.local/share/man/man1
+  man coeval-serve")]
+pub(crate) struct ManualArguments {
+    /// Where they are written; made if it is not there
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 /// What the machines with one database are called, and where they are.

@@ -24,11 +24,14 @@ mod cells;
 mod check;
 mod check_history;
 mod compare;
+mod completions;
 mod demo;
 mod directory;
+mod doctor;
 mod failure;
 mod feed;
 mod grid;
+mod init;
 mod interrupt;
 mod machines;
 mod place;
@@ -51,6 +54,7 @@ use std::path::PathBuf;
 pub fn run(command_line: impl IntoIterator<Item = OsString>, program: io::Result<PathBuf>) -> u8 {
     let outcome = match Arguments::parse_from(command_line).command {
         Command::Demo(arguments) => demo::run(&arguments, program),
+        Command::Init(arguments) => init::run(&arguments),
         Command::Sql(arguments) => sql::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments, program.ok()),
@@ -60,6 +64,9 @@ pub fn run(command_line: impl IntoIterator<Item = OsString>, program: io::Result
         Command::Restore(arguments) => archive::restore(&arguments),
         Command::Feed(arguments) => feed::run(&arguments),
         Command::CheckHistory(arguments) => check_history::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Manual(arguments) => completions::write_manual(&arguments),
     };
     match outcome {
         Ok(()) => 0,
