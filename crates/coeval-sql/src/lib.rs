@@ -32,6 +32,7 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
+mod files;
 mod followers;
 mod functions;
 #[doc(hidden)]

@@ -18,6 +18,7 @@ use crate::session::OpenObjects;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
@@ -280,8 +281,25 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(frame));
         }
+        if schema.is_none() && !self.is_within_view() && self.open.may_read_files() {
+            if let Some(provider) = self.files(name)? {
+                self.reads_system_tables.set(true);
+                return Ok(provider_as_source(provider));
+            }
+        }
         let full = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
         Err(unknown_table(&full).into())
+    }
+
+    /// The files of this name, if it is one of files.
+    fn files(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if !crate::files::is_name_of_files(name) {
+            return Ok(None);
+        }
+        if !self.rights.borrow().is_superuser() {
+            return Err(crate::files::refused().into());
+        }
+        Ok(Some(crate::files::provider(name, self.engine, self.state)?))
     }
 
     fn object(&self, name: &QualifiedName) -> Result<Arc<dyn TableSource>> {

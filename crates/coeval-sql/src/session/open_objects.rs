@@ -30,6 +30,11 @@ impl<'s> OpenObjects<'s> {
         self.frames?.provider(name)
     }
 
+    /// Whether a statement may read files by their names: what outlives the session may not.
+    pub(crate) fn may_read_files(&self) -> bool {
+        self.frames.is_some()
+    }
+
     /// The same for a definition, which may outlive the session.
     pub(crate) fn without_frames(self) -> Self {
         Self { frames: None, ..self }

@@ -6,5 +6,6 @@
 
 mod enums;
 mod examples;
+mod files;
 mod lending;
 mod reading;
