@@ -36,6 +36,13 @@ fn program(py: Python<'_>, command_line: Vec<OsString>, file: PathBuf) -> u8 {
     py.detach(|| coeval_commands::run(command_line, Ok(file)))
 }
 
+/// The text of a statement with `$1`, `$2`, ... in place of `?` or `$name`, and the names in the order of their numbers.
+#[pyfunction]
+fn numbered(sql: &str, parameters: &Bound<'_, PyAny>) -> (String, Vec<String>) {
+    let numbered = placeholders::numbered(sql, placeholders::Given::of(parameters));
+    (numbered.sql, numbered.names)
+}
+
 #[pymodule]
 mod _native {
     use pyo3::prelude::*;
@@ -47,6 +54,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::database::Database;
+    #[pymodule_export]
+    use crate::numbered;
     #[pymodule_export]
     use crate::program;
     #[pymodule_export]

@@ -304,8 +304,3 @@ def test_closing_ends_what_is_read(tmp_path):
     # Nobody has it any more.
     with coeval.connect(place) as db:
         assert db.sql("SELECT 1").fetchone() == (1,)
-
-
-def test_servers_are_for_drivers():
-    with pytest.raises(coeval.NotSupportedError, match="psycopg"):
-        coeval.connect("postgres://localhost/coeval")

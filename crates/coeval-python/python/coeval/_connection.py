@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Callable, Mapping, Sequence, TypeVar
 
-from . import _errors, _frames, _interrupts, _native
-from ._errors import InterfaceError, NotSupportedError, ProgrammingError, SerializationError
+from . import _errors, _frames, _interrupts, _native, _server
+from ._errors import InterfaceError, ProgrammingError, SerializationError
 from ._result import Result
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def _refuse_fork(pid: int) -> None:
 class _Open:
     """A database that this process has open, shared by the connections to it."""
 
-    def __init__(self, database: _native.Database, key: str | None) -> None:
+    def __init__(self, database: _native.Database | _server.Database, key: str | None) -> None:
         self.database = database
         self.key = key
         self.connections = 0
@@ -70,19 +70,19 @@ def connect(
     query_memory: int | None = None,
     data_memory: int | None = None,
 ) -> Connection:
-    """Opens the database in a directory, which is made if it is not there, or a new one in memory (`":memory:"`).
+    """Opens the database in a directory, which is made if it is not there, or a new one in memory (`":memory:"`); or connects
+    to a server (`"postgres://user@host/database"`), for which psycopg is to be installed.
 
     One process has a directory open at a time; within it any number of connections share it, and the options are the first
     one's. `durability="none"` acknowledges commits before they are on disk. `query_memory` and `data_memory` are bytes that
     queries may take, and tables that were read from files; a half and a third of the machine's memory unless said otherwise.
-    `autocommit` is about cursors alone: see `Connection.cursor`.
+    Of a server they say nothing. `autocommit` is about cursors alone: see `Connection.cursor`.
     """
     text = os.fspath(database)
-    if text.startswith(("postgres://", "postgresql://")):
-        raise NotSupportedError(
-            "a server is reached by a driver of PostgreSQL, whose protocol it speaks: pip install psycopg, "
-            "then psycopg.connect(...)"
-        )
+    if _server.is_server(text):
+        shared = _Open(_server.Database(text), None)
+        shared.connections = 1
+        return Connection(shared, autocommit)
     with _lock:
         if text == ":memory:":
             shared = _Open(_native.Database(None, durability, query_memory, data_memory), None)
@@ -103,7 +103,7 @@ class Session:
     Any thread may use it; one at a time does.
     """
 
-    def __init__(self, native: _native.Session) -> None:
+    def __init__(self, native: _native.Session | _server.Session) -> None:
         self._native = native
         self._pid = os.getpid()
 
@@ -124,7 +124,10 @@ class Session:
         """As `Connection.append`, in this session."""
         self._refuse_fork()
         stream = _frames.stream_of(rows)
-        columns = ", ".join(quoted(name) for name in _frames.columns_of(stream))
+        names = [quoted(name) for name in _frames.columns_of(stream)]
+        if isinstance(self._native, _server.Session):
+            return _interrupts.call(self._native, self._native.append, _table_name(table), names, stream)
+        columns = ", ".join(names)
         text = f"INSERT INTO {_table_name(table)} ({columns}) SELECT {columns} FROM {quoted(_APPENDED)}"
         with _frames.lent(self._native, {_APPENDED: stream}):
             return _interrupts.call(self._native, self._native.run, text, None).row_count or 0

@@ -4,6 +4,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 __version__: str
 
+def numbered(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> tuple[str, list[str]]: ...
 def program(command_line: Sequence[str], file: str | os.PathLike[str]) -> int: ...
 
 class Database:
