@@ -121,6 +121,12 @@ impl ServerOptions {
         }
     }
 
+    /// What clients ask for as settings and the command line decides.
+    pub(crate) fn told_as_settings(&self) -> [(String, String); 2] {
+        let ssl = if self.certificate.is_some() { "on" } else { "off" };
+        [("max_connections".to_owned(), self.connections_max.to_string()), ("ssl".to_owned(), ssl.to_owned())]
+    }
+
     /// How many connections may be about to become sessions.
     pub(crate) fn doorway_limits(&self) -> DoorwayLimits {
         let each_peer = self.connections_max.saturating_add(OPENING_SPARE);

@@ -382,6 +382,8 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
     assert_eq!(byte, b'N');
     raw.send_startup(&[("user", "tester")]);
     assert_eq!(status(&raw.until_ready()), 'I');
+    assert_eq!(raw.run("SHOW ssl")[1].texts(), ["off"]);
+    assert_eq!(raw.run("SHOW max_connections")[1].texts(), ["1000"]);
 
     let server =
         Running::with(ServerOptions { certificate: Some(server_certificate()), ..ServerOptions::default() });

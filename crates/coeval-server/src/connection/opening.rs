@@ -389,7 +389,9 @@ impl Newcomer<'_> {
         session.identify(user, standing, guard.pid());
         // What they do depends on who asks.
         let given = shared.options.session_settings.iter().cloned();
-        for (name, value) in given.chain(settings_of(startup)) {
+        for (name, value) in
+            shared.options.told_as_settings().into_iter().chain(given).chain(settings_of(startup))
+        {
             session.configure(&name, &value).map_err(End::Fatal)?;
         }
         Ok((session, Entry::new(guard)))

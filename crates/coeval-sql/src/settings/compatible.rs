@@ -8,6 +8,7 @@ const TUNING: &str = "Accepted; the planner has no such choice.";
 const LIMIT: &str = "Accepted; memory is bounded for the whole server.";
 const LOCALE: &str = "Text compares by bytes.";
 const SERVER: &str = "As the server is.";
+const STARTED: &str = "As the server was started.";
 const CLIENT: &str = "Accepted; changes nothing.";
 
 const INTEGER: Domain = Domain::Integer { min: -1, max: i32::MAX as i64 };
@@ -44,7 +45,7 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("lc_numeric", "C", Domain::Text, LOCALE),
     known("lc_time", "C", Domain::Text, LOCALE),
     known("maintenance_work_mem", "65536", Domain::Text, LIMIT),
-    known("max_connections", "100", Domain::Text, SERVER),
+    known("max_connections", "100", Domain::Text, STARTED),
     known("max_index_keys", "32", Domain::Fixed, "Columns of an index that clients ask for."),
     known("max_parallel_workers_per_gather", "2", INTEGER, TUNING),
     known("plan_cache_mode", "auto", Domain::Text, TUNING),
@@ -56,7 +57,7 @@ pub(super) const COMPATIBLE: &[Known] = &[
     known("seq_page_cost", "1", Domain::Text, TUNING),
     known("session_authorization", "coeval", Domain::Fixed, "The user of the session."),
     known("session_replication_role", "origin", Domain::OneOf(&["origin", "local"]), CLIENT),
-    known("ssl", "off", Domain::Text, SERVER),
+    known("ssl", "off", Domain::Text, STARTED),
     known("synchronize_seqscans", "on", Domain::Boolean, TUNING),
     known("tcp_keepalives_count", "0", Domain::Text, CLIENT),
     known("tcp_keepalives_idle", "0", Domain::Text, CLIENT),
