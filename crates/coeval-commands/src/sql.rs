@@ -5,10 +5,13 @@ mod command;
 mod completion;
 mod describe;
 mod history;
+mod import;
+mod pager;
 mod problem;
 mod repl;
 mod shell;
 mod splitter;
+mod waiting;
 
 use crate::arguments::SqlArguments;
 use crate::directory;

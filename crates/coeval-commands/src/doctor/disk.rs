@@ -39,7 +39,11 @@ fn kind(number: u64) -> Option<Kind> {
         0x9123_683E => Kind::Local("btrfs"),
         0x2FC1_2FC1 => Kind::Local("zfs"),
         0xF2F5_2010 => Kind::Local("f2fs"),
-        0x0102_1994 => Kind::Other("tmpfs", Verdict::Warning, "It is memory: nothing is there after a restart of the machine."),
+        0x0102_1994 => Kind::Other(
+            "tmpfs",
+            Verdict::Warning,
+            "It is memory: nothing is there after a restart of the machine.",
+        ),
         0x794C_7630 => Kind::Other(
             "overlay",
             Verdict::Warning,
@@ -47,8 +51,12 @@ fn kind(number: u64) -> Option<Kind> {
         ),
         0x6969 => Kind::Other("nfs", Verdict::Warning, NETWORK),
         0xFF53_4D42 | 0xFE53_4D42 | 0x517B => Kind::Other("smb", Verdict::Warning, NETWORK),
-        0x6573_5546 => Kind::Other("fuse", Verdict::Note, "What a synced write means is up to the program behind it."),
-        0x0102_1997 => Kind::Other("9p", Verdict::Note, "What a synced write means is up to the machine behind it."),
+        0x6573_5546 => {
+            Kind::Other("fuse", Verdict::Note, "What a synced write means is up to the program behind it.")
+        }
+        0x0102_1997 => {
+            Kind::Other("9p", Verdict::Note, "What a synced write means is up to the machine behind it.")
+        }
         _ => return None,
     })
 }
@@ -145,7 +153,11 @@ mod tests {
     fn a_directory_is_left_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let findings = findings(dir.path());
-        assert_eq!(findings.iter().filter(|finding| finding.verdict == Verdict::Problem).count(), 0, "{findings:?}");
+        assert_eq!(
+            findings.iter().filter(|finding| finding.verdict == Verdict::Problem).count(),
+            0,
+            "{findings:?}"
+        );
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         assert_eq!(syncs(&dir.path().join("gone")).verdict, Verdict::Problem);
     }
@@ -154,6 +166,9 @@ mod tests {
     fn times_of_syncs_are_judged() {
         let verdict = |micros: u64| judged_syncs(vec![Duration::from_micros(micros)]).verdict;
         assert_eq!([5, 200, 20_000].map(verdict), [Verdict::Note, Verdict::Good, Verdict::Warning]);
-        assert_eq!([1 << 20, 1 << 40].map(|free| judged_room(free).verdict), [Verdict::Warning, Verdict::Good]);
+        assert_eq!(
+            [1 << 20, 1 << 40].map(|free| judged_room(free).verdict),
+            [Verdict::Warning, Verdict::Good]
+        );
     }
 }

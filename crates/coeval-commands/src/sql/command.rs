@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Commands of the shell itself: lines that begin with a backslash.
+//! Commands of the shell itself: lines that begin with a backslash, and a few that begin with a point, for who comes from SQLite.
+
+use std::time::Duration;
 
 /// What to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,21 @@ pub(crate) enum Command {
     Include(String),
     Echo(String),
     Reset,
+    /// The last statement again and again, with this pause.
+    Watch(Duration),
+    /// Long results through a pager.
+    Pager(Turn),
+    Roles,
+    Types,
+    Import(Import),
+}
+
+/// A file that is to become a table, or rows of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Import {
+    pub(crate) file: String,
+    /// The name of the file without its end, if none is given.
+    pub(crate) table: Option<String>,
 }
 
 /// What `\?` prints.
@@ -46,9 +63,13 @@ Statements end with a semicolon and may take several lines. Ctrl-C drops what wa
   \\d NAME         one of them: columns, indexes, constraints
   \\dt \\di \\dv    tables, indexes, views; with a pattern: \\dt order*
   \\ds \\dn        sequences, schemas
-  \\i FILE         run the statements of a file
+  \\du \\dT        roles, types
+  \\watch SECONDS  run the last statement again and again, up to Ctrl-C; every 2 seconds if nothing is said
+  \\i FILE         run the statements of a file; also .read FILE
+  .import FILE    a Parquet, CSV or JSON file as a table; .import FILE TABLE into one that may be there already
   \\timing         say how long each statement took, or no longer
   \\x              one line for each column instead of one for each row; \\x auto when rows are too wide
+  \\pager          what is longer than the screen goes through $PAGER (less), or no longer
   \\echo TEXT      print the text
   \\r              drop what was typed
   \\?              this
@@ -81,10 +102,51 @@ pub(crate) fn parse(line: &str) -> Result<Command, String> {
         "\\i" | "\\include" => optional
             .map(|file| Command::Include(unquoted(&file)))
             .ok_or_else(|| format!("{name} needs a file")),
+        ".read" => optional
+            .map(|file| Command::Include(unquoted(&file)))
+            .ok_or_else(|| format!("{name} needs a file")),
+        ".import" => import(argument).map(Command::Import),
+        ".tables" => list(ListKind::Tables),
+        ".quit" | ".exit" => Ok(Command::Quit),
+        ".help" => Ok(Command::Help),
+        "\\du" | "\\dg" => Ok(Command::Roles),
+        "\\dT" => Ok(Command::Types),
+        "\\watch" => pause(argument).map(Command::Watch),
+        "\\pager" => turn(name, argument).map(Command::Pager),
         "\\echo" => Ok(Command::Echo(argument.to_owned())),
         "\\r" | "\\reset" => Ok(Command::Reset),
         other => Err(format!("{other} is no command; \\? lists them")),
     }
+}
+
+/// Whether a line is one of the commands that begin with a point. No statement does.
+pub(crate) fn is_pointed(line: &str) -> bool {
+    let rest = line.trim_start().strip_prefix('.');
+    rest.is_some_and(|rest| rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+}
+
+/// The pause of `\watch`, as psql reads it.
+fn pause(argument: &str) -> Result<Duration, String> {
+    if argument.is_empty() {
+        return Ok(Duration::from_secs(2));
+    }
+    let seconds =
+        argument.strip_prefix("i=").or_else(|| argument.strip_prefix("interval=")).unwrap_or(argument);
+    let seconds = seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("\\watch takes seconds, not {argument}"))
+}
+
+/// A file, quoted if it has blanks in it, and perhaps a table.
+fn import(argument: &str) -> Result<Import, String> {
+    let (file, table) = match argument.strip_prefix('\'') {
+        Some(quoted) => quoted.split_once('\'').ok_or("the quote of the file does not end")?,
+        None => argument.split_once(char::is_whitespace).unwrap_or((argument, "")),
+    };
+    if file.is_empty() {
+        return Err(".import needs a file".to_owned());
+    }
+    let table = table.trim();
+    Ok(Import { file: file.to_owned(), table: (!table.is_empty()).then(|| table.to_owned()) })
 }
 
 fn turn(name: &str, argument: &str) -> Result<Turn, String> {
@@ -138,12 +200,23 @@ mod tests {
         assert_eq!(parse("\\x auto"), Ok(Command::Expanded(Turn::Auto)));
         assert_eq!(parse("\\i 'a file.sql'"), Ok(Command::Include("a file.sql".to_owned())));
         assert_eq!(parse("\\echo  two  words"), Ok(Command::Echo("two  words".to_owned())));
+        assert_eq!(parse("\\watch"), Ok(Command::Watch(Duration::from_secs(2))));
+        assert_eq!(parse("\\watch 0.5"), Ok(Command::Watch(Duration::from_millis(500))));
+        assert_eq!(parse("\\watch i=3"), Ok(Command::Watch(Duration::from_secs(3))));
+        let import = |file: &str, table: Option<&str>| {
+            Ok(Command::Import(Import { file: file.to_owned(), table: table.map(str::to_owned) }))
+        };
+        assert_eq!(parse(".import a.csv"), import("a.csv", None));
+        assert_eq!(parse(".import 'a b.csv'  s.t"), import("a b.csv", Some("s.t")));
+        assert!(is_pointed(" .import x") && !is_pointed(".5") && !is_pointed("SELECT 1"));
     }
 
     #[test]
     fn what_is_no_command_is_refused() {
         assert!(parse("\\zzz").unwrap_err().contains("\\zzz"));
         assert!(parse("\\i").is_err());
+        assert!(parse(".import").is_err() && parse(".import 'x").is_err());
+        assert!(parse("\\watch -1").is_err() && parse("\\watch soon").is_err());
         assert!(parse("\\timing auto").is_err());
     }
 

@@ -1,20 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One session with its output: runs statements and commands, prints what comes back.
 
-use super::command::{self, Command, Turn};
+use super::command::{self, Command, Import, Turn};
 use super::describe::{self, Found, NamePattern};
+use super::import;
+use super::pager::{Pager, paged};
 use super::problem::{Origin, describe as describe_problem};
-use super::splitter::Splitter;
+use super::splitter::{Splitter, Waiting};
+use super::waiting::Patience;
 use crate::cells::ResultCells;
 use crate::failure::Failure;
 use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use arrow::datatypes::SchemaRef;
+use chrono_tz::Tz;
 use coeval::{CommandTag, Database, QualifiedName, RowSet, Session, StatementResult, TransactionStatus};
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
 /// How deep files may include each other.
 const INCLUDE_DEPTH_MAX: usize = 16;
+
+/// How often a pause looks whether it is to end.
+const WATCH_LOOK: Duration = Duration::from_millis(50);
+
+/// What `\du` asks.
+const ROLES: &str = "SELECT rolname AS role, concat_ws(', ', \
+    CASE WHEN rolsuper THEN 'superuser' END, CASE WHEN rolcreaterole THEN 'create role' END, \
+    CASE WHEN rolcreatedb THEN 'create database' END, CASE WHEN rolreplication THEN 'replication' END, \
+    CASE WHEN NOT rolcanlogin THEN 'cannot log in' END) AS attributes \
+    FROM pg_catalog.pg_roles WHERE rolname NOT LIKE 'pg\\_%' ORDER BY rolname";
+
+/// What `\dT` asks.
+const TYPES: &str = "SELECT n.nspname AS schema, t.typname AS type, \
+    (SELECT string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
+     WHERE e.enumtypid = t.oid) AS labels \
+    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+    WHERE t.typtype = 'e' ORDER BY 1, 2";
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +73,57 @@ pub(crate) enum Audience {
     Program,
 }
 
+/// How results are shown.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    audience: Audience,
+    expanded: Expanded,
+    zone: Tz,
+}
+
+impl Look {
+    fn print(self, out: &mut dyn Write, result: &StatementResult) -> Result<(), Failure> {
+        if let Some(rows) = &result.rows {
+            self.print_rows(out, rows)?;
+        }
+        let says_all = match result.tag {
+            CommandTag::Select(_) | CommandTag::Fetch(_) | CommandTag::Plain(_) => result.rows.is_some(),
+            CommandTag::Insert(_)
+            | CommandTag::Update(_)
+            | CommandTag::Delete(_)
+            | CommandTag::Merge(_)
+            | CommandTag::Copy(_)
+            | CommandTag::Move(_) => false,
+        };
+        if !says_all {
+            writeln!(out, "{}", result.tag)?;
+        }
+        Ok(())
+    }
+
+    fn print_rows(self, out: &mut dyn Write, rows: &RowSet) -> Result<(), Failure> {
+        let cells = ResultCells::new(rows, self.zone);
+        let colours = match self.audience {
+            Audience::Person(colours) => colours,
+            Audience::Program => Colours::Off,
+        };
+        let is_expanded = match (self.expanded, self.audience) {
+            (Expanded::On, _) => true,
+            (Expanded::Off, _) | (Expanded::Auto, Audience::Program) => false,
+            (Expanded::Auto, Audience::Person(_)) => {
+                let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+                width.is_some_and(|width| aligned_width(&cells).is_ok_and(|needed| needed > width))
+            }
+        };
+        if is_expanded {
+            print_expanded(out, &cells, colours)?;
+        } else {
+            print_aligned(out, &cells, colours)?;
+        }
+        Ok(())
+    }
+}
+
 /// A session and how its results are shown.
 pub(crate) struct Shell<'o> {
     db: Database,
@@ -60,15 +132,31 @@ pub(crate) struct Shell<'o> {
     audience: Audience,
     expanded: Expanded,
     timing: Timing,
+    pager: Pager,
     include_depth: usize,
+    /// The last text of statements that succeeded, for `\watch`.
+    last: Option<String>,
 }
 
 impl<'o> Shell<'o> {
     /// A new session on the database that prints to `out`.
     pub(crate) fn new(db: Database, out: impl Write + 'o, audience: Audience) -> Self {
         let session = db.session();
-        let (expanded, timing) = (Expanded::Off, Timing::Off);
-        Self { db, session, out: Box::new(out), audience, expanded, timing, include_depth: 0 }
+        let pager = match audience {
+            Audience::Person(_) => Pager::On,
+            Audience::Program => Pager::Off,
+        };
+        Self {
+            db,
+            session,
+            out: Box::new(out),
+            audience,
+            expanded: Expanded::Off,
+            timing: Timing::Off,
+            pager,
+            include_depth: 0,
+            last: None,
+        }
     }
 
     /// Where the session stands.
@@ -87,11 +175,15 @@ impl<'o> Shell<'o> {
     /// If the output cannot be written.
     pub(crate) fn run(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
         let started = Instant::now();
-        let outcome = self.session.run(sql);
+        let outcome = {
+            let _patience = matches!(self.audience, Audience::Person(_)).then(Patience::begin);
+            self.session.run(sql)
+        };
         let took = started.elapsed();
         let flow = match outcome {
             Ok(results) => {
-                results.iter().try_for_each(|result| self.print_result(result))?;
+                self.print_results(&results)?;
+                self.last = Some(sql.to_owned());
                 Flow::Next
             }
             Err(error) => {
@@ -108,45 +200,16 @@ impl<'o> Shell<'o> {
         Ok(flow)
     }
 
-    fn print_result(&mut self, result: &StatementResult) -> Result<(), Failure> {
-        if let Some(rows) = &result.rows {
-            self.print_rows(rows)?;
+    /// Prints results, through a pager if they are longer than the screen.
+    fn print_results(&mut self, results: &[StatementResult]) -> Result<(), Failure> {
+        let look =
+            Look { audience: self.audience, expanded: self.expanded, zone: self.session.settings().zone() };
+        if self.pager == Pager::Off {
+            return results.iter().try_for_each(|result| look.print(&mut self.out, result));
         }
-        let says_all = match result.tag {
-            CommandTag::Select(_) | CommandTag::Fetch(_) | CommandTag::Plain(_) => result.rows.is_some(),
-            CommandTag::Insert(_)
-            | CommandTag::Update(_)
-            | CommandTag::Delete(_)
-            | CommandTag::Merge(_)
-            | CommandTag::Copy(_)
-            | CommandTag::Move(_) => false,
-        };
-        if !says_all {
-            writeln!(self.out, "{}", result.tag)?;
-        }
-        Ok(())
-    }
-
-    fn print_rows(&mut self, rows: &RowSet) -> Result<(), Failure> {
-        let cells = ResultCells::new(rows, self.session.settings().zone());
-        let colours = match self.audience {
-            Audience::Person(colours) => colours,
-            Audience::Program => Colours::Off,
-        };
-        let is_expanded = match (self.expanded, self.audience) {
-            (Expanded::On, _) => true,
-            (Expanded::Off, _) | (Expanded::Auto, Audience::Program) => false,
-            (Expanded::Auto, Audience::Person(_)) => {
-                let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-                width.is_some_and(|width| aligned_width(&cells).is_ok_and(|needed| needed > width))
-            }
-        };
-        if is_expanded {
-            print_expanded(&mut self.out, &cells, colours)?;
-        } else {
-            print_aligned(&mut self.out, &cells, colours)?;
-        }
-        Ok(())
+        let mut text = Vec::new();
+        results.iter().try_for_each(|result| look.print(&mut text, result))?;
+        Ok(paged(&text, &mut self.out)?)
     }
 
     /// Runs a line that begins with a backslash.
@@ -199,6 +262,18 @@ impl<'o> Shell<'o> {
             }
             Command::Describe(pattern) => return self.describe(&pattern),
             Command::Include(file) => return self.include(&file),
+            Command::Watch(pause) => return self.watch(pause),
+            Command::Pager(turn) => {
+                self.pager = match (turn, self.pager) {
+                    (Turn::On, _) | (Turn::Over, Pager::Off) => Pager::On,
+                    (Turn::Off | Turn::Auto, _) | (Turn::Over, Pager::On) => Pager::Off,
+                };
+                let state = if self.pager == Pager::On { "on" } else { "off" };
+                writeln!(self.out, "The pager is {state}.")?;
+            }
+            Command::Roles => return self.run(ROLES, Origin { file: None, line: 1 }),
+            Command::Types => return self.run(TYPES, Origin { file: None, line: 1 }),
+            Command::Import(import) => return self.import(&import),
         }
         Ok(Flow::Next)
     }
@@ -216,6 +291,45 @@ impl<'o> Shell<'o> {
             return Ok(Flow::Failed);
         }
         Ok(Flow::Next)
+    }
+
+    /// Runs the last statement again and again, until Ctrl-C or a failure.
+    fn watch(&mut self, pause: Duration) -> Result<Flow, Failure> {
+        let Some(sql) = self.last.clone() else {
+            eprintln!("\\watch runs the last statement again: there is none yet");
+            return Ok(Flow::Failed);
+        };
+        let (pager, cancel) = (self.pager, self.session.cancel_handle());
+        // Nobody pages through what is about to be shown anew.
+        self.pager = Pager::Off;
+        let flow = loop {
+            let now = chrono::Local::now().format("%F %T");
+            writeln!(self.out, "{now} (every {} s)\n", pause.as_secs_f64())?;
+            let flow = self.run(&sql, Origin { file: None, line: 1 })?;
+            let until = Instant::now() + pause;
+            while Instant::now() < until && cancel.requested().is_none() {
+                std::thread::sleep(WATCH_LOOK.min(until.saturating_duration_since(Instant::now())));
+            }
+            if cancel.requested().is_some() {
+                break Flow::Next;
+            }
+            if flow != Flow::Next {
+                break flow;
+            }
+        };
+        self.pager = pager;
+        Ok(flow)
+    }
+
+    fn import(&mut self, wanted: &Import) -> Result<Flow, Failure> {
+        match import::statement(&mut self.session, wanted) {
+            Ok(sql) => self.run(&sql, Origin { file: None, line: 1 }),
+            Err(error) => {
+                self.out.flush()?;
+                eprint!("{}", describe_problem(&error, "", Origin { file: None, line: 1 }));
+                Ok(Flow::Failed)
+            }
+        }
     }
 
     fn include(&mut self, file: &str) -> Result<Flow, Failure> {
@@ -283,7 +397,9 @@ impl<'o> Shell<'o> {
         line: &str,
         file: Option<&str>,
     ) -> Result<Flow, Failure> {
-        if line.trim_start().starts_with('\\') && splitter.takes_commands() {
+        let is_command = line.trim_start().starts_with('\\') && splitter.takes_commands()
+            || command::is_pointed(line) && splitter.waiting() == Waiting::Statement;
+        if is_command {
             if matches!(command::parse(line), Ok(Command::Reset)) {
                 splitter.clear();
             }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ADBC driver of the embedded database: a library that driver managers of Python, R, Go, Java, C# and Rust load.
+//!
+//! # Owns
+//! What ADBC's interface says in terms of sessions: options, metadata, parameters as Arrow arrays, ingestion, statuses of errors.
+//!
+//! # Never does
+//! Anything in C: `adbc_ffi` exports what implements the traits of `adbc_core`. It uses the facade `coeval` alone.
+//!
+//! # Invariants
+//! - A connection's statements run one after the other, whatever threads they come from.
+//! - A panic is an error of the connection that met it, and of no other.
+//! - A value that its type of SQL cannot hold is an error, and never another value.
+//!
+//! # Start reading at
+//! [`driver`], then `connection.rs` and `statement.rs`; `client.rs` has the session that they share.
+
+mod arrays;
+mod binding;
+mod client;
+mod connection;
+mod database;
+mod driver;
+mod errors;
+mod exporting;
+mod information;
+mod ingestion;
+mod location;
+mod names;
+mod nesting;
+mod objects;
+mod opened;
+mod options;
+mod parameters;
+mod relations;
+mod results;
+mod statement;
+
+pub use driver::CoevalDriver;
+
+#[expect(unsafe_code, reason = "what driver managers call is C: the functions are adbc_ffi's own")]
+mod exported {
+    // The name that driver managers make of the library's file name; AdbcDriverInit comes with it.
+    adbc_ffi::export_driver!(AdbcCoevalAdbcInit, crate::CoevalDriver);
+}
