@@ -149,6 +149,25 @@ fn commands_of_the_shell_work_in_scripts() {
 }
 
 #[test]
+fn files_become_tables_and_rows_of_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("Trips.csv");
+    std::fs::write(&file, "id,zone\n1,north\n2,south\n").unwrap();
+    let file = text(&file);
+    let script = format!(
+        ".import {file}\nALTER TABLE trips ADD COLUMN noted text DEFAULT 'no';\n.import '{file}' trips\n\
+         SELECT id, zone, noted FROM trips ORDER BY id, noted;\n.import {file}.gone\n"
+    );
+    let output = coeval_with_input(&["sql", "--in-memory"], &script);
+    let printed = stdout(&output);
+    assert!(printed.contains("INSERT 0 2"), "{printed}");
+    let rows: Vec<_> = printed.lines().filter(|line| line.contains("north")).collect();
+    assert_eq!(rows.len(), 2, "{printed}");
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("Trips.csv.gone"), "{}", stderr(&output));
+}
+
+#[test]
 fn a_place_that_is_no_database_is_refused_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let letter = directory.path().join("letter.txt");
