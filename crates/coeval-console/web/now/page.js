@@ -1,0 +1,1 @@
+import { html } from '../html.js'; export function NowPage() { return html`<p>now</p>`; }
