@@ -5,7 +5,7 @@ import { effect, signal } from './vendor/libraries.js';
 import { html } from './html.js';
 import { load, save } from './storage.js';
 
-const CHOICES = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']];
+const CHOICES = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
 
 const choice = signal(load('theme', 'system'));
 const system = matchMedia('(prefers-color-scheme: dark)');

@@ -4,7 +4,7 @@
 const NUMBERS = new Set(['int2', 'int4', 'int8', 'float4', 'float8', 'numeric', 'oid', 'money']);
 const WIDTH_MIN = 44;
 const WIDTH_MAX = 380;
-const PADDING = 18;
+const PADDING = 22;
 
 export function isNumber(type) {
   return NUMBERS.has(type);
