@@ -30,7 +30,7 @@ function marksOfX({ isTime, seconds, labels }) {
       space: 70,
     };
   }
-  if (seconds) return { values: (_, splits) => splits.map(at => clock(at, { hasSeconds: false })) };
+  if (seconds) return { space: 40, values: (_, splits) => splits.map(at => clock(at, { hasSeconds: false })) };
   return isTime ? {} : { values: (_, splits) => splits.map(short) };
 }
 
@@ -60,15 +60,38 @@ function scaleOfY({ isLogarithmic }) {
 
 function marksOfY({ isLogarithmic, value }) {
   if (!isLogarithmic) return { values: (_, splits) => splits.map(value) };
-  const isPower = at => Math.abs(Math.log10(at) - Math.round(Math.log10(at))) < 1e-9;
-  return { filter: (_, splits) => splits.map(at => (isPower(at) ? at : null)), values: (_, splits) => splits.map(at => (at === null ? '' : value(at))) };
+  const powers = (_, __, from, to) => {
+    const first = Math.round(Math.log10(from));
+    return Array.from({ length: Math.round(Math.log10(to)) - first + 1 }, (___, index) => 10 ** (first + index));
+  };
+  return { splits: powers, filter: (_, splits) => splits, values: (_, splits) => splits.map(value) };
+}
+
+const BARS_SHARE = 0.8;
+const BAR_WIDTH_MAX = 60;
+
+/** Bars of one place stand side by side. */
+function barPaths(index, count) {
+  return (plot, series, from, to) => {
+    const fill = new Path2D();
+    const [places, values] = [plot.data[0], plot.data[series]];
+    const step = Math.abs(plot.valToPos(1, 'x', true) - plot.valToPos(0, 'x', true));
+    const width = Math.max(1, Math.min(BAR_WIDTH_MAX * devicePixelRatio, (step * BARS_SHARE) / count));
+    const zero = plot.valToPos(0, 'y', true);
+    for (let at = from; at <= to; at += 1) {
+      if (values[at] === null || values[at] === undefined) continue;
+      const left = plot.valToPos(places[at], 'x', true) + (index - count / 2) * width;
+      const top = plot.valToPos(values[at], 'y', true);
+      fill.rect(left, Math.min(top, zero), Math.max(1, width - (width > 4 ? 1 : 0)), Math.abs(top - zero));
+    }
+    return { fill, stroke: fill, flags: 0 };
+  };
 }
 
 function seriesOf({ label, bars, steps }, index, { value, count }) {
   const stroke = colour(`--series-${(index % SERIES_COLOURS) + 1}`);
   const look = { label, stroke, width: 1.5, points: { show: false }, value: (_, at) => (at === null || at === undefined ? '' : value(at)) };
-  // Bars of one place stand side by side.
-  if (bars) return { ...look, fill: stroke, width: 0, paths: UPlot.paths.bars({ size: [0.8 / count, 60], align: count > 1 ? 1 : 0 }) };
+  if (bars) return { ...look, fill: stroke, width: 0, paths: barPaths(index, count) };
   return steps ? { ...look, paths: UPlot.paths.stepped({ align: 1 }) } : look;
 }
 
@@ -87,13 +110,13 @@ function options({ series, legend, size, value = short, ...rest }) {
     legend: { show: legend },
     scales: { x: { time: isTime, ...rangeOfX({ seconds, hasBars }) }, y: scaleOfY(rest) },
     axes: [axis({ ...marksOfX(rest), ...(seconds && { size: 28 }) }), axis({ size: 58, ...marksOfY({ ...rest, value }) })],
-    series: [{ label: 'x', value: (_, at) => name(at) }, ...series.map((one, index) => seriesOf(one, index, { value, count: series.length }))],
+    series: [{ label: rest.xLabel ?? 'x', value: (_, at) => name(at) }, ...series.map((one, index) => seriesOf(one, index, { value, count: series.length }))],
   };
 }
 
 /**
  * `series`: `{label, bars, steps}` each; `data`: as uPlot takes it; `labels`: the names of the places of x where it is no
- * number; `value`: how a value of y is written; `seconds`: how many of them are shown, up to the last one. When `shape`
+ * number; `xLabel`: what x is called; `value`: how a value of y is written; `seconds`: how many of them are shown, up to the last one. When `shape`
  * changes the plot is made anew, otherwise it only takes the data.
  */
 export function Plot({ label, shape, data, height, legend = true, ...rest }) {

@@ -103,7 +103,7 @@ function Head({ relation, size, onQuery }) {
     ${size?.value && html`<${Facts} facts=${[
       ['Rows', count(size.value.rows)], ['All bytes', bytes(size.value.bytes)], ['Base', bytes(size.value.base_bytes)],
       ['Chunks of the base', count(size.value.base_chunks)], ['Delta', bytes(size.value.delta_bytes)],
-      ['Rows changed since the checkpoint', count(size.value.delta_rows)]]} />`}`;
+      ['Changed since checkpoint', count(size.value.delta_rows)]]} />`}`;
 }
 
 export function Relation({ relation }) {

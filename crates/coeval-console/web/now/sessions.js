@@ -66,7 +66,7 @@ export function Sessions() {
     { key: 'state', label: 'State', cell: row => html`<span class=${stateClass(row.state)}>${row.state}</span>` },
     { key: 'since', label: 'Since', number: true, cell: row => html`<span title=${clock(row.state_change)}>${since(row.state_change)}</span>` },
     { key: 'transaction', label: 'Transaction', cell: row => (row.isolation ? `${row.isolation}${row.access === 'read only' ? ', read only' : ''}` : '') },
-    { key: 'wait', label: 'Waits for', cell: row => (row.wait_event_type ? html`<span class=${row.wait_event_type === 'Lock' ? 'warning' : 'muted'}>${row.wait_event_type}: ${row.wait_event}</span>` : '') },
+    { key: 'wait', label: 'Waits for', cell: row => (row.wait_event_type && row.wait_event_type !== 'Client' ? html`<span class=${row.wait_event_type === 'Lock' ? 'warning' : 'muted'}>${row.wait_event_type}: ${row.wait_event}</span>` : '') },
     { key: 'query', label: 'Statement', wide: true, cell: row => html`<${Statement} text=${row.query} />` },
     { key: 'actions', label: 'Action', cell: row => html`<span class="row-actions">${row.state === 'active' && button('cancel', 'Cancel', row)} ${button('end', 'End', row)}</span>` },
   ];

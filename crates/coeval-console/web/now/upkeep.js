@@ -51,7 +51,7 @@ export function Memory() {
       ['Files in memory', bytes(figure('coeval_data_memory_bytes'))],
       ['Base', bytes(sizes?.base)],
       ['Delta', bytes(sizes?.delta)],
-      ['Rows changed since the checkpoint', count(sizes?.delta_rows)],
+      ['Changed since checkpoint', count(sizes?.delta_rows)],
       ['Rows', count(sizes?.rows)],
       ['Tables', count(sizes?.tables)],
       ['Snapshots held', count(figure('coeval_snapshots'))],

@@ -66,6 +66,6 @@ export function Chart({ result }) {
       ${result.count > POINTS_MAX && html`<small>the first ${count(POINTS_MAX)} of ${count(result.count)} rows</small>`}
     </div>
     ${prepared && chosen.length > 0 && html`<${Plot} label=${name} shape="${x}/${chosen}/${kind}/${rows.length}" data=${prepared.data}
-      labels=${prepared.labels} isTime=${prepared.isTime} series=${chosen.map(y => ({ label: columns[y].name, bars: kind === 'bar' }))} />`}
+      labels=${prepared.labels} xLabel=${columns[x].name} isTime=${prepared.isTime} series=${chosen.map(y => ({ label: columns[y].name, bars: kind === 'bar' }))} />`}
   </div>`;
 }

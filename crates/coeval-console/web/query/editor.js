@@ -3,8 +3,8 @@
 
 import {
   Compartment, Decoration, EditorSelection, EditorState, EditorView, HighlightStyle, PostgreSQL, Prec, StateEffect,
-  StateField, acceptCompletion, autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap, completionKeymap,
-  defaultKeymap, drawSelection, dropCursor, effect, highlightActiveLine, highlightActiveLineGutter,
+  StateField, acceptCompletion, autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap, closeCompletion,
+  completionKeymap,  defaultKeymap, drawSelection, dropCursor, effect, highlightActiveLine, highlightActiveLineGutter,
   highlightSelectionMatches, highlightSpecialChars, history, historyKeymap, indentOnInput, keymap, lineNumbers,
   placeholder, rectangularSelection, search, searchKeymap, sql, syntaxHighlighting, syntaxTree, tags, useEffect, useRef,
 } from '../vendor/libraries.js';
@@ -67,8 +67,25 @@ const LOOK = EditorView.theme({
   '.cm-panels.cm-panels-top': { borderBottom: '1px solid var(--border)' },
 });
 
+/**
+ * What is typed over a selection. Left to itself the browser would keep the look of what was there, by a style attribute
+ * that the page's policy forbids.
+ */
+const typedOverSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { from, to, empty } = view.state.selection.main;
+    if (event.inputType !== 'insertText' || event.data === null || empty || view.composing) return false;
+    const insert = () => view.state.update(view.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true });
+    const handlers = view.state.facet(EditorView.inputHandler);
+    if (!handlers.some(handler => handler(view, from, to, event.data, insert))) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
+
 function extensions(tab, commands) {
-  const run = key => () => {
+  const run = key => view => {
+    closeCompletion(view);
     commands.current[key]();
     return true;
   };
@@ -77,7 +94,7 @@ function extensions(tab, commands) {
     lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), history(), drawSelection(), dropCursor(),
     EditorState.allowMultipleSelections.of(true), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion(),
     rectangularSelection(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
-    syntaxHighlighting(colours), LOOK, mark, EditorView.lineWrapping,
+    syntaxHighlighting(colours), LOOK, mark, typedOverSelection, EditorView.lineWrapping,
     language.of(languageWith(names.peek())),
     placeholder('SELECT ...'),
     EditorView.contentAttributes.of({ 'aria-label': 'SQL', spellcheck: 'false' }),

@@ -67,8 +67,8 @@ function useScrolling(total) {
   return { scroller, onScroll, moveTo, height, viewHeight, width: size.width, top: Math.min(position.top, topMax), left: position.left };
 }
 
-/** Columns' widths: from the first rows that come, until somebody drags one. */
-function useWidths(columns, rows, total) {
+/** Columns' widths: from the first rows that come, until somebody drags one. Those of numbers grow with what is seen. */
+function useWidths(columns, rows, { total, from, to }) {
   const measured = useRef(null);
   const [dragged, setDragged] = useState({});
   let widths = measured.current?.columns === columns ? measured.current.widths : null;
@@ -81,6 +81,10 @@ function useWidths(columns, rows, total) {
     widths = widthsFor(columns, sample);
     if (sample.length > 0) measured.current = { columns, widths };
   }
+  const seen = [];
+  for (let index = from; index < to; index += 1) if (rows.row(index)) seen.push(rows.row(index));
+  const wider = widthsFor(columns, seen);
+  widths.forEach((width, index) => { if (isNumber(columns[index].type)) widths[index] = Math.max(width, wider[index]); });
   return [widths.map((width, index) => dragged[index] ?? width),
     (index, width) => setDragged(before => ({ ...before, [index]: Math.max(32, Math.round(width)) }))];
 }
@@ -117,14 +121,14 @@ export function Grid({ columns, rows, total, label }) {
   const { scroller, onScroll, moveTo, height, viewHeight, width, top, left } = useScrolling(total);
   // Read so that rows that come are drawn.
   void rows.version.value;
-  const [widths, setWidth] = useWidths(columns, rows, total);
+  const firstRow = Math.max(0, Math.floor(top / ROW) - 2);
+  const lastRow = Math.min(total, Math.ceil((top + viewHeight) / ROW) + 2);
+  const [widths, setWidth] = useWidths(columns, rows, { total, from: firstRow, to: lastRow });
   const numberWidth = numberColumnWidth(total);
   const ends = [];
   widths.reduce((sum, one, index) => (ends[index] = sum + one), 0);
   const allWidth = numberWidth + (ends.at(-1) ?? 0);
 
-  const firstRow = Math.max(0, Math.floor(top / ROW) - 2);
-  const lastRow = Math.min(total, Math.ceil((top + viewHeight) / ROW) + 2);
   useEffect(() => { rows.want(firstRow, lastRow, total); }, [rows, firstRow, lastRow, total, rows.version.value]);
 
   let firstColumn = ends.findIndex(end => end > left);
@@ -145,6 +149,8 @@ export function Grid({ columns, rows, total, label }) {
     else if (ends[next.column] > left + width - numberWidth) element.scrollLeft = ends[next.column] - width + numberWidth;
   };
   const activeRow = rows.row(active.row);
+  // The value that has opened takes room: its cell is to be seen beside it.
+  useEffect(() => { if (isOpen) show(active.row, active.column); }, [isOpen, viewHeight, width]);
   const keydown = event => {
     const page = Math.max(1, Math.floor(viewHeight / ROW) - 1);
     const moves = {
