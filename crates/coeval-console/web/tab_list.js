@@ -15,14 +15,16 @@ export function TabList({ label, tabs, chosen, panel, onChoose, onClose, onRenam
     list.current.querySelectorAll('[role=tab]')[index].focus();
   };
   const keydown = event => {
-    const index = tabs.findIndex(tab => tab.key === chosen);
+    // The tab that has the focus, be it chosen or not.
+    const index = [...list.current.children].indexOf(event.target.closest('[role=tab]'));
+    if (index < 0) return;
     const last = tabs.length - 1;
     if (event.key === 'ArrowRight') choose(index === last ? 0 : index + 1);
     else if (event.key === 'ArrowLeft') choose(index === 0 ? last : index - 1);
     else if (event.key === 'Home') choose(0);
     else if (event.key === 'End') choose(last);
-    else if (event.key === 'Delete' && onClose) onClose(chosen);
-    else if (event.key === 'F2' && onRename) onRename(chosen);
+    else if (event.key === 'Delete' && onClose) onClose(tabs[index].key);
+    else if (event.key === 'F2' && onRename) onRename(tabs[index].key);
     else return;
     event.preventDefault();
   };
