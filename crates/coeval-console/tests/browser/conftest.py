@@ -54,6 +54,7 @@ def page(browser, options, server):
     context = browser.new_context(accept_downloads=True, locale="en-US", **options)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address.rstrip("/"))
     page = context.new_page()
+    page.set_default_timeout(10_000)
     said = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))

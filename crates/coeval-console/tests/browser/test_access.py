@@ -72,7 +72,7 @@ def everywhere(console):
     console.button("Parameters").click()
     console.button("Add $1").click()
     yield "parameters"
-    console.button("Parameters").click()
+    console.button("Parameters (1)").click()
     console.part("Now")
     expect(page.get_by_role("table", name="Latest conflicts")).to_be_visible()
     yield "now"

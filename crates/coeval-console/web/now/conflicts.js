@@ -5,13 +5,13 @@ import { useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { Panel } from '../facts.js';
 import { Failure } from '../failure.js';
-import { clock, count, plural, since } from '../figures.js';
+import { clock, count, moment, plural, since } from '../figures.js';
 import { Table } from '../table.js';
 import { Statement } from './statement.js';
 import { useQuestion } from './watch.js';
 
 const GROUPS = `
-  SELECT table_name, reason, isolation, count(*) AS conflicts, max("at") AS latest
+  SELECT table_name, reason, isolation, count(*) AS conflicts, max("at") AS latest, now() AS now
   FROM coeval_conflicts GROUP BY table_name, reason, isolation ORDER BY count(*) DESC, table_name, reason LIMIT 50`;
 
 const LATEST = `
@@ -43,7 +43,7 @@ export function Conflicts() {
     { key: 'reason', label: 'Reason' },
     { key: 'isolation', label: 'Level of who was refused' },
     { key: 'conflicts', label: 'Count', number: true, cell: row => count(row.conflicts) },
-    { key: 'latest', label: 'Latest', number: true, cell: row => `${since(row.latest)} ago` },
+    { key: 'latest', label: 'Latest', number: true, cell: row => `${since(row.latest, moment(row.now))} ago` },
   ];
   const columns = [
     { key: 'at', label: 'When', cell: row => html`<time datetime=${row.at}>${clock(row.at)}</time>` },

@@ -8,14 +8,14 @@ import { announce } from '../announce.js';
 import { confirm } from '../dialog.js';
 import { Panel } from '../facts.js';
 import { Failure } from '../failure.js';
-import { clock, plural, since } from '../figures.js';
+import { clock, moment, plural, since } from '../figures.js';
 import { Table } from '../table.js';
 import { Statement } from './statement.js';
 import { useQuestion } from './watch.js';
 
 const SESSIONS = `
   SELECT a.pid, a.usename, a.application_name, a.client_addr, a.client_port, a.state, a.state_change, a.query_start,
-         a.xact_start, a.wait_event_type, a.wait_event, a.query, t.isolation, t.access
+         a.xact_start, a.wait_event_type, a.wait_event, a.query, t.isolation, t.access, now() AS now
   FROM pg_catalog.pg_stat_activity a LEFT JOIN coeval_transactions t ON t.pid = a.pid
   ORDER BY a.pid`;
 
@@ -64,7 +64,7 @@ export function Sessions() {
     { key: 'application_name', label: 'Application' },
     { key: 'client', label: 'Client', cell: row => (row.client_addr ? `${row.client_addr}:${row.client_port}` : '') },
     { key: 'state', label: 'State', cell: row => html`<span class=${stateClass(row.state)}>${row.state}</span>` },
-    { key: 'since', label: 'Since', number: true, cell: row => html`<span title=${clock(row.state_change)}>${since(row.state_change)}</span>` },
+    { key: 'since', label: 'Since', number: true, cell: row => html`<span title=${clock(row.state_change)}>${since(row.state_change, moment(row.now))}</span>` },
     { key: 'transaction', label: 'Transaction', cell: row => (row.isolation ? `${row.isolation}${row.access === 'read only' ? ', read only' : ''}` : '') },
     { key: 'wait', label: 'Waits for', cell: row => (row.wait_event_type && row.wait_event_type !== 'Client' ? html`<span class=${row.wait_event_type === 'Lock' ? 'warning' : 'muted'}>${row.wait_event_type}: ${row.wait_event}</span>` : '') },
     { key: 'query', label: 'Statement', wide: true, cell: row => html`<${Statement} text=${row.query} />` },
@@ -87,7 +87,7 @@ function Waits({ sessions }) {
   const columns = [
     { key: 'pid', label: 'pid', number: true },
     { key: 'lock', label: 'Lock' },
-    { key: 'since', label: 'For', number: true, cell: row => since(row.query_start) },
+    { key: 'since', label: 'For', number: true, cell: row => since(row.query_start, moment(row.now)) },
     { key: 'holder', label: 'Held by', cell: row => row.holder ?? '' },
     { key: 'query', label: 'Statement', wide: true, cell: row => html`<${Statement} text=${row.query} />` },
   ];

@@ -4,14 +4,14 @@
 import { html } from '../html.js';
 import { Facts, Panel } from '../facts.js';
 import { Failure } from '../failure.js';
-import { count, milliseconds, plural, since } from '../figures.js';
+import { count, milliseconds, moment, plural, since } from '../figures.js';
 import { Table } from '../table.js';
 import { useQuestion } from './watch.js';
 
 const SAFE = 'SELECT * FROM coeval_safe_snapshots';
 
 const HELD = `
-  SELECT s.version, s.versions_behind, s.pid, s.holders, s.since, a.usename, a.application_name
+  SELECT s.version, s.versions_behind, s.pid, s.holders, s.since, a.usename, a.application_name, now() AS now
   FROM coeval_snapshots s LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = s.pid
   ORDER BY s.version LIMIT 200`;
 
@@ -41,7 +41,7 @@ export function Held() {
     { key: 'version', label: 'Version', number: true, cell: row => count(row.version) },
     { key: 'versions_behind', label: 'Behind', number: true, cell: row => count(row.versions_behind) },
     { key: 'holder', label: 'Held by', cell: row => (row.pid === null ? `${plural(row.holders, 'statement')} or programs` : `pid ${row.pid} ${row.usename ?? ''} ${row.application_name ?? ''}`) },
-    { key: 'since', label: 'For', number: true, cell: row => since(row.since) },
+    { key: 'since', label: 'For', number: true, cell: row => since(row.since, moment(row.now)) },
   ];
   return html`<${Panel} title="Versions held" note=${rows && plural(rows.length, 'holder')}><${Failure} error=${error} />
     ${rows && html`<${Table} label="Versions held" columns=${columns} rows=${rows} className="medium" empty="No version but the newest is held." />`}</${Panel}>`;

@@ -7,7 +7,7 @@ import { html } from '../html.js';
 import { copy } from '../clipboard.js';
 import { count } from '../figures.js';
 import { isNumber, numberColumnWidth, widthsFor } from './columns.js';
-import { ValuePane, rowText } from './value.js';
+import { ValuePane } from './value.js';
 
 const ROW = 24;
 const HEADER = 26;
@@ -102,11 +102,17 @@ function Handle({ width, onWidth }) {
   return html`<span class="column-handle" aria-hidden="true" onPointerDown=${down}></span>`;
 }
 
+/** What a cell shows of a value: its beginning, in one line. */
+function oneLine(value) {
+  const shown = value.length > SHOWN_MAX ? `${value.slice(0, SHOWN_MAX)}…` : value;
+  return shown.includes('\n') ? shown.replaceAll(/\r?\n/g, '↵') : shown;
+}
+
 function Cell({ id, value, column, width, place, isActive }) {
   const className = `cell${isNumber(column.type) ? ' number' : ''}${isActive ? ' active' : ''}`;
   const shown = value === null ? html`<span class="null">NULL</span>`
     : value === '' ? html`<span class="null" aria-label="empty"> </span>`
-      : value.length > SHOWN_MAX ? `${value.slice(0, SHOWN_MAX)}…` : value;
+      : oneLine(value);
   return html`<div class=${className} role="gridcell" id=${id} aria-colindex=${place + 2} aria-selected=${isActive}
     data-column=${place} style=${{ width: `${width}px` }}>${shown}</div>`;
 }
@@ -162,8 +168,7 @@ export function Grid({ columns, rows, total, label }) {
     else if (event.key === 'End') show(control ? total - 1 : active.row, columns.length - 1);
     else if (control && event.key.toLowerCase() === 'c' && activeRow) {
       if (getSelection().toString() !== '') return;
-      if (event.shiftKey) copy(rowText(activeRow), 'Row');
-      else copy(activeRow[active.column] ?? '', 'Cell');
+      copy(activeRow[active.column] ?? '', 'Cell');
     } else if (event.key === 'Enter' || event.key === ' ') setOpen(true);
     else if (event.key === 'Escape' && isOpen) setOpen(false);
     else return;

@@ -9,7 +9,7 @@ import { forgetNames } from './names.js';
 import { remember } from './history.js';
 import { FAILED, IN_BLOCK, IDLE } from './tabs.js';
 
-const DEFINES = /^(CREATE|ALTER|DROP|COMMENT|IMPORT|ROLLBACK)\b/;
+const DEFINES = /^(CREATE|ALTER|DROP|SELECT INTO|IMPORT)\b/;
 const QUERY_CANCELED = '57014';
 
 let count = 0;
@@ -57,7 +57,12 @@ export async function start(tab, sql, { offset = null, parameters = [], kind = '
   }
   if (run.isRunning) change({ isRunning: false, milliseconds: performance.now() - run.startedAt });
   if (isRemembered) remember({ sql, error: run.error !== null, milliseconds: run.milliseconds });
-  if (run.results.concat(run.messages).some(({ tag }) => DEFINES.test(tag ?? ''))) forgetNames();
+  if (run.messages.some(({ tag }) => DEFINES.test(tag ?? ''))) tab.hasDefined = true;
+  // Others see it once it is committed, and so does the session that asks for names.
+  if (tab.hasDefined && tab.transaction.value === IDLE) {
+    tab.hasDefined = false;
+    forgetNames();
+  }
   announce(summary(run));
 }
 
@@ -120,7 +125,7 @@ function placeOf({ sql, offset, prefix }, position) {
   const at = characters.slice(0, position - 1).join('').length;
   const word = /^(?:"(?:[^"]|"")*"|[\w$]+|\S)/u.exec(sql.slice(at))?.[0] ?? ' ';
   const before = sql.slice(prefix, at).split('\n');
-  const inText = offset === null ? null : { from: offset + at, to: offset + at + word.length };
+  const inText = offset === null || offset + at < 0 ? null : { from: offset + at, to: offset + at + word.length };
   return { line: before.length, column: [...before.at(-1)].length + 1, inText };
 }
 

@@ -20,6 +20,8 @@ class Tab {
     /** The session's id at the server, once it has one. */
     this.id = null;
     this.transaction = signal(IDLE);
+    /** Whether its transaction has changed definitions. */
+    this.hasDefined = false;
     /** The last run, see `run.js`. */
     this.run = signal(null);
     /** What the editor was like when another tab came in front: cursor, undo. */

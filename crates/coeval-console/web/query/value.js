@@ -6,7 +6,7 @@ import { copy } from '../clipboard.js';
 import { count } from '../figures.js';
 
 /** Rows as other programs take them from the clipboard: fields apart by tabs, NULL as nothing. */
-export function rowText(row) {
+function rowText(row) {
   return row.map(value => (value ?? '').replaceAll(/[\t\r\n]/g, ' ')).join('\t');
 }
 
