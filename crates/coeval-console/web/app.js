@@ -13,12 +13,18 @@ import { QueryPage } from './query/page.js';
 import { SignIn } from './sign_in.js';
 import { ThemeSwitch } from './theme.js';
 
-const PARTS = [['query', 'Query'], ['now', 'Now'], ['data', 'Data']];
+const PARTS = [
+  ['query', 'Query'],
+  ['now', 'Now'],
+  ['data', 'Data'],
+];
 
 const place = signal(placeOf(location.hash));
 const failure = signal(null);
 
-addEventListener('hashchange', () => { place.value = placeOf(location.hash); });
+addEventListener('hashchange', () => {
+  place.value = placeOf(location.hash);
+});
 
 /** `#data/sales/orders`: the part, and the names behind it. */
 function placeOf(hash) {
@@ -28,11 +34,16 @@ function placeOf(hash) {
 
 function Header({ part }) {
   const { user, database, readOnly, version } = session.value;
-  const leave = () => logOut().catch(error => { failure.value = error; });
+  const leave = () =>
+    logOut().catch(error => {
+      failure.value = error;
+    });
   return html`<header class="top">
     <span class="brand" title=${`Coeval ${version}`}>Coeval</span>
-    <nav aria-label="Parts">${PARTS.map(([key, label]) => html`
-      <a href="#${key}" aria-current=${key === part ? 'page' : undefined}>${label}</a>`)}</nav>
+    <nav aria-label="Parts">${PARTS.map(
+      ([key, label]) => html`
+      <a href="#${key}" aria-current=${key === part ? 'page' : undefined}>${label}</a>`,
+    )}</nav>
     <span class="who" title=${`Coeval ${version}`}>${user}<span class="at">@${database}</span>
       ${readOnly && html`<span class="badge">read only</span>`}</span>
     <${ThemeSwitch} />
@@ -41,7 +52,11 @@ function Header({ part }) {
 }
 
 function App() {
-  useEffect(() => { resume().catch(error => { failure.value = error; }); }, []);
+  useEffect(() => {
+    resume().catch(error => {
+      failure.value = error;
+    });
+  }, []);
   const { part, names } = place.value;
   useEffect(() => {
     document.title = `${PARTS.find(([key]) => key === part)[1]} · Coeval console`;

@@ -11,9 +11,14 @@ export function Dialog({ title, onClose, className = '', children }) {
     element.current.showModal();
     return () => before?.focus?.();
   }, []);
-  const clickBehind = event => { if (event.target === element.current) onClose(); };
+  const clickBehind = event => {
+    if (event.target === element.current) onClose();
+  };
   return html`<dialog ref=${element} class=${className} aria-labelledby="dialog-title" onClick=${clickBehind}
-      onCancel=${event => { event.preventDefault(); onClose(); }}>
+      onCancel=${event => {
+        event.preventDefault();
+        onClose();
+      }}>
     <div class="dialog-body">
       <header><h2 id="dialog-title">${title}</h2>
         <button type="button" class="quiet" aria-label="Close" onClick=${onClose}>×</button></header>
@@ -25,13 +30,18 @@ const question = signal(null);
 
 /** Asks before something that cannot be taken back. */
 export function confirm({ title, text, action }) {
-  return new Promise(resolve => { question.value = { title, text, action, resolve }; });
+  return new Promise(resolve => {
+    question.value = { title, text, action, resolve };
+  });
 }
 
 export function Confirmation() {
   if (!question.value) return null;
   const { title, text, action, resolve } = question.value;
-  const answer = yes => { question.value = null; resolve(yes); };
+  const answer = yes => {
+    question.value = null;
+    resolve(yes);
+  };
   return html`<${Dialog} title=${title} onClose=${() => answer(false)}>
     <p class="confirm-text">${text}</p>
     <div class="actions">

@@ -22,7 +22,9 @@ export function bytes(value) {
     size /= 1024;
     unit += 1;
   }
-  return `${size < 10 && unit > 0 ? size.toFixed(2) : size < 100 && unit > 0 ? size.toFixed(1) : whole.format(size)} ${units[unit]}`;
+  // Three digits, as far as there are parts of a unit.
+  const digits = unit === 0 || size >= 100 ? 0 : size < 10 ? 2 : 1;
+  return `${digits === 0 ? whole.format(size) : size.toFixed(digits)} ${units[unit]}`;
 }
 
 export function milliseconds(value) {
@@ -33,14 +35,20 @@ export function milliseconds(value) {
   const seconds = Math.floor(value / 1000);
   const two = number => String(number).padStart(2, '0');
   const hours = Math.floor(seconds / 3600);
-  return hours > 0 ? `${hours}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)} h`
+  return hours > 0
+    ? `${hours}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)} h`
     : `${Math.floor(seconds / 60)}:${two(seconds % 60)} min`;
 }
 
 /** For axes: 1.2 k, 3 M. */
 export function short(value) {
   const size = Math.abs(value);
-  for (const [limit, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']]) {
+  for (const [limit, letter] of [
+    [1e12, 'T'],
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ]) {
     if (size >= limit) return `${one.format(value / limit)} ${letter}`;
   }
   if (size === 0) return '0';

@@ -53,8 +53,13 @@ function scaleOfY({ isLogarithmic }) {
   }
   return {
     distr: 3,
-    range: (_, from, to) => (from === null || from <= 0 ? [0.01, 100]
-      : [10 ** Math.floor(Math.log10(from)), 10 ** Math.max(Math.ceil(Math.log10(to)), Math.floor(Math.log10(from)) + 1)]),
+    range: (_, from, to) =>
+      from === null || from <= 0
+        ? [0.01, 100]
+        : [
+            10 ** Math.floor(Math.log10(from)),
+            10 ** Math.max(Math.ceil(Math.log10(to)), Math.floor(Math.log10(from)) + 1),
+          ],
   };
 }
 
@@ -90,7 +95,13 @@ function barPaths(index, count) {
 
 function seriesOf({ label, bars, steps }, index, { value, count }) {
   const stroke = colour(`--series-${(index % SERIES_COLOURS) + 1}`);
-  const look = { label, stroke, width: 1.5, points: { show: false }, value: (_, at) => (at === null || at === undefined ? '' : value(at)) };
+  const look = {
+    label,
+    stroke,
+    width: 1.5,
+    points: { show: false },
+    value: (_, at) => (at === null || at === undefined ? '' : value(at)),
+  };
   if (bars) return { ...look, fill: stroke, width: 0, paths: barPaths(index, count) };
   return steps ? { ...look, paths: UPlot.paths.stepped({ align: 1 }) } : look;
 }
@@ -98,26 +109,45 @@ function seriesOf({ label, bars, steps }, index, { value, count }) {
 function options({ series, legend, size, value = short, ...rest }) {
   const [text, lines] = [colour('--muted'), colour('--border')];
   const axis = marks => ({
-    stroke: text, grid: { stroke: lines, width: 1 }, ticks: { stroke: lines, width: 1, size: 4 }, font: '11px system-ui, sans-serif', ...marks,
+    stroke: text,
+    grid: { stroke: lines, width: 1 },
+    ticks: { stroke: lines, width: 1, size: 4 },
+    font: '11px system-ui, sans-serif',
+    ...marks,
   });
   const hasBars = series.some(({ bars }) => bars);
   const { isTime, seconds, labels } = rest;
-  const name = at => (at === null || at === undefined ? '' : labels ? labels[at] ?? '' : isTime ? (seconds ? clock(at, { hasSeconds: true }) : new Date(at * 1000).toLocaleString('en-GB')) : at);
+  const name = at =>
+    at === null || at === undefined
+      ? ''
+      : labels
+        ? (labels[at] ?? '')
+        : isTime
+          ? seconds
+            ? clock(at, { hasSeconds: true })
+            : new Date(at * 1000).toLocaleString('en-GB')
+          : at;
   return {
     ...size,
     padding: [10, 12, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: legend },
     scales: { x: { time: isTime, ...rangeOfX({ seconds, hasBars }) }, y: scaleOfY(rest) },
-    axes: [axis({ ...marksOfX(rest), ...(seconds && { size: 28 }) }), axis({ size: 58, ...marksOfY({ ...rest, value }) })],
-    series: [{ label: rest.xLabel ?? 'x', value: (_, at) => name(at) }, ...series.map((one, index) => seriesOf(one, index, { value, count: series.length }))],
+    axes: [
+      axis({ ...marksOfX(rest), ...(seconds && { size: 28 }) }),
+      axis({ size: 58, ...marksOfY({ ...rest, value }) }),
+    ],
+    series: [
+      { label: rest.xLabel ?? 'x', value: (_, at) => name(at) },
+      ...series.map((one, index) => seriesOf(one, index, { value, count: series.length })),
+    ],
   };
 }
 
 /**
  * `series`: `{label, bars, steps}` each; `data`: as uPlot takes it; `labels`: the names of the places of x where it is no
- * number; `xLabel`: what x is called; `value`: how a value of y is written; `seconds`: how many of them are shown, up to the last one. When `shape`
- * changes the plot is made anew, otherwise it only takes the data.
+ * number; `xLabel`: what x is called; `value`: how a value of y is written; `seconds`: how many of them are shown, up to
+ * the last one. When `shape` changes the plot is made anew, otherwise it only takes the data.
  */
 export function Plot({ label, shape, data, height, legend = true, ...rest }) {
   const parent = useRef(null);
@@ -136,6 +166,9 @@ export function Plot({ label, shape, data, height, legend = true, ...rest }) {
       plot.current = null;
     };
   }, [shape, theme.value]);
-  useEffect(() => { plot.current?.setData(data); }, [data]);
-  return html`<div class="plot" role="img" aria-label=${label} ref=${parent} style=${height ? { minHeight: `${height}px` } : {}}></div>`;
+  useEffect(() => {
+    plot.current?.setData(data);
+  }, [data]);
+  return html`<div class="plot" role="img" aria-label=${label} ref=${parent}
+    style=${height ? { minHeight: `${height}px` } : {}}></div>`;
 }

@@ -33,14 +33,21 @@ export function TabList({ label, tabs, chosen, panel, onChoose, onClose, onRenam
     onClose(key);
   };
   return html`<div class="tab-list ${className}" role="tablist" aria-label=${label} ref=${list} onKeyDown=${keydown}>
-    ${tabs.map(({ key, label: text, title, mark }) => html`
+    ${tabs.map(
+      ({ key, label: text, title, mark }) => html`
       <button type="button" role="tab" key=${key} id="${panel}-tab-${key}" aria-selected=${key === chosen}
           aria-controls=${panel} tabindex=${key === chosen ? 0 : -1} title=${title} data-mark=${mark}
           onClick=${() => onChoose(key)} onDblClick=${onRename && (() => onRename(key))}
-          onAuxClick=${event => { if (event.button === 1 && onClose) close(event, key); }}>
+          onAuxClick=${event => {
+            if (event.button === 1 && onClose) close(event, key);
+          }}>
         <span class="tab-label">${text}</span>
-        ${onClose && html`<span class="tab-close" aria-hidden="true" title="Close (Delete)"
-          onClick=${event => close(event, key)}>×</span>`}
-      </button>`)}
+        ${
+          onClose &&
+          html`<span class="tab-close" aria-hidden="true" title="Close (Delete)"
+          onClick=${event => close(event, key)}>×</span>`
+        }
+      </button>`,
+    )}
   </div>`;
 }

@@ -5,12 +5,18 @@ import { effect, signal } from './vendor/libraries.js';
 import { html } from './html.js';
 import { load, save } from './storage.js';
 
-const CHOICES = [['system', 'System'], ['light', 'Light'], ['dark', 'Dark']];
+const CHOICES = [
+  ['system', 'System'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+];
 
 const choice = signal(load('theme', 'system'));
 const system = matchMedia('(prefers-color-scheme: dark)');
 const systemIsDark = signal(system.matches);
-system.addEventListener('change', () => { systemIsDark.value = system.matches; });
+system.addEventListener('change', () => {
+  systemIsDark.value = system.matches;
+});
 
 /** `light` or `dark`: what draws on a canvas has to be drawn again when it changes. */
 export const theme = signal('light');

@@ -64,7 +64,8 @@ class Console:
         """The rows in view, by their numbers."""
         expect(self.page.locator(".grid .row[data-row]:not(.coming)").first).to_be_visible()
         rows = self.page.locator(".grid .row[data-row]").evaluate_all(
-            "rows => rows.map(row => [Number(row.dataset.row), [...row.querySelectorAll('[role=gridcell]')].map(c => c.textContent)])")
+            "rows => rows.map(row => [Number(row.dataset.row), [...row.querySelectorAll('[role=gridcell]')].map(c => c.textContent)])"
+        )
         return {number: row for number, row in rows if row}
 
     @property

@@ -27,8 +27,19 @@ class Server:
         secret = pathlib.Path(self._folder.name, "password")
         secret.touch(mode=0o600)
         secret.write_text(PASSWORD)
-        command = [program, "serve", os.path.join(self._folder.name, "data"), "--listen", "127.0.0.1:0",
-                   "--console", "127.0.0.1:0", "--user", USER, "--password-file", str(secret)]
+        command = [
+            program,
+            "serve",
+            os.path.join(self._folder.name, "data"),
+            "--listen",
+            "127.0.0.1:0",
+            "--console",
+            "127.0.0.1:0",
+            "--user",
+            USER,
+            "--password-file",
+            str(secret),
+        ]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.address = None

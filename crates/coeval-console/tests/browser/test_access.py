@@ -11,11 +11,31 @@ from console import Console
 AA_TEXT, AA_EDGE = 4.5, 3.0
 
 # Pairs of a colour and what it stands on.
-TEXTS = [(text, ground) for text in ("--text", "--muted") for ground in ("--background", "--surface", "--raised", "--row-odd", "--row-hover")]
-TEXTS += [("--on-accent", "--accent"), ("--accent", "--background"), ("--accent", "--raised"), ("--text", "--accent-soft"), ("--text", "--selected"),
-          ("--bad", "--background"), ("--bad", "--bad-soft"), ("--warn", "--background"), ("--warn", "--warn-soft"), ("--good", "--background")]
-TEXTS += [(f"--syntax-{kind}", ground) for kind in ("keyword", "string", "number", "type") for ground in ("--surface", "--row-hover")]
-EDGES = [("--border-strong", "--background"), ("--accent", "--surface")] + [(f"--series-{number}", "--surface") for number in range(1, 7)]
+TEXTS = [
+    (text, ground)
+    for text in ("--text", "--muted")
+    for ground in ("--background", "--surface", "--raised", "--row-odd", "--row-hover")
+]
+TEXTS += [
+    ("--on-accent", "--accent"),
+    ("--accent", "--background"),
+    ("--accent", "--raised"),
+    ("--text", "--accent-soft"),
+    ("--text", "--selected"),
+    ("--bad", "--background"),
+    ("--bad", "--bad-soft"),
+    ("--warn", "--background"),
+    ("--warn", "--warn-soft"),
+    ("--good", "--background"),
+]
+TEXTS += [
+    (f"--syntax-{kind}", ground)
+    for kind in ("keyword", "string", "number", "type")
+    for ground in ("--surface", "--row-hover")
+]
+EDGES = [("--border-strong", "--background"), ("--accent", "--surface")] + [
+    (f"--series-{number}", "--surface") for number in range(1, 7)
+]
 
 # Whatever can be used has a name, ids are there once, and what refers to one finds it.
 AUDIT = """() => {
@@ -55,8 +75,11 @@ def contrast(one, other):
 
 
 def colour(page, name):
-    return page.evaluate("name => { const e = document.createElement('i'); e.style.color = `var(${name})`; document.body.append(e);"
-                         "const c = getComputedStyle(e).color; e.remove(); return c; }", name)
+    return page.evaluate(
+        "name => { const e = document.createElement('i'); e.style.color = `var(${name})`; document.body.append(e);"
+        "const c = getComputedStyle(e).color; e.remove(); return c; }",
+        name,
+    )
 
 
 def everywhere(console):
@@ -123,8 +146,10 @@ class TestSmall:
     def test_nothing_is_wider_than_the_window(self, console, page):
         for place in everywhere(console):
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, place
-            out = page.evaluate("[...document.querySelectorAll('button, input, select, h1, h2')].filter(e => e.checkVisibility() && !e.closest('.tab-list, .table-scroll, .grid, .picture-scroll'))"
-                                ".filter(e => { const r = e.getBoundingClientRect(); return r.width > 1 && (r.right > 361 || r.left < -1); }).map(e => e.outerHTML.slice(0, 100))")
+            out = page.evaluate(
+                "[...document.querySelectorAll('button, input, select, h1, h2')].filter(e => e.checkVisibility() && !e.closest('.tab-list, .table-scroll, .grid, .picture-scroll'))"
+                ".filter(e => { const r = e.getBoundingClientRect(); return r.width > 1 && (r.right > 361 || r.left < -1); }).map(e => e.outerHTML.slice(0, 100))"
+            )
             assert out == [], place
 
     def test_way_back_from_a_table(self, console, page):

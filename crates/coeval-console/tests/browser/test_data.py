@@ -24,7 +24,9 @@ def test_table_with_everything_about_it(console, page):
     console.tab("Rows").click()
     expect(page.get_by_role("gridcell", name="owner 1", exact=True)).to_be_visible()
     console.tab("Definition").click()
-    expect(page.locator(".definition pre")).to_contain_text(re.compile(r"CREATE TABLE public\.accounts \(\s+id bigint NOT NULL"))
+    expect(page.locator(".definition pre")).to_contain_text(
+        re.compile(r"CREATE TABLE public\.accounts \(\s+id bigint NOT NULL")
+    )
     console.button("Query it").click()
     expect(console.editor).to_contain_text("FROM public.accounts")
 

@@ -14,7 +14,12 @@ def test_session_is_shown_and_its_statement_cancelled(console, page, api):
     page.keyboard.press("Control+Enter")
     expect(page.locator(".elapsed")).to_contain_text("running")
     console.part("Now")
-    row = page.get_by_role("table", name="Sessions").get_by_role("row").filter(has_text="'watched'").filter(has_text="active")
+    row = (
+        page.get_by_role("table", name="Sessions")
+        .get_by_role("row")
+        .filter(has_text="'watched'")
+        .filter(has_text="active")
+    )
     expect(row).to_have_count(1)
     row.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("dialog")).to_contain_text("Cancel")

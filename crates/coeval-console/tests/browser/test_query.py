@@ -108,7 +108,12 @@ def test_parameters(console, page):
     page.get_by_label("NULL").check()
     console.run("SELECT owner FROM accounts WHERE id = $1")
     expect(page.get_by_text("No rows.")).to_be_visible()
-    assert "7" not in json.loads(page.evaluate("localStorage.getItem(Object.keys(localStorage).find(k => k.includes('history')))"))[0]["sql"]
+    assert (
+        "7"
+        not in json.loads(
+            page.evaluate("localStorage.getItem(Object.keys(localStorage).find(k => k.includes('history')))")
+        )[0]["sql"]
+    )
 
 
 def test_a_million_rows_to_the_last(console, page):
@@ -148,8 +153,12 @@ def test_chart_in_two_clicks(console, page):
     page.get_by_text("Lines", exact=True).click()
     expect(page.get_by_role("img", name="Lines of balance by owner, 20 points")).to_be_visible()
     # Something is drawn in the colour of the first series.
-    assert page.locator(".plot canvas").evaluate(
-        "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length") > 500
+    assert (
+        page.locator(".plot canvas").evaluate(
+            "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length"
+        )
+        > 500
+    )
 
 
 def test_csv_is_downloaded(console, page):

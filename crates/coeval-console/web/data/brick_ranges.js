@@ -6,7 +6,10 @@ const RANGE = /(?:^|, )(\S.*?) in (?:'(.*?)'\.\.'(.*?)'|([^'].*?)\.\.(.+?))(?=, 
 /** `{dimension, from, to, text}` for each dimension. */
 export function parseRanges(text) {
   return [...(text ?? '').matchAll(RANGE)].map(([, dimension, least, greatest, from, to]) => ({
-    dimension, from: least ?? from, to: greatest ?? to, text: `${least ?? from} .. ${greatest ?? to}`,
+    dimension,
+    from: least ?? from,
+    to: greatest ?? to,
+    text: `${least ?? from} .. ${greatest ?? to}`,
   }));
 }
 
@@ -39,7 +42,15 @@ export function cells(bricks, x, y) {
   const found = new Map();
   for (const brick of bricks) {
     const key = JSON.stringify([brick.place[x], y === null ? null : brick.place[y]]);
-    const cell = found.get(key) ?? { bricks: 0, rows: 0, visible: 0, bytes: 0, valueBytes: 0, epochsEntries: 0, epochsBytes: 0 };
+    const cell = found.get(key) ?? {
+      bricks: 0,
+      rows: 0,
+      visible: 0,
+      bytes: 0,
+      valueBytes: 0,
+      epochsEntries: 0,
+      epochsBytes: 0,
+    };
     cell.bricks += 1;
     cell.rows += Number(brick.rows);
     cell.visible += Number(brick.visible_rows);
@@ -49,5 +60,8 @@ export function cells(bricks, x, y) {
     cell.epochsBytes += Number(brick.epochs_bytes);
     found.set(key, cell);
   }
-  return { at: (xText, yText) => found.get(JSON.stringify([xText, yText])), most: Math.max(1, ...[...found.values()].map(({ rows }) => rows)) };
+  return {
+    at: (xText, yText) => found.get(JSON.stringify([xText, yText])),
+    most: Math.max(1, ...[...found.values()].map(({ rows }) => rows)),
+  };
 }

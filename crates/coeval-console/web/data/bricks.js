@@ -10,6 +10,8 @@ import { cells, readBricks } from './brick_ranges.js';
 /** More cells than this along a side cannot be told apart. */
 const SIDE_MAX = 160;
 const FAINTEST = 0.14;
+/** Narrower cells have no room for what stands below them. */
+const LABELLED_WIDTH = 14;
 
 /** Few rows are to be seen beside many. */
 function strength(rows, most) {
@@ -21,9 +23,34 @@ function About({ cell, names, texts }) {
   const place = names.map((name, index) => [name, texts[index]]);
   if (!cell) return html`<${Facts} facts=${[...place, ['Bricks', 'none']]} />`;
   return html`<${Facts} facts=${[
-    ...place, ['Bricks', count(cell.bricks)], ['Rows', count(cell.rows)], ['Rows in sight', count(cell.visible)],
-    ['Bytes', bytes(cell.bytes)], ['of values', bytes(cell.valueBytes)],
-    ['Epochs entries', count(cell.epochsEntries)], ['Epochs bytes', bytes(cell.epochsBytes)]]} />`;
+    ...place,
+    ['Bricks', count(cell.bricks)],
+    ['Rows', count(cell.rows)],
+    ['Rows in sight', count(cell.visible)],
+    ['Bytes', bytes(cell.bytes)],
+    ['of values', bytes(cell.valueBytes)],
+    ['Epochs entries', count(cell.epochsEntries)],
+    ['Epochs bytes', bytes(cell.epochsBytes)],
+  ]} />`;
+}
+
+function idOf(column, row) {
+  return `brick-${column}-${row}`;
+}
+
+function Cell({ place: [column, row], x, y, width, most, cell, isActive }) {
+  const ranges = y ? `${x.text}, ${y.text}` : x.text;
+  const look = { width: `${width}px`, height: `${width}px` };
+  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell.rows, most)})`;
+  return html`<span id=${idOf(column, row)} role="gridcell" data-x=${column} data-y=${row} aria-selected=${isActive}
+    class="brick${cell ? '' : ' none'}${isActive ? ' active' : ''}" style=${look}
+    aria-label="${ranges}: ${cell ? plural(cell.rows, 'row') : 'no brick'}"></span>`;
+}
+
+/** Where each range along x begins. */
+function Below({ xs, width }) {
+  return html`<div class="picture-row" role="presentation"><span class="picture-label"></span>
+    ${xs.map(x => html`<span class="picture-x" style=${{ width: `${width}px` }}><span>${x.from}</span></span>`)}</div>`;
 }
 
 function Picture({ xs, ys, at, most, active, onActive }) {
@@ -42,21 +69,26 @@ function Picture({ xs, ys, at, most, active, onActive }) {
     const cell = event.target.closest('[data-x]');
     if (cell) onActive([Number(cell.dataset.x), Number(cell.dataset.y)]);
   };
-  const size = xs.length > 60 ? 8 : xs.length > 24 ? 14 : 24;
-  return html`<div class="picture-scroll"><div class="picture" role="grid" tabindex="0" aria-label="Bricks" aria-rowcount=${ys.length} aria-colcount=${xs.length}
-      aria-activedescendant=${active ? `brick-${active[0]}-${active[1]}` : undefined} onKeyDown=${keydown} onPointerOver=${over} onClick=${over}>
-    ${ys.map((y, row) => html`<div class="picture-row" role="row" key=${row}>
-      <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
-      ${xs.map((x, column) => {
-        const cell = at(x.text, y?.text ?? null);
-        const isActive = active?.[0] === column && active?.[1] === row;
-        return html`<span key=${column} id="brick-${column}-${row}" role="gridcell" data-x=${column} data-y=${row} aria-selected=${isActive}
-          class="brick${cell ? '' : ' none'}${isActive ? ' active' : ''}" aria-label="${x.text}${y ? `, ${y.text}` : ''}: ${cell ? plural(cell.rows, 'row') : 'no brick'}"
-          style=${{ width: `${size}px`, height: `${Math.min(size, 24)}px`, ...(cell && { backgroundColor: `rgb(var(--heat) / ${strength(cell.rows, most)})` }) }}></span>`;
-      })}</div>`)}
-    ${size >= 14 && html`<div class="picture-row below" role="presentation"><span class="picture-label"></span>
-      ${xs.map(x => html`<span class="picture-x" style=${{ width: `${size}px` }}><span>${x.from}</span></span>`)}</div>`}
-  </div></div>`;
+  const width = xs.length > 60 ? 8 : xs.length > 24 ? 14 : 24;
+  return html`<div class="picture-scroll">
+    <div class="picture" role="grid" tabindex="0" aria-label="Bricks" aria-rowcount=${ys.length} aria-colcount=${xs.length}
+        aria-activedescendant=${active ? idOf(...active) : undefined} onKeyDown=${keydown} onPointerOver=${over}
+        onClick=${over}>
+      ${ys.map(
+        (y, row) => html`<div class="picture-row" role="row" key=${row}>
+          <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
+          ${xs.map(
+            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} most=${most}
+              cell=${at(x.text, y?.text ?? null)} isActive=${active?.[0] === column && active?.[1] === row} />`,
+          )}</div>`,
+      )}
+      ${width >= LABELLED_WIDTH && html`<${Below} xs=${xs} width=${width} />`}
+    </div></div>`;
+}
+
+function Dimension({ label, chosen, all, onChoose }) {
+  return html`<label>${label} <select value=${chosen.name} onChange=${onChoose}>
+    ${all.map(({ name, ranges }) => html`<option value=${name}>${name} (${ranges.length})</option>`)}</select></label>`;
 }
 
 export function Bricks({ rows, truncated }) {
@@ -65,7 +97,8 @@ export function Bricks({ rows, truncated }) {
   const [yName, setY] = useState(null);
   const [active, setActive] = useState(null);
   if (dimensions.length === 0) {
-    return html`<p class="empty">${rows.length === 0 ? 'No bricks yet.' : `${plural(rows.length, 'brick')}. Their ranges are not shown to this role.`}</p>`;
+    const hidden = `${plural(rows.length, 'brick')}. Their ranges are not shown to this role.`;
+    return html`<p class="empty">${rows.length === 0 ? 'No bricks yet.' : hidden}</p>`;
   }
   // The dimension with most ranges goes along x.
   const byRanges = dimensions.toSorted((a, b) => b.ranges.length - a.ranges.length);
@@ -83,14 +116,17 @@ export function Bricks({ rows, truncated }) {
     set(event.target.value);
     setActive(null);
   };
+  const about = [`${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`, `at most ${plural(most, 'row')} in a cell`];
+  if (isCut) about.push(`the first ${SIDE_MAX} ranges of a dimension`);
+  const names = y ? [x.name, y.name] : [x.name];
+  const cell = isInside ? at(xs[column].text, ys[row]?.text ?? null) : null;
   return html`<div class="bricks">
-    <div class="bar"><label>Along x <select value=${x.name} onChange=${choose(setX)}>
-        ${dimensions.map(({ name, ranges }) => html`<option value=${name}>${name} (${ranges.length})</option>`)}</select></label>
-      ${y && html`<label>Along y <select value=${y.name} onChange=${choose(setY)}>
-        ${others.map(({ name, ranges }) => html`<option value=${name}>${name} (${ranges.length})</option>`)}</select></label>`}
-      <span class="muted">${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}, at most ${plural(most, 'row')} in a cell${isCut ? `; the first ${SIDE_MAX} ranges of a dimension` : ''}</span></div>
+    <div class="bar">
+      <${Dimension} label="Along x" chosen=${x} all=${dimensions} onChoose=${choose(setX)} />
+      ${y && html`<${Dimension} label="Along y" chosen=${y} all=${others} onChoose=${choose(setY)} />`}
+      <span class="muted">${about.join(', ')}</span></div>
     <div class="bricks-and-facts">
       <${Picture} xs=${xs} ys=${ys} at=${at} most=${most} active=${isInside ? active : null} onActive=${setActive} />
-      <aside aria-label="The cell" aria-live="polite"><${About} cell=${isInside ? at(xs[column].text, ys[row]?.text ?? null) : null} names=${[x.name, ...(y ? [y.name] : [])]} texts=${texts} /></aside>
+      <aside aria-label="The cell" aria-live="polite"><${About} cell=${cell} names=${names} texts=${texts} /></aside>
     </div></div>`;
 }

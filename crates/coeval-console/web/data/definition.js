@@ -23,7 +23,9 @@ export function tableDefinition(relation, { columns, constraints, indexes, isBri
   const kinds = { p: 0, u: 1, c: 2, f: 3 };
   const rules = constraints.filter(({ kind }) => kind in kinds).sort((a, b) => kinds[a.kind] - kinds[b.kind]);
   const lines = [...columns.map(column), ...rules.map(rule => `CONSTRAINT ${quoted(rule.name)} ${rule.definition}`)];
-  const end = isBricks ? '\n) USING brick\n-- PARTITION BY: the catalog does not tell how its dimensions are cut\n;' : '\n);';
+  const end = isBricks
+    ? '\n) USING brick\n-- PARTITION BY: the catalog does not tell how its dimensions are cut\n;'
+    : '\n);';
   const statements = [`CREATE TABLE ${name} (\n${lines.map(line => `    ${line}`).join(',\n')}${end}`];
   const ruled = new Set(constraints.map(rule => rule.name));
   for (const index of indexes) if (!ruled.has(index.name)) statements.push(`${index.definition};`);

@@ -25,13 +25,19 @@ export function DataPage({ names }) {
     if (schema === SYSTEM) return { schema: null, name, kind: 'r' };
     return all.find(one => one.schema === schema && one.name === name) ?? null;
   }, [all, schema, name]);
+  const missing = `There is no ${schema}.${name}, or it is not shown to this role.`;
   return html`<section class="data${relation ? ' has-relation' : ''}" aria-label="Data">
     <nav class="side" aria-label="Tables">
-      <div class="bar"><h2 class="grow">Tables</h2><button type="button" class="quiet" onClick=${() => setTurn(turn + 1)}>Refresh</button></div>
+      <div class="bar"><h2 class="grow">Tables</h2><button type="button" class="quiet"
+        onClick=${() => setTurn(turn + 1)}>Refresh</button></div>
       <${Failure} error=${error} />
       ${all && html`<${Tree} relations=${all} chosen=${relation && [schema, name]} />`}</nav>
     <div class="shown">
-      ${relation ? html`<${Relation} key="${schema}/${name}" relation=${relation} />`
-        : html`<p class="empty">${all && name !== undefined ? `There is no ${schema}.${name}, or it is not shown to this role.` : 'Choose a table.'}</p>`}
+      ${
+        relation
+          ? html`<${Relation} key="${schema}/${name}" relation=${relation} />`
+          : html`<p class="empty">
+            ${all && name !== undefined ? missing : 'Choose a table.'}</p>`
+      }
     </div></section>`;
 }

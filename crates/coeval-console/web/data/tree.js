@@ -35,12 +35,16 @@ export function Tree({ relations, chosen }) {
   const list = useRef(null);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const groups = useMemo(() => grouped(relations, words), [relations, search]);
-  const isOpen = schema => (words.length > 0 ? true : open[schema] ?? (!SYSTEM_SCHEMAS.has(schema) && schema !== SYSTEM));
+  const isOpen = schema =>
+    words.length > 0 ? true : (open[schema] ?? (!SYSTEM_SCHEMAS.has(schema) && schema !== SYSTEM));
   const lines = groups.flatMap(([schema, tables]) => [
     { key: schema, schema, count: tables.length, level: 1 },
-    ...(isOpen(schema) ? tables.map(relation => ({ key: `${schema}/${relation.name}`, schema, relation, level: 2 })) : []),
+    ...(isOpen(schema)
+      ? tables.map(relation => ({ key: `${schema}/${relation.name}`, schema, relation, level: 2 }))
+      : []),
   ]);
-  const isChosen = ({ schema, relation }) => relation && chosen && schema === chosen[0] && relation.name === chosen[1];
+  const isChosen = ({ schema, relation }) =>
+    relation && chosen && schema === chosen[0] && relation.name === chosen[1];
   const reached = lines.find(({ key }) => key === active) ?? lines.find(isChosen) ?? lines[0];
   const go = index => {
     const line = lines[Math.max(0, Math.min(lines.length - 1, index))];
@@ -72,13 +76,22 @@ export function Tree({ relations, chosen }) {
   };
   return html`<div class="tree-part">
     <label><span class="visually-hidden">Search tables</span>
-      <input type="search" placeholder="Search tables" value=${search} onInput=${event => setSearch(event.target.value)} /></label>
+      <input type="search" placeholder="Search tables" value=${search}
+        onInput=${event => setSearch(event.target.value)} /></label>
     ${lines.length === 0 && html`<p class="empty">${words.length > 0 ? 'Nothing like it.' : 'No tables yet.'}</p>`}
     <ul class="tree" role="tree" aria-label="Schemas and tables" ref=${list} onKeyDown=${keydown}>
-      ${lines.map(line => html`<li key=${line.key} role="treeitem" data-key=${line.key} aria-level=${line.level} tabindex=${line === reached ? 0 : -1}
-          aria-expanded=${line.relation ? undefined : isOpen(line.schema)} aria-selected=${line.relation ? Boolean(isChosen(line)) : undefined}
-          class="level-${line.level}" title=${line.relation ? line.relation.name : line.schema} onClick=${() => choose(line)}>
+      ${lines.map(
+        line => html`<li key=${line.key} role="treeitem" data-key=${line.key} aria-level=${line.level}
+          tabindex=${line === reached ? 0 : -1}
+          aria-expanded=${line.relation ? undefined : isOpen(line.schema)}
+            aria-selected=${line.relation ? Boolean(isChosen(line)) : undefined}
+          class="level-${line.level}" title=${line.relation ? line.relation.name : line.schema}
+            onClick=${() => choose(line)}>
         <span class="name">${line.relation ? line.relation.name : line.schema}</span>
-        ${line.relation ? (KINDS[line.relation.kind] !== 'table' && html`<small>${KINDS[line.relation.kind]}</small>`)
-          : html`<small>${line.count}</small>`}</li>`)}</ul></div>`;
+        ${
+          line.relation
+            ? KINDS[line.relation.kind] !== 'table' && html`<small>${KINDS[line.relation.kind]}</small>`
+            : html`<small>${line.count}</small>`
+        }</li>`,
+      )}</ul></div>`;
 }

@@ -9,7 +9,8 @@ export function parse(text) {
     if (!found) continue;
     const [, name, inside, value] = found;
     const labels = {};
-    for (const [, key, text_] of (inside ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)) labels[key] = text_.replace(/\\(.)/g, '$1');
+    for (const [, key, text_] of (inside ?? '').matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g))
+      labels[key] = text_.replace(/\\(.)/g, '$1');
     if (!figures.has(name)) figures.set(name, []);
     figures.get(name).push({ labels, value: value === '+Inf' ? Infinity : Number(value) });
   }
@@ -23,7 +24,10 @@ export function single(figures, name) {
 
 /** Cumulative counts by their upper bounds, in seconds. */
 export function buckets(figures, name) {
-  return (figures.get(`${name}_bucket`) ?? []).map(({ labels, value }) => ({ bound: labels.le === '+Inf' ? Infinity : Number(labels.le), count: value }));
+  return (figures.get(`${name}_bucket`) ?? []).map(({ labels, value }) => ({
+    bound: labels.le === '+Inf' ? Infinity : Number(labels.le),
+    count: value,
+  }));
 }
 
 /** The quantile of what came between two readings of a histogram; `null` if nothing did. Even within a bucket. */

@@ -23,7 +23,11 @@ export const failure = signal(null);
 export async function read() {
   try {
     const parsed = parse(await figures());
-    readings.push({ at: Date.now() / 1000, figures: parsed, statements: buckets(parsed, 'coeval_statement_seconds') });
+    readings.push({
+      at: Date.now() / 1000,
+      figures: parsed,
+      statements: buckets(parsed, 'coeval_statement_seconds'),
+    });
     failure.value = null;
   } catch (error) {
     failure.value = error;
@@ -43,13 +47,26 @@ function rate(before, after, name) {
 
 function earlier(index, seconds) {
   let found = index;
-  while (found > 0 && readings[index].at - readings[found - 1].at <= seconds + 0.5
-    && readings[found].at - readings[found - 1].at <= GAP_SECONDS) found -= 1;
+  while (
+    found > 0 &&
+    readings[index].at - readings[found - 1].at <= seconds + 0.5 &&
+    readings[found].at - readings[found - 1].at <= GAP_SECONDS
+  )
+    found -= 1;
   return readings[found];
 }
 
 function series() {
-  const out = { at: [], commits: [], statements: [], errors: [], p50: [], p99: [], logBytes: [], states: STATES.map(() => []) };
+  const out = {
+    at: [],
+    commits: [],
+    statements: [],
+    errors: [],
+    p50: [],
+    p99: [],
+    logBytes: [],
+    states: STATES.map(() => []),
+  };
   readings.forEach((reading, index) => {
     const before = readings[index - 1];
     out.at.push(reading.at);
@@ -65,7 +82,9 @@ function series() {
     out.p50.push(milliseconds(0.5));
     out.p99.push(milliseconds(0.99));
     const sessions = reading.figures.get('coeval_sessions') ?? [];
-    STATES.forEach((state, place) => out.states[place].push(sessions.find(({ labels }) => labels.state === state)?.value ?? 0));
+    STATES.forEach((state, place) =>
+      out.states[place].push(sessions.find(({ labels }) => labels.state === state)?.value ?? 0),
+    );
   });
   return out;
 }

@@ -19,20 +19,28 @@ export function SafeSnapshots() {
   const { rows, error } = useQuestion(SAFE, 1000);
   const safe = rows?.[0];
   return html`<${Panel} title="Safe snapshots"><${Failure} error=${error} />
-    ${safe && html`<${Facts} facts=${[
-      ['Age', Number(safe.age_us) === 0 ? 'nothing is lacking' : milliseconds(Number(safe.age_us) / 1000)],
-      ['Commits behind', count(safe.commits_behind)],
-      ['Held back by', safe.holder_transaction === null ? 'nobody' : `${safe.holder_pid === null ? '' : `pid ${safe.holder_pid}, `}transaction ${safe.holder_transaction}`],
-      ['Newest version', count(safe.version)],
-      ['Has everything up to', count(safe.boundary)],
-      ['Taken', count(safe.taken)],
-      ['Current one instead: had seen more', count(safe.fallbacks_floor)],
-      ['Current one instead: being certified', count(safe.fallbacks_certifying)],
-      ['Made', `${count(safe.made)} in ${milliseconds(Number(safe.making_us) / 1000)}`],
-      ['Refused transactions', count(safe.conflicts)],
-      ['by SERIALIZABLE\'s rules', count(safe.conflicts_dangerous)],
-      ['with a declared reader', count(safe.conflicts_declared_read_only)],
-    ]} />`}</${Panel}>`;
+    ${
+      safe &&
+      html`<${Facts} facts=${[
+        ['Age', Number(safe.age_us) === 0 ? 'nothing is lacking' : milliseconds(Number(safe.age_us) / 1000)],
+        ['Commits behind', count(safe.commits_behind)],
+        [
+          'Held back by',
+          safe.holder_transaction === null
+            ? 'nobody'
+            : `${safe.holder_pid === null ? '' : `pid ${safe.holder_pid}, `}transaction ${safe.holder_transaction}`,
+        ],
+        ['Newest version', count(safe.version)],
+        ['Has everything up to', count(safe.boundary)],
+        ['Taken', count(safe.taken)],
+        ['Current one instead: had seen more', count(safe.fallbacks_floor)],
+        ['Current one instead: being certified', count(safe.fallbacks_certifying)],
+        ['Made', `${count(safe.made)} in ${milliseconds(Number(safe.making_us) / 1000)}`],
+        ['Refused transactions', count(safe.conflicts)],
+        ["by SERIALIZABLE's rules", count(safe.conflicts_dangerous)],
+        ['with a declared reader', count(safe.conflicts_declared_read_only)],
+      ]} />`
+    }</${Panel}>`;
 }
 
 export function Held() {
@@ -40,9 +48,18 @@ export function Held() {
   const columns = [
     { key: 'version', label: 'Version', number: true, cell: row => count(row.version) },
     { key: 'versions_behind', label: 'Behind', number: true, cell: row => count(row.versions_behind) },
-    { key: 'holder', label: 'Held by', cell: row => (row.pid === null ? `${plural(row.holders, 'statement')} or programs` : `pid ${row.pid} ${row.usename ?? ''} ${row.application_name ?? ''}`) },
+    {
+      key: 'holder',
+      label: 'Held by',
+      cell: row =>
+        row.pid === null
+          ? `${plural(row.holders, 'statement')} or programs`
+          : `pid ${row.pid} ${row.usename ?? ''} ${row.application_name ?? ''}`,
+    },
     { key: 'since', label: 'For', number: true, cell: row => since(row.since, moment(row.now)) },
   ];
-  return html`<${Panel} title="Versions held" note=${rows && plural(rows.length, 'holder')}><${Failure} error=${error} />
-    ${rows && html`<${Table} label="Versions held" columns=${columns} rows=${rows} className="medium" empty="No version but the newest is held." />`}</${Panel}>`;
+  return html`<${Panel} title="Versions held" note=${rows && plural(rows.length, 'holder')}><${Failure}
+    error=${error} />
+    ${rows && html`<${Table} label="Versions held" columns=${columns} rows=${rows} className="medium"
+      empty="No version but the newest is held." />`}</${Panel}>`;
 }

@@ -11,5 +11,6 @@ export function Statement({ text }) {
   if (text === HIDDEN) return html`<span class="muted">not shown to this role</span>`;
   const line = text.replace(/\s+/g, ' ').trim();
   if (line.length <= SHOWN_MAX) return html`<code class="one-statement">${line}</code>`;
-  return html`<details class="statement"><summary><code>${line.slice(0, SHOWN_MAX)}…</code></summary><pre>${text}</pre></details>`;
+  return html`<details class="statement"><summary><code>${line.slice(0, SHOWN_MAX)}…</code></summary><pre>${text}
+    </pre></details>`;
 }

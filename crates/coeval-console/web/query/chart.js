@@ -28,44 +28,73 @@ function prepare(columns, rows, x, ys, kind) {
     return { labels, isTime: false, data: [rows.map((_, index) => index), ...ys.map(y => numbers(rows, y))] };
   }
   const at = rows.map(row => (isMoments ? moment(row[x]) / 1000 : row[x] === null ? NaN : Number(row[x])));
-  const order = rows.map((_, index) => index).filter(index => Number.isFinite(at[index])).sort((a, b) => at[a] - at[b]);
+  const order = rows
+    .map((_, index) => index)
+    .filter(index => Number.isFinite(at[index]))
+    .sort((a, b) => at[a] - at[b]);
   const all = ys.map(y => numbers(rows, y));
-  return { labels: null, isTime: isMoments, data: [order.map(index => at[index]), ...all.map(one => order.map(index => one[index]))] };
+  return {
+    labels: null,
+    isTime: isMoments,
+    data: [order.map(index => at[index]), ...all.map(one => order.map(index => one[index]))],
+  };
 }
 
 export function Chart({ result }) {
   const { columns } = result;
   const numeric = columns.flatMap(({ type }, index) => (isNumber(type) ? [index] : []));
   const [x, setX] = useState(0);
-  const [ys, setYs] = useState(() => numeric.filter(index => index !== 0 || numeric.length === 1).slice(0, SERIES_COLOURS));
+  const [ys, setYs] = useState(() =>
+    numeric.filter(index => index !== 0 || numeric.length === 1).slice(0, SERIES_COLOURS),
+  );
   const [kind, setKind] = useState(() => (isTime(columns[0]?.type) || isNumber(columns[0]?.type) ? 'line' : 'bar'));
   const [rows, setRows] = useState(null);
   const [error, setError] = useState(null);
   const wanted = Math.min(result.count, POINTS_MAX);
   useEffect(() => {
     let isWanted = true;
-    result.rows.first(wanted).then(found => { if (isWanted) setRows(found); }, setError);
-    return () => { isWanted = false; };
+    result.rows.first(wanted).then(found => {
+      if (isWanted) setRows(found);
+    }, setError);
+    return () => {
+      isWanted = false;
+    };
   }, [result.rows, result.isDone]);
   const chosen = ys.filter(y => numeric.includes(y));
   const prepared = useMemo(() => rows && prepare(columns, rows, x, chosen, kind), [rows, x, ys, kind]);
   const toggle = (index, on) => setYs(on ? [...ys, index].sort((a, b) => a - b) : ys.filter(y => y !== index));
   if (error) return html`<${Failure} error=${error} />`;
   if (numeric.length === 0) return html`<p class="empty">No column of this result is a number.</p>`;
-  const name = `${kind === 'bar' ? 'Bars' : 'Lines'} of ${chosen.map(y => columns[y].name).join(', ')} by ${columns[x].name}, ${count(rows?.length ?? 0)} points`;
+  const lines = chosen.map(y => columns[y].name).join(', ');
+  const points = `${count(rows?.length ?? 0)} points`;
+  const name = `${kind === 'bar' ? 'Bars' : 'Lines'} of ${lines} by ${columns[x].name}, ${points}`;
   return html`<div class="chart">
     <div class="bar">
       <fieldset class="choice"><legend class="visually-hidden">Kind</legend>
-        ${[['bar', 'Bars'], ['line', 'Lines']].map(([key, label]) => html`<label>
-          <input type="radio" name="chart-kind" checked=${kind === key} onChange=${() => setKind(key)} /><span>${label}</span></label>`)}</fieldset>
+        ${[
+          ['bar', 'Bars'],
+          ['line', 'Lines'],
+        ].map(
+          ([key, label]) => html`<label>
+          <input type="radio" name="chart-kind" checked=${kind === key} onChange=${() => setKind(key)} /><span>
+            ${label}</span></label>`,
+        )}</fieldset>
       <label>x <select value=${x} onChange=${event => setX(Number(event.target.value))}>
         ${columns.map(({ name: column }, index) => html`<option value=${index}>${column}</option>`)}</select></label>
-      <fieldset class="ys"><legend>y</legend>${numeric.map(index => html`<label class="check" key=${index}>
-        <input type="checkbox" checked=${ys.includes(index)} onChange=${event => toggle(index, event.target.checked)} />
-        <span>${columns[index].name}</span></label>`)}</fieldset>
+      <fieldset class="ys"><legend>y</legend>${numeric.map(
+        index => html`<label class="check" key=${index}>
+        <input type="checkbox" checked=${ys.includes(index)}
+          onChange=${event => toggle(index, event.target.checked)} />
+        <span>${columns[index].name}</span></label>`,
+      )}</fieldset>
       ${result.count > POINTS_MAX && html`<small>the first ${count(POINTS_MAX)} of ${count(result.count)} rows</small>`}
     </div>
-    ${prepared && chosen.length > 0 && html`<${Plot} label=${name} shape="${x}/${chosen}/${kind}/${rows.length}" data=${prepared.data}
-      labels=${prepared.labels} xLabel=${columns[x].name} isTime=${prepared.isTime} series=${chosen.map(y => ({ label: columns[y].name, bars: kind === 'bar' }))} />`}
+    ${
+      prepared &&
+      chosen.length > 0 &&
+      html`<${Plot} label=${name} shape="${x}/${chosen}/${kind}/${rows.length}" data=${prepared.data}
+      labels=${prepared.labels} xLabel=${columns[x].name} isTime=${prepared.isTime}
+        series=${chosen.map(y => ({ label: columns[y].name, bars: kind === 'bar' }))} />`
+    }
   </div>`;
 }

@@ -2,11 +2,46 @@
 // The editor of a tab.
 
 import {
-  Compartment, Decoration, EditorSelection, EditorState, EditorView, HighlightStyle, PostgreSQL, Prec, StateEffect,
-  StateField, acceptCompletion, autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap, closeCompletion,
-  completionKeymap,  defaultKeymap, drawSelection, dropCursor, effect, highlightActiveLine, highlightActiveLineGutter,
-  highlightSelectionMatches, highlightSpecialChars, history, historyKeymap, indentOnInput, keymap, lineNumbers,
-  placeholder, rectangularSelection, search, searchKeymap, sql, syntaxHighlighting, syntaxTree, tags, useEffect, useRef,
+  Compartment,
+  Decoration,
+  EditorSelection,
+  EditorState,
+  EditorView,
+  HighlightStyle,
+  PostgreSQL,
+  Prec,
+  StateEffect,
+  StateField,
+  acceptCompletion,
+  autocompletion,
+  bracketMatching,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+  defaultKeymap,
+  drawSelection,
+  dropCursor,
+  effect,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSelectionMatches,
+  highlightSpecialChars,
+  history,
+  historyKeymap,
+  indentOnInput,
+  keymap,
+  lineNumbers,
+  placeholder,
+  rectangularSelection,
+  search,
+  searchKeymap,
+  sql,
+  syntaxHighlighting,
+  syntaxTree,
+  tags,
+  useEffect,
+  useRef,
 } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { fetchNames, names } from './names.js';
@@ -22,9 +57,12 @@ const mark = StateField.define({
       if (!change.is(setMark)) continue;
       const length = transaction.state.doc.length;
       const { from, to } = change.value ?? {};
-      next = change.value && from < length
-        ? Decoration.set(Decoration.mark({ class: 'cm-error-place' }).range(from, Math.min(Math.max(to, from + 1), length)))
-        : Decoration.none;
+      next =
+        change.value && from < length
+          ? Decoration.set(
+              Decoration.mark({ class: 'cm-error-place' }).range(from, Math.min(Math.max(to, from + 1), length)),
+            )
+          : Decoration.none;
     }
     return next;
   },
@@ -56,12 +94,21 @@ const LOOK = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--muted)', border: 'none' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--row-hover)' },
-  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection': { backgroundColor: 'var(--selected) !important' },
+  '&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection': {
+    backgroundColor: 'var(--selected) !important',
+  },
   '.cm-selectionMatch': { backgroundColor: 'var(--row-hover)' },
   '&.cm-focused .cm-matchingBracket': { backgroundColor: 'transparent', outline: '1px solid var(--muted)' },
   '.cm-placeholder': { color: 'var(--muted)' },
-  '.cm-tooltip': { backgroundColor: 'var(--background)', border: '1px solid var(--border-strong)', color: 'var(--text)' },
-  '.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--accent)', color: 'var(--on-accent)' },
+  '.cm-tooltip': {
+    backgroundColor: 'var(--background)',
+    border: '1px solid var(--border-strong)',
+    color: 'var(--text)',
+  },
+  '.cm-tooltip-autocomplete > ul > li[aria-selected]': {
+    backgroundColor: 'var(--accent)',
+    color: 'var(--on-accent)',
+  },
   '.cm-completionIcon': { display: 'none' },
   '.cm-panels': { backgroundColor: 'var(--background)', color: 'var(--text)' },
   '.cm-panels.cm-panels-top': { borderBottom: '1px solid var(--border)' },
@@ -75,7 +122,8 @@ const typedOverSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { from, to, empty } = view.state.selection.main;
     if (event.inputType !== 'insertText' || event.data === null || empty || view.composing) return false;
-    const insert = () => view.state.update(view.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true });
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true });
     const handlers = view.state.facet(EditorView.inputHandler);
     if (!handlers.some(handler => handler(view, from, to, event.data, insert))) view.dispatch(insert());
     event.preventDefault();
@@ -91,20 +139,44 @@ function extensions(tab, commands) {
   };
   return [
     EditorView.cspNonce.of(nonce),
-    lineNumbers(), highlightActiveLineGutter(), highlightSpecialChars(), history(), drawSelection(), dropCursor(),
-    EditorState.allowMultipleSelections.of(true), indentOnInput(), bracketMatching(), closeBrackets(), autocompletion(),
-    rectangularSelection(), highlightActiveLine(), highlightSelectionMatches(), search({ top: true }),
-    syntaxHighlighting(colours), LOOK, mark, typedOverSelection, EditorView.lineWrapping,
+    lineNumbers(),
+    highlightActiveLineGutter(),
+    highlightSpecialChars(),
+    history(),
+    drawSelection(),
+    dropCursor(),
+    EditorState.allowMultipleSelections.of(true),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    autocompletion(),
+    rectangularSelection(),
+    highlightActiveLine(),
+    highlightSelectionMatches(),
+    search({ top: true }),
+    syntaxHighlighting(colours),
+    LOOK,
+    mark,
+    typedOverSelection,
+    EditorView.lineWrapping,
     language.of(languageWith(names.peek())),
     placeholder('SELECT ...'),
     EditorView.contentAttributes.of({ 'aria-label': 'SQL', spellcheck: 'false' }),
-    Prec.highest(keymap.of([
-      { key: 'Mod-Enter', run: run('run') },
-      { key: 'Mod-Shift-Enter', run: run('explain') },
-    ])),
+    Prec.highest(
+      keymap.of([
+        { key: 'Mod-Enter', run: run('run') },
+        { key: 'Mod-Shift-Enter', run: run('explain') },
+      ]),
+    ),
     // Tab takes what is offered; otherwise it leaves the editor, as it leaves any field.
-    keymap.of([{ key: 'Tab', run: acceptCompletion }, ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap,
-      ...historyKeymap, ...completionKeymap]),
+    keymap.of([
+      { key: 'Tab', run: acceptCompletion },
+      ...closeBracketsKeymap,
+      ...defaultKeymap,
+      ...searchKeymap,
+      ...historyKeymap,
+      ...completionKeymap,
+    ]),
     EditorView.updateListener.of(update => {
       if (update.docChanged) tab.text.value = update.state.doc.toString();
     }),
@@ -114,7 +186,9 @@ function extensions(tab, commands) {
 /** What a run takes: the selection, or all. */
 export function selected(view) {
   const { from, to } = view.state.selection.main;
-  return from < to ? { sql: view.state.sliceDoc(from, to), offset: from } : { sql: view.state.doc.toString(), offset: 0 };
+  return from < to
+    ? { sql: view.state.sliceDoc(from, to), offset: from }
+    : { sql: view.state.doc.toString(), offset: 0 };
 }
 
 /** The selection, or the one statement in which the cursor is, or after which it stands. */
@@ -142,7 +216,8 @@ export function Editor({ tab, view, commands }) {
   useEffect(() => {
     // A text that was put into the tab from elsewhere counts more than what the editor last had.
     const isSame = tab.editorState?.doc.toString() === tab.text.peek();
-    const state = isSame ? tab.editorState
+    const state = isSame
+      ? tab.editorState
       : EditorState.create({ doc: tab.text.peek(), extensions: extensions(tab, commands) });
     const editor = new EditorView({ state, parent: parent.current });
     view.current = editor;

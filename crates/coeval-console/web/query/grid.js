@@ -64,7 +64,16 @@ function useScrolling(total) {
     element.addEventListener('wheel', wheel, { passive: false });
     return () => element.removeEventListener('wheel', wheel);
   }, []);
-  return { scroller, onScroll, moveTo, height, viewHeight, width: size.width, top: Math.min(position.top, topMax), left: position.left };
+  return {
+    scroller,
+    onScroll,
+    moveTo,
+    height,
+    viewHeight,
+    width: size.width,
+    top: Math.min(position.top, topMax),
+    left: position.left,
+  };
 }
 
 /** Columns' widths: from the first rows that come, until somebody drags one. Those of numbers grow with what is seen. */
@@ -84,9 +93,13 @@ function useWidths(columns, rows, { total, from, to }) {
   const seen = [];
   for (let index = from; index < to; index += 1) if (rows.row(index)) seen.push(rows.row(index));
   const wider = widthsFor(columns, seen);
-  widths.forEach((width, index) => { if (isNumber(columns[index].type)) widths[index] = Math.max(width, wider[index]); });
-  return [widths.map((width, index) => dragged[index] ?? width),
-    (index, width) => setDragged(before => ({ ...before, [index]: Math.max(32, Math.round(width)) }))];
+  widths.forEach((width, index) => {
+    if (isNumber(columns[index].type)) widths[index] = Math.max(width, wider[index]);
+  });
+  return [
+    widths.map((width, index) => dragged[index] ?? width),
+    (index, width) => setDragged(before => ({ ...before, [index]: Math.max(32, Math.round(width)) })),
+  ];
 }
 
 function Handle({ width, onWidth }) {
@@ -97,7 +110,9 @@ function Handle({ width, onWidth }) {
     const from = event.clientX;
     handle.setPointerCapture(event.pointerId);
     handle.onpointermove = move => onWidth(width + move.clientX - from);
-    handle.onpointerup = () => { handle.onpointermove = null; };
+    handle.onpointerup = () => {
+      handle.onpointermove = null;
+    };
   };
   return html`<span class="column-handle" aria-hidden="true" onPointerDown=${down}></span>`;
 }
@@ -110,9 +125,12 @@ function oneLine(value) {
 
 function Cell({ id, value, column, width, place, isActive }) {
   const className = `cell${isNumber(column.type) ? ' number' : ''}${isActive ? ' active' : ''}`;
-  const shown = value === null ? html`<span class="null">NULL</span>`
-    : value === '' ? html`<span class="null" aria-label="empty"> </span>`
-      : oneLine(value);
+  const shown =
+    value === null
+      ? html`<span class="null">NULL</span>`
+      : value === ''
+        ? html`<span class="null" aria-label="empty"> </span>`
+        : oneLine(value);
   return html`<div class=${className} role="gridcell" id=${id} aria-colindex=${place + 2} aria-selected=${isActive}
     data-column=${place} style=${{ width: `${width}px` }}>${shown}</div>`;
 }
@@ -135,7 +153,9 @@ export function Grid({ columns, rows, total, label }) {
   widths.reduce((sum, one, index) => (ends[index] = sum + one), 0);
   const allWidth = numberWidth + (ends.at(-1) ?? 0);
 
-  useEffect(() => { rows.want(firstRow, lastRow, total); }, [rows, firstRow, lastRow, total, rows.version.value]);
+  useEffect(() => {
+    rows.want(firstRow, lastRow, total);
+  }, [rows, firstRow, lastRow, total, rows.version.value]);
 
   let firstColumn = ends.findIndex(end => end > left);
   if (firstColumn < 0) firstColumn = Math.max(0, columns.length - 1);
@@ -145,22 +165,33 @@ export function Grid({ columns, rows, total, label }) {
   const shownColumns = columns.slice(firstColumn, lastColumn).map((column, index) => [column, firstColumn + index]);
 
   const show = (row, column) => {
-    const next = { row: Math.max(0, Math.min(total - 1, row)), column: Math.max(0, Math.min(columns.length - 1, column)) };
+    const next = {
+      row: Math.max(0, Math.min(total - 1, row)),
+      column: Math.max(0, Math.min(columns.length - 1, column)),
+    };
     setActive(next);
     if (next.row * ROW < top) moveTo(next.row * ROW);
     else if ((next.row + 1) * ROW > top + viewHeight) moveTo((next.row + 1) * ROW - viewHeight);
     const start = next.column > 0 ? ends[next.column - 1] : 0;
     const element = scroller.current;
     if (start < left) element.scrollLeft = start;
-    else if (ends[next.column] > left + width - numberWidth) element.scrollLeft = ends[next.column] - width + numberWidth;
+    else if (ends[next.column] > left + width - numberWidth)
+      element.scrollLeft = ends[next.column] - width + numberWidth;
   };
   const activeRow = rows.row(active.row);
   // The value that has opened takes room: its cell is to be seen beside it.
-  useEffect(() => { if (isOpen) show(active.row, active.column); }, [isOpen, viewHeight, width]);
+  useEffect(() => {
+    if (isOpen) show(active.row, active.column);
+  }, [isOpen, viewHeight, width]);
   const keydown = event => {
     const page = Math.max(1, Math.floor(viewHeight / ROW) - 1);
     const moves = {
-      ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1], PageDown: [page, 0], PageUp: [-page, 0],
+      ArrowDown: [1, 0],
+      ArrowUp: [-1, 0],
+      ArrowRight: [0, 1],
+      ArrowLeft: [0, -1],
+      PageDown: [page, 0],
+      PageUp: [-page, 0],
     };
     const control = event.ctrlKey || event.metaKey;
     if (event.key in moves && !control) show(active.row + moves[event.key][0], active.column + moves[event.key][1]);
@@ -192,34 +223,57 @@ export function Grid({ columns, rows, total, label }) {
   for (let index = firstRow; index < lastRow; index += 1) {
     const row = rows.row(index);
     body.push(html`<div class="row${index % 2 ? ' odd' : ''}${row ? '' : ' coming'}" role="row" key=${index}
-      aria-rowindex=${index + 2} data-row=${index} style=${{ transform: `translateY(${HEADER + index * ROW - top}px)`, width: `${allWidth}px` }}>
-      <div class="row-number" role="rowheader" aria-colindex="1" style=${{ width: `${numberWidth}px` }}>${count(index + 1)}</div>
+      aria-rowindex=${index + 2} data-row=${index}
+        style=${{ transform: `translateY(${HEADER + index * ROW - top}px)`, width: `${allWidth}px` }}>
+      <div class="row-number" role="rowheader" aria-colindex="1" style=${{ width: `${numberWidth}px` }}>
+        ${count(index + 1)}</div>
       <div class="spacer" role="presentation" style=${{ width: `${spacer}px` }}></div>
-      ${row && shownColumns.map(([column, place]) => html`<${Cell} key=${place} id="${id}-${index}-${place}"
+      ${
+        row &&
+        shownColumns.map(
+          ([column, place]) => html`<${Cell} key=${place} id="${id}-${index}-${place}"
         value=${row[place]} column=${column} place=${place} width=${widths[place]}
-        isActive=${index === active.row && place === active.column} />`)}</div>`);
+        isActive=${index === active.row && place === active.column} />`,
+        )
+      }</div>`);
   }
-  const activeId = activeRow && active.row >= firstRow && active.row < lastRow && active.column >= firstColumn
-    && active.column < lastColumn ? `${id}-${active.row}-${active.column}` : undefined;
+  const activeId =
+    activeRow &&
+    active.row >= firstRow &&
+    active.row < lastRow &&
+    active.column >= firstColumn &&
+    active.column < lastColumn
+      ? `${id}-${active.row}-${active.column}`
+      : undefined;
   return html`<div class="grid-and-value">
     <div class="grid" role="grid" tabindex="0" ref=${scroller} aria-label=${label} aria-rowcount=${total + 1}
         aria-colcount=${columns.length + 1} aria-activedescendant=${activeId} aria-readonly="true"
         onScroll=${onScroll} onKeyDown=${keydown} onClick=${click}>
       <div class="grid-all" role="presentation" style=${{ height: `${height + HEADER}px`, width: `${allWidth}px` }}>
-        <div class="grid-view" role="rowgroup" style=${{ height: `${viewHeight + HEADER}px`, width: `${allWidth}px` }}>
+        <div class="grid-view" role="rowgroup"
+          style=${{ height: `${viewHeight + HEADER}px`, width: `${allWidth}px` }}>
           <div class="row head" role="row" aria-rowindex="1" style=${{ width: `${allWidth}px` }}>
-            <div class="row-number" role="columnheader" aria-colindex="1" aria-label="Row" style=${{ width: `${numberWidth}px` }}></div>
+            <div class="row-number" role="columnheader" aria-colindex="1" aria-label="Row"
+              style=${{ width: `${numberWidth}px` }}></div>
             <div class="spacer" role="presentation" style=${{ width: `${spacer}px` }}></div>
-            ${shownColumns.map(([column, place]) => html`<div key=${place} role="columnheader" aria-colindex=${place + 2}
-              class="cell${isNumber(column.type) ? ' number' : ''}" title="${column.name} ${column.type}" style=${{ width: `${widths[place]}px` }}>
-              ${column.name}<${Handle} width=${widths[place]} onWidth=${to => setWidth(place, to)} /></div>`)}
+            ${shownColumns.map(
+              ([column, place]) => html`<div key=${place} role="columnheader" aria-colindex=${place + 2}
+              class="cell${isNumber(column.type) ? ' number' : ''}" title="${column.name} ${column.type}"
+                style=${{ width: `${widths[place]}px` }}>
+              ${column.name}<${Handle} width=${widths[place]} onWidth=${to => setWidth(place, to)} /></div>`,
+            )}
           </div>
           ${body}
         </div>
       </div>
       ${total === 0 && html`<p class="empty" role="presentation">No rows.</p>`}
     </div>
-    ${isOpen && activeRow && columns[active.column] && html`<${ValuePane} column=${columns[active.column]}
-      rowNumber=${active.row + 1} row=${activeRow} value=${activeRow[active.column]} onClose=${close} />`}
+    ${
+      isOpen &&
+      activeRow &&
+      columns[active.column] &&
+      html`<${ValuePane} column=${columns[active.column]}
+      rowNumber=${active.row + 1} row=${activeRow} value=${activeRow[active.column]} onClose=${close} />`
+    }
   </div>`;
 }

@@ -32,7 +32,9 @@ export function History({ onChoose }) {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     return entries.filter(({ sql }) => wanted.every(word => sql.toLowerCase().includes(word)));
   }, [entries, words]);
-  const close = () => { isHistoryOpen.value = false; };
+  const close = () => {
+    isHistoryOpen.value = false;
+  };
   const choose = sql => {
     close();
     onChoose(sql);
@@ -43,13 +45,17 @@ export function History({ onChoose }) {
   };
   return html`<${Dialog} title="History" className="drawer" onClose=${close}>
     <div class="bar"><label class="grow"><span class="visually-hidden">Search the history</span>
-      <input type="search" placeholder="Search" value=${words} onInput=${event => setWords(event.target.value)} /></label>
+      <input type="search" placeholder="Search" value=${words} onInput=${event => setWords(event.target.value)} />
+        </label>
       <button type="button" onClick=${forget} disabled=${entries.length === 0}>Forget all</button></div>
-    ${found.length === 0 && html`<p class="empty">${entries.length === 0 ? 'Nothing has run yet.' : 'Nothing like it.'}</p>`}
-    <ul class="history">${found.map(({ sql, error, time, at }) => html`<li key=${at}>
+    ${found.length === 0 && html`<p class="empty">
+      ${entries.length === 0 ? 'Nothing has run yet.' : 'Nothing like it.'}</p>`}
+    <ul class="history">${found.map(
+      ({ sql, error, time, at }) => html`<li key=${at}>
       <button type="button" onClick=${() => choose(sql)} title="Put into the editor">
         <code>${sql.trim().slice(0, 400)}</code>
         <small><time datetime=${new Date(at).toISOString()}>${new Date(at).toLocaleString('en-GB')}</time>
           ${' · '}${milliseconds(time)}${error && html` · <span class="bad">failed</span>`}</small>
-      </button></li>`)}</ul></${Dialog}>`;
+      </button></li>`,
+    )}</ul></${Dialog}>`;
 }

@@ -12,7 +12,10 @@ function Fields({ message }) {
 function Message({ message, onPlace }) {
   if (message.kind === 'tag') {
     return html`<li><code>${message.tag}</code>
-      ${message.truncated && html` <span class="warning">cut: only the first ${count(message.rows)} rows are kept</span>`}</li>`;
+      ${
+        message.truncated &&
+        html` <span class="warning">cut: only the first ${count(message.rows)} rows are kept</span>`
+      }</li>`;
   }
   if (message.kind === 'notice') {
     return html`<li class=${message.severity === 'WARNING' ? 'warning' : 'notice'}>
@@ -20,14 +23,21 @@ function Message({ message, onPlace }) {
   }
   const { place } = message;
   return html`<li class="error" role="alert">
-    <div><b>ERROR</b> ${message.message} ${message.sqlstate && html`<code class="sqlstate">${message.sqlstate}</code>`}</div>
+    <div><b>ERROR</b> ${message.message} ${message.sqlstate && html`<code class="sqlstate">${message.sqlstate}
+      </code>`}</div>
     <${Fields} message=${message} />
-    ${place && html`<div>Line ${place.line}, column ${place.column}
-      ${place.inText && html` <button type="button" class="link" onClick=${() => onPlace(place.inText)}>Go there</button>`}</div>`}</li>`;
+    ${
+      place &&
+      html`<div>Line ${place.line}, column ${place.column}
+      ${place.inText && html` <button type="button" class="link"
+        onClick=${() => onPlace(place.inText)}>Go there</button>`}</div>`
+    }</li>`;
 }
 
 export function Messages({ messages, onPlace }) {
   if (messages.length === 0) return html`<p class="empty">Nothing was said.</p>`;
-  return html`<ul class="messages">${messages.map((message, index) => html`
-    <${Message} key=${index} message=${message} onPlace=${onPlace} />`)}</ul>`;
+  return html`<ul class="messages">${messages.map(
+    (message, index) => html`
+    <${Message} key=${index} message=${message} onPlace=${onPlace} />`,
+  )}</ul>`;
 }

@@ -29,11 +29,18 @@ async function explain(tab, view, { analyze }) {
   const { sql, offset } = statementAtCursor(view);
   if (sql.trim() === '') return;
   if (analyze && !READS.test(sql)) {
-    const text = 'To measure it, the statement runs. What it changes stays changed, unless a transaction is rolled back around it.';
-    if (!await confirm({ title: 'Run the statement?', text, action: 'Run it' })) return;
+    const text =
+      'To measure it, the statement runs. What it changes stays changed, unless a transaction is rolled back around it.';
+    if (!(await confirm({ title: 'Run the statement?', text, action: 'Run it' }))) return;
   }
   const prefix = analyze ? 'EXPLAIN (ANALYZE, FORMAT JSON) ' : 'EXPLAIN (FORMAT JSON) ';
-  start(tab, prefix + sql, { offset: offset - prefix.length, parameters: parametersOf(tab), kind: 'plan', prefix: prefix.length, isRemembered: false });
+  start(tab, prefix + sql, {
+    offset: offset - prefix.length,
+    parameters: parametersOf(tab),
+    kind: 'plan',
+    prefix: prefix.length,
+    isRemembered: false,
+  });
 }
 
 function Rename({ tab, onClose }) {
@@ -53,7 +60,7 @@ async function close(key) {
   const tab = tabs.value.find(one => one.key === key);
   if (tab.run.value?.isRunning || tab.transaction.value !== IDLE) {
     const text = 'Its statement is cancelled, and its transaction is rolled back.';
-    if (!await confirm({ title: `Close ${tab.name.value}?`, text, action: 'Close' })) return;
+    if (!(await confirm({ title: `Close ${tab.name.value}?`, text, action: 'Close' }))) return;
   }
   tab.run.value?.abort.abort();
   removeTab(key);
@@ -72,21 +79,29 @@ export function QueryPage({ hidden }) {
   // The editor's keys outlive this call: they look here for what to do.
   const commands = useRef(actions);
   commands.current = actions;
-  useEffect(() => { if (!hidden) view.current?.requestMeasure(); }, [hidden]);
+  useEffect(() => {
+    if (!hidden) view.current?.requestMeasure();
+  }, [hidden]);
   if (!tab) return null;
   const list = tabs.value.map(({ key, name, transaction, run: { value: last } }) => ({
-    key, label: name.value, title: `${name.value} (F2 renames)`,
+    key,
+    label: name.value,
+    title: `${name.value} (F2 renames)`,
     mark: last?.isRunning ? 'running' : transaction.value === IDLE ? undefined : 'open',
   }));
   const take = sql => {
-    if (tab.text.value.trim() === '') view.current.dispatch({ changes: { from: 0, to: view.current.state.doc.length, insert: sql } });
+    if (tab.text.value.trim() === '')
+      view.current.dispatch({ changes: { from: 0, to: view.current.state.doc.length, insert: sql } });
     else addTab(sql);
   };
   return html`<section class="query" hidden=${hidden} aria-label="Query">
     <div class="query-tabs">
       <${TabList} label="Editors" tabs=${list} chosen=${tab.key} panel="editor-panel"
-        onChoose=${key => { chosen.value = key; }} onClose=${close} onRename=${setRenamed} />
-      <button type="button" class="quiet" aria-label="New tab" title="New tab" onClick=${() => addTab()}>+</button></div>
+        onChoose=${key => {
+          chosen.value = key;
+        }} onClose=${close} onRename=${setRenamed} />
+      <button type="button" class="quiet" aria-label="New tab" title="New tab" onClick=${() => addTab()}>+</button>
+        </div>
     <div class="query-panel" role="tabpanel" id="editor-panel" aria-labelledby="editor-panel-tab-${tab.key}">
       <div class="editor-part" style=${{ flexBasis: `${share}%` }}>
         <${Toolbar} tab=${tab} commands=${actions} />
@@ -96,6 +111,7 @@ export function QueryPage({ hidden }) {
       <div class="results-part"><${Results} tab=${tab} onPlace=${place => goTo(view.current, place)} /></div>
     </div>
     ${isHistoryOpen.value && html`<${History} onChoose=${take} />`}
-    ${renamed && html`<${Rename} tab=${tabs.value.find(({ key }) => key === renamed)} onClose=${() => setRenamed(null)} />`}
+    ${renamed && html`<${Rename} tab=${tabs.value.find(({ key }) => key === renamed)}
+      onClose=${() => setRenamed(null)} />`}
   </section>`;
 }

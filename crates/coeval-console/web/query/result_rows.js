@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of results as the grid asks for them: windows that are fetched when they come into view, and a few of them kept.
+// The rows of results as the grid asks for them: windows that are fetched when they come into view, and a few of them
+// kept.
 
 import { signal } from '../vendor/libraries.js';
 import { resultRows } from '../server.js';

@@ -18,14 +18,23 @@ function first({ error, results }) {
   return error || results.length === 0 ? MESSAGES : String(results.at(-1).number);
 }
 
+/** `2: 5 rows so far`: which result it is, where there are several, and how many rows it has. */
+function resultLabel(run, { count, isDone }, place) {
+  if (run.kind === 'plan') return 'Plan';
+  const number = run.results.length > 1 ? `${place + 1}: ` : '';
+  return `${number}${plural(count, 'row')}${isDone ? '' : ' so far'}`;
+}
+
 function tabsOf(run) {
-  const results = run.results.map(({ number, count, isDone }) => ({
-    key: String(number),
-    label: run.kind === 'plan' ? 'Plan'
-      : `${run.results.length > 1 ? `${run.results.findIndex(one => one.number === number) + 1}: ` : ''}${plural(count, 'row')}${isDone ? '' : ' so far'}`,
+  const results = run.results.map((result, place) => ({
+    key: String(result.number),
+    label: resultLabel(run, result, place),
   }));
   const mark = run.error ? 'error' : undefined;
-  return [...results, { key: MESSAGES, label: `Messages${run.messages.length > 0 ? ` (${run.messages.length})` : ''}`, mark }];
+  return [
+    ...results,
+    { key: MESSAGES, label: `Messages${run.messages.length > 0 ? ` (${run.messages.length})` : ''}`, mark },
+  ];
 }
 
 function Result({ tab, run, result }) {
@@ -36,15 +45,24 @@ function Result({ tab, run, result }) {
   return html`<div class="result">
     <div class="bar">
       <fieldset class="choice"><legend class="visually-hidden">View</legend>
-        ${[['table', 'Table'], ['chart', 'Chart']].map(([key, label]) => html`<label>
-          <input type="radio" name="view-${run.number}-${result.number}" checked=${view === key} onChange=${() => setView(key)} />
-          <span>${label}</span></label>`)}</fieldset>
+        ${[
+          ['table', 'Table'],
+          ['chart', 'Chart'],
+        ].map(
+          ([key, label]) => html`<label>
+          <input type="radio" name="view-${run.number}-${result.number}" checked=${view === key}
+            onChange=${() => setView(key)} />
+          <span>${label}</span></label>`,
+        )}</fieldset>
       <span class="grow">${result.truncated && html`<span class="warning">cut: only these rows are kept</span>`}
         ${error.value && html`<span class="bad">${error.value.message}</span>`}</span>
       ${result.isDone && tab.id !== null && html`<span class="save">Save as ${saved('csv')} ${saved('json')}</span>`}
     </div>
-    ${view === 'table' ? html`<${Grid} columns=${result.columns} rows=${result.rows} total=${result.count} label="Result" />`
-      : html`<${Chart} result=${result} />`}</div>`;
+    ${
+      view === 'table'
+        ? html`<${Grid} columns=${result.columns} rows=${result.rows} total=${result.count} label="Result" />`
+        : html`<${Chart} result=${result} />`
+    }</div>`;
 }
 
 export function Results({ tab, onPlace }) {
@@ -60,8 +78,12 @@ export function Results({ tab, onPlace }) {
     <${TabList} label="Results" tabs=${list} chosen=${chosen} panel="result" className="small"
       onChoose=${key => setChoice({ run: run.number, key })} />
     <div class="result-panel" role="tabpanel" id="result" aria-labelledby="result-tab-${chosen}">
-      ${chosen === MESSAGES ? html`<${Messages} messages=${run.messages} onPlace=${onPlace} />`
-        : run.kind === 'plan' ? html`<${Plan} key=${run.number} result=${result} />`
-          : html`<${Result} key="${run.number}/${chosen}" tab=${tab} run=${run} result=${result} />`}
+      ${
+        chosen === MESSAGES
+          ? html`<${Messages} messages=${run.messages} onPlace=${onPlace} />`
+          : run.kind === 'plan'
+            ? html`<${Plan} key=${run.number} result=${result} />`
+            : html`<${Result} key="${run.number}/${chosen}" tab=${tab} run=${run} result=${result} />`
+      }
     </div></div>`;
 }

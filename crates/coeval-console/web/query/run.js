@@ -18,7 +18,14 @@ let count = 0;
 function begun(sql, { offset, kind, prefix }) {
   count += 1;
   return {
-    number: count, sql, offset, kind, prefix, isRunning: true, startedAt: performance.now(), milliseconds: null,
+    number: count,
+    sql,
+    offset,
+    kind,
+    prefix,
+    isRunning: true,
+    startedAt: performance.now(),
+    milliseconds: null,
     /** `{number, columns, rows, count, tag, truncated, isDone}` */
     results: [],
     /** In their order: `{kind: 'tag' | 'notice' | 'error', ...}`. */
@@ -32,7 +39,11 @@ function begun(sql, { offset, kind, prefix }) {
  * Runs `sql`, which stands in the tab's text at `offset` (`null`: it does not). `kind` says what is looked at when it is
  * done: `run`, or `plan`.
  */
-export async function start(tab, sql, { offset = null, parameters = [], kind = 'run', prefix = 0, isRemembered = true } = {}) {
+export async function start(
+  tab,
+  sql,
+  { offset = null, parameters = [], kind = 'run', prefix = 0, isRemembered = true } = {},
+) {
   if (tab.run.value?.isRunning || sql.trim() === '') return;
   let run = begun(sql, { offset, kind, prefix });
   const change = changes => {
@@ -95,8 +106,8 @@ function apply(tab, id, event, run, change) {
     case 'result': {
       const { tag, rows, truncated } = event;
       change({
-        results: event.result === null ? results
-          : update(event.result, { tag, count: rows, truncated, isDone: true }),
+        results:
+          event.result === null ? results : update(event.result, { tag, count: rows, truncated, isDone: true }),
         messages: [...messages, { kind: 'tag', tag, truncated, rows }],
       });
       break;
@@ -132,9 +143,10 @@ function placeOf({ sql, offset, prefix }, position) {
 /** A session that the server no longer knows. Nothing has run, but a transaction may have ended with it. */
 function lost(tab, before, change, current) {
   tab.forget();
-  const text = before === IDLE
-    ? 'The session of this tab had ended. Run it again: a new session begins.'
-    : 'The session of this tab had ended, and its transaction was rolled back. The next run begins a new session.';
+  const text =
+    before === IDLE
+      ? 'The session of this tab had ended. Run it again: a new session begins.'
+      : 'The session of this tab had ended, and its transaction was rolled back. The next run begins a new session.';
   change({ messages: [...current().messages, { kind: 'notice', severity: 'WARNING', message: text }] });
 }
 
@@ -153,7 +165,7 @@ export function cancel(tab) {
 function summary({ error, results, messages, milliseconds: time }) {
   if (error) return `Error: ${error.message}`;
   const last = results.at(-1);
-  const what = last ? plural(last.count, 'row') : messages.findLast(({ kind }) => kind === 'tag')?.tag ?? 'nothing';
+  const what = last ? plural(last.count, 'row') : (messages.findLast(({ kind }) => kind === 'tag')?.tag ?? 'nothing');
   return `Done: ${what}, ${milliseconds(time)}.`;
 }
 

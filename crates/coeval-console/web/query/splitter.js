@@ -11,11 +11,14 @@ const SHARE_MAX = 80;
 /** The editor's share of the height, in percent, and how to change it. */
 export function useShare() {
   const [share, setShare] = useState(() => load('editorShare', 38));
-  return [share, next => {
-    const kept = Math.round(Math.max(SHARE_MIN, Math.min(SHARE_MAX, next)));
-    setShare(kept);
-    save('editorShare', kept);
-  }];
+  return [
+    share,
+    next => {
+      const kept = Math.round(Math.max(SHARE_MIN, Math.min(SHARE_MAX, next)));
+      setShare(kept);
+      save('editorShare', kept);
+    },
+  ];
 }
 
 export function Splitter({ share, onShare }) {
@@ -25,7 +28,9 @@ export function Splitter({ share, onShare }) {
     const { top, height } = border.parentElement.getBoundingClientRect();
     border.setPointerCapture(event.pointerId);
     border.onpointermove = move => onShare(((move.clientY - top) / height) * 100);
-    border.onpointerup = () => { border.onpointermove = null; };
+    border.onpointerup = () => {
+      border.onpointermove = null;
+    };
   };
   const keydown = event => {
     const step = { ArrowUp: -4, ArrowDown: 4 }[event.key];

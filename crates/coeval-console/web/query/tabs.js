@@ -44,8 +44,11 @@ class Tab {
 
   kept() {
     return {
-      key: this.key, name: this.name.value, text: this.text.value,
-      parameters: this.parameters.value, hasParameters: this.hasParameters.value,
+      key: this.key,
+      name: this.name.value,
+      text: this.text.value,
+      parameters: this.parameters.value,
+      hasParameters: this.hasParameters.value,
     };
   }
 }

@@ -18,7 +18,8 @@ function Elapsed({ run }) {
   }, [run?.isRunning]);
   if (!run) return html`<span class="elapsed"></span>`;
   const time = run.isRunning ? performance.now() - run.startedAt : run.milliseconds;
-  return html`<span class="elapsed${run.isRunning ? ' running' : ''}">${run.isRunning ? 'running ' : ''}${milliseconds(time)}</span>`;
+  return html`<span class="elapsed${run.isRunning ? ' running' : ''}">
+    ${run.isRunning ? 'running ' : ''}${milliseconds(time)}</span>`;
 }
 
 function Transaction({ tab, isRunning }) {
@@ -26,8 +27,10 @@ function Transaction({ tab, isRunning }) {
   const end = sql => start(tab, sql, { isRemembered: false });
   return html`<span class="transaction" data-state=${state}>
     <span class="state" role="status">${STATES[state] ?? state}</span>
-    ${state === IN_BLOCK && html`<button type="button" disabled=${isRunning} onClick=${() => end('COMMIT')}>Commit</button>`}
-    ${state !== IDLE && html`<button type="button" disabled=${isRunning} onClick=${() => end('ROLLBACK')}>Rollback</button>`}
+    ${state === IN_BLOCK && html`<button type="button" disabled=${isRunning}
+      onClick=${() => end('COMMIT')}>Commit</button>`}
+    ${state !== IDLE && html`<button type="button" disabled=${isRunning}
+      onClick=${() => end('ROLLBACK')}>Rollback</button>`}
   </span>`;
 }
 
@@ -36,15 +39,24 @@ export function Toolbar({ tab, commands }) {
   const isRunning = run?.isRunning ?? false;
   const parameterCount = tab.hasParameters.value ? tab.parameters.value.length : 0;
   return html`<div class="toolbar" role="group" aria-label="Run">
-    ${isRunning ? html`<button type="button" class="run" key="cancel" onClick=${() => cancel(tab)}>${run.isCanceled ? 'Stop waiting' : 'Cancel'}</button>`
-      : html`<button type="button" class="run primary" key="run" title="Ctrl+Enter" onClick=${commands.run}>Run</button>`}
+    ${
+      isRunning
+        ? html`<button type="button" class="run" key="cancel" onClick=${() => cancel(tab)}>
+          ${run.isCanceled ? 'Stop waiting' : 'Cancel'}</button>`
+        : html`<button type="button" class="run primary" key="run" title="Ctrl+Enter"
+          onClick=${commands.run}>Run</button>`
+    }
     <button type="button" disabled=${isRunning} title="How the statement at the cursor would run (Ctrl+Shift+Enter)"
       onClick=${commands.explain}>Explain</button>
     <button type="button" disabled=${isRunning} title="Runs the statement at the cursor, and says what each part took"
       onClick=${commands.analyze}>Analyze</button>
     <button type="button" aria-pressed=${tab.hasParameters.value}
-      onClick=${() => { tab.hasParameters.value = !tab.hasParameters.value; }}>Parameters${parameterCount > 0 ? ` (${parameterCount})` : ''}</button>
-    <button type="button" onClick=${() => { isHistoryOpen.value = true; }}>History</button>
+      onClick=${() => {
+        tab.hasParameters.value = !tab.hasParameters.value;
+      }}>Parameters${parameterCount > 0 ? ` (${parameterCount})` : ''}</button>
+    <button type="button" onClick=${() => {
+      isHistoryOpen.value = true;
+    }}>History</button>
     <span class="grow"></span>
     <${Elapsed} run=${run} />
     <${Transaction} tab=${tab} isRunning=${isRunning} />

@@ -22,7 +22,9 @@ function pretty(value, type) {
 }
 
 export function ValuePane({ column, rowNumber, row, value, onClose }) {
-  return html`<aside class="value-pane" aria-label="Value" onKeyDown=${event => { if (event.key === 'Escape') onClose(); }}>
+  return html`<aside class="value-pane" aria-label="Value" onKeyDown=${event => {
+    if (event.key === 'Escape') onClose();
+  }}>
     <header><div><b>${column.name}</b> <span class="type">${column.type}</span>
       <small>row ${count(rowNumber)}${value !== null && ` · ${count(value.length)} characters`}</small></div>
       <button type="button" class="quiet" aria-label="Close the value" onClick=${onClose}>×</button></header>

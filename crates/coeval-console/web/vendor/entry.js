@@ -8,13 +8,28 @@ export { default as htm } from 'htm';
 
 export { Compartment, EditorSelection, EditorState, Prec, StateEffect, StateField } from '@codemirror/state';
 export {
-  Decoration, EditorView, drawSelection, dropCursor, highlightActiveLine, highlightActiveLineGutter,
-  highlightSpecialChars, keymap, lineNumbers, placeholder, rectangularSelection,
+  Decoration,
+  EditorView,
+  drawSelection,
+  dropCursor,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  highlightSpecialChars,
+  keymap,
+  lineNumbers,
+  placeholder,
+  rectangularSelection,
 } from '@codemirror/view';
 export { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
 export { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting, syntaxTree } from '@codemirror/language';
-export { acceptCompletion, autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap }
-  from '@codemirror/autocomplete';
+export {
+  acceptCompletion,
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  closeCompletion,
+  completionKeymap,
+} from '@codemirror/autocomplete';
 export { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search';
 export { PostgreSQL, sql } from '@codemirror/lang-sql';
 export { tags } from '@lezer/highlight';

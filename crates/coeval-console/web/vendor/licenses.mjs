@@ -16,7 +16,10 @@ for (const name of [...packages].sort()) {
   const about = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
   const file = readdirSync(folder).find(entry => /^licen[cs]e/i.test(entry));
   if (!file || !existsSync(`${folder}/${file}`)) throw new Error(`${name} comes without its license`);
-  const text = readFileSync(`${folder}/${file}`, 'utf8').replaceAll('\r\n', '\n').replace(/[ \t]+$/gm, '').trim();
+  const text = readFileSync(`${folder}/${file}`, 'utf8')
+    .replaceAll('\r\n', '\n')
+    .replace(/[ \t]+$/gm, '')
+    .trim();
   out.push('-'.repeat(78), `${name} ${about.version} (${about.license})`, '', text, '');
 }
 process.stdout.write(out.join('\n'));
