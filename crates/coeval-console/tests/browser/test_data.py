@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+import re
+
+from playwright.sync_api import expect
+
+
+def show(console, schema, name):
+    console.part("Data")
+    tree = console.page.get_by_role("tree")
+    expect(tree.get_by_role("treeitem", name=schema).first).to_be_visible()
+    tree.get_by_role("treeitem", name=re.compile(f"^{name}( view)?$")).first.click()
+    expect(console.page.get_by_role("article", name=name)).to_be_visible()
+
+
+def test_table_with_everything_about_it(console, page):
+    show(console, "public", "accounts")
+    columns = page.get_by_role("table", name="Columns", exact=True)
+    expect(columns.get_by_role("row").filter(has_text="balance")).to_contain_text("numeric(12,2)")
+    expect(columns.get_by_role("row").filter(has_text="bigint")).to_contain_text("primary key")
+    expect(page.get_by_role("table", name="Indexes")).to_contain_text("accounts_owner")
+    expect(page.get_by_role("table", name="Constraints")).to_contain_text("CHECK")
+    expect(page.get_by_role("table", name="Referenced by")).to_contain_text("orders")
+    expect(page.locator(".relation .facts")).to_contain_text("300")
+    console.tab("Rows").click()
+    expect(page.get_by_role("gridcell", name="owner 1", exact=True)).to_be_visible()
+    console.tab("Definition").click()
+    expect(page.locator(".definition pre")).to_contain_text(
+        re.compile(r"CREATE TABLE public\.accounts \(\s+id bigint NOT NULL")
+    )
+    console.button("Query it").click()
+    expect(console.editor).to_contain_text("FROM public.accounts")
+
+
+def test_definition_makes_the_table_again(console, page, api, server):
+    show(console, "sales", "orders")
+    console.tab("Definition").click()
+    text = page.locator(".definition pre").inner_text()
+    tab = api.tab()
+    api.must(tab, "BEGIN")
+    api.must(tab, "DROP TABLE sales.orders")
+    api.must(tab, text)
+    api.must(tab, "ROLLBACK")
+    api.close_tab(tab)
+
+
+def test_tables_are_searched(console, page):
+    console.part("Data")
+    page.get_by_placeholder("Search tables").fill("order")
+    items = page.get_by_role("treeitem").filter(has_text=re.compile("^orders$"))
+    expect(items).to_have_count(1)
+    expect(page.get_by_role("treeitem", name="accounts", exact=True)).to_have_count(0)
+
+
+def test_view_has_its_query(console, page):
+    show(console, "public", "rich")
+    console.tab("Definition").click()
+    expect(page.locator(".definition pre")).to_contain_text(re.compile("CREATE VIEW public.rich AS\n.*SELECT", re.S))
+
+
+def test_bricks_are_a_picture(console, page):
+    show(console, "public", "events")
+    console.tab("Bricks").click()
+    picture = page.get_by_role("grid", name="Bricks")
+    expect(picture).to_be_visible()
+    filled = picture.locator("[role=gridcell]:not(.none)")
+    assert filled.count() > 4
+    filled.nth(2).hover()
+    cell = page.get_by_role("complementary", name="The cell")
+    for word in ("region", "day", "Rows", "Bytes", "Epochs entries"):
+        expect(cell).to_contain_text(word)
+    picture.focus()
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("ArrowRight")
+    expect(picture).to_have_attribute("aria-activedescendant", "brick-1-0")
+
+
+def test_system_table_is_shown(console, page):
+    console.part("Data")
+    page.get_by_placeholder("Search tables").fill("system coeval_store")
+    page.get_by_role("treeitem", name="coeval_store").click()
+    console.tab("Rows").click()
+    expect(page.get_by_role("columnheader", name="durability")).to_be_visible()

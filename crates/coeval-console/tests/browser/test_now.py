@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+from playwright.sync_api import expect
+
+
+def test_charts_are_drawn(console, page):
+    console.part("Now")
+    for name in ("Commits", "Statements", "Latency", "Sessions"):
+        expect(page.get_by_role("img", name=f"{name}, the last five minutes")).to_be_visible()
+    expect(page.get_by_role("img", name="Commits, the last five minutes. Now: per second unknown")).to_have_count(0)
+
+
+def test_session_is_shown_and_its_statement_cancelled(console, page, api):
+    console.write("SELECT pg_sleep(20), 'watched'")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".elapsed")).to_contain_text("running")
+    console.part("Now")
+    row = (
+        page.get_by_role("table", name="Sessions")
+        .get_by_role("row")
+        .filter(has_text="'watched'")
+        .filter(has_text="active")
+    )
+    expect(row).to_have_count(1)
+    row.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Cancel")
+    # The safe answer has the focus.
+    expect(console.button("Keep as it is")).to_be_focused()
+    console.button("Cancel its statement").click()
+    expect(row).to_have_count(0)
+    console.part("Query")
+    console.done()
+    expect(console.messages).to_contain_text("57014")
+
+
+def test_conflict_is_a_row(console, page):
+    console.part("Now")
+    groups = page.get_by_role("table", name="Conflicts by table and reason")
+    expect(groups.get_by_role("button", name="accounts").first).to_be_visible()
+    latest = page.get_by_role("table", name="Latest conflicts")
+    expect(latest).to_contain_text("UPDATE accounts SET balance = balance -")
+    expect(latest).to_contain_text("UPDATE accounts SET balance = balance +")
+    groups.get_by_role("button", name="accounts").first.click()
+    expect(page.get_by_role("button", name="show all")).to_be_visible()
+
+
+def test_open_transaction_holds_a_version(console, page):
+    console.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM accounts")
+    console.part("Now")
+    expect(page.get_by_role("table", name="Versions held")).to_contain_text("pid")
+    expect(page.get_by_role("region", name="Safe snapshots")).to_contain_text("Commits behind")
+    expect(page.get_by_role("region", name="Log and checkpoint")).to_contain_text("fsync")
+    console.part("Query")
+    console.button("Rollback").click()
+    expect(console.state).to_have_text("No transaction")

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranges of bricks out of their text: `region in 'a'..'b', day in 2026-01-01..2026-01-31`.
+
+const RANGE = /(?:^|, )(\S.*?) in (?:'(.*?)'\.\.'(.*?)'|([^'].*?)\.\.(.+?))(?=, \S.*? in ['\d-]|$)/gs;
+
+/** `{dimension, from, to, text}` for each dimension. */
+export function parseRanges(text) {
+  return [...(text ?? '').matchAll(RANGE)].map(([, dimension, least, greatest, from, to]) => ({
+    dimension,
+    from: least ?? from,
+    to: greatest ?? to,
+    text: `${least ?? from} .. ${greatest ?? to}`,
+  }));
+}
+
+/** Numbers inside of texts count as numbers. */
+const order = new Intl.Collator('en', { numeric: true });
+
+function compare(a, b) {
+  const [x, y] = [Number(a.from), Number(b.from)];
+  if (!Number.isNaN(x) && !Number.isNaN(y)) return x - y;
+  return order.compare(a.from, b.from);
+}
+
+/** The bricks with their ranges, and of each dimension all ranges that there are, in order. */
+export function readBricks(rows) {
+  const ranges = new Map();
+  const bricks = rows.map(row => {
+    const own = parseRanges(row.ranges);
+    for (const range of own) {
+      if (!ranges.has(range.dimension)) ranges.set(range.dimension, new Map());
+      ranges.get(range.dimension).set(range.text, range);
+    }
+    return { ...row, place: Object.fromEntries(own.map(({ dimension, text }) => [dimension, text])) };
+  });
+  const dimensions = [...ranges].map(([name, all]) => ({ name, ranges: [...all.values()].sort(compare) }));
+  return { bricks, dimensions };
+}
+
+/** The cells of two dimensions; `y` may be missing. What lies in one cell is added up. */
+export function cells(bricks, x, y) {
+  const found = new Map();
+  for (const brick of bricks) {
+    const key = JSON.stringify([brick.place[x], y === null ? null : brick.place[y]]);
+    const cell = found.get(key) ?? {
+      bricks: 0,
+      rows: 0,
+      visible: 0,
+      bytes: 0,
+      valueBytes: 0,
+      epochsEntries: 0,
+      epochsBytes: 0,
+    };
+    cell.bricks += 1;
+    cell.rows += Number(brick.rows);
+    cell.visible += Number(brick.visible_rows);
+    cell.bytes += Number(brick.bytes);
+    cell.valueBytes += Number(brick.value_bytes);
+    cell.epochsEntries += Number(brick.epochs_entries);
+    cell.epochsBytes += Number(brick.epochs_bytes);
+    found.set(key, cell);
+  }
+  return {
+    at: (xText, yText) => found.get(JSON.stringify([xText, yText])),
+    most: Math.max(1, ...[...found.values()].map(({ rows }) => rows)),
+  };
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The picture of a brick table: a cell for each pair of ranges of two dimensions, the darker the more rows.
+
+import { useMemo, useState } from '../vendor/libraries.js';
+import { html } from '../html.js';
+import { Facts } from '../facts.js';
+import { bytes, count, plural } from '../figures.js';
+import { cells, readBricks } from './brick_ranges.js';
+
+/** More cells than this along a side cannot be told apart. */
+const SIDE_MAX = 160;
+const FAINTEST = 0.14;
+/** Narrower cells have no room for what stands below them. */
+const LABELLED_WIDTH = 14;
+
+/** Few rows are to be seen beside many. */
+function strength(rows, most) {
+  return rows === 0 ? 0.05 : FAINTEST + (1 - FAINTEST) * Math.sqrt(rows / most);
+}
+
+function About({ cell, names, texts }) {
+  if (!texts) return html`<p class="muted">Point at a cell, or go to one by the arrows.</p>`;
+  const place = names.map((name, index) => [name, texts[index]]);
+  if (!cell) return html`<${Facts} facts=${[...place, ['Bricks', 'none']]} />`;
+  return html`<${Facts} facts=${[
+    ...place,
+    ['Bricks', count(cell.bricks)],
+    ['Rows', count(cell.rows)],
+    ['Rows in sight', count(cell.visible)],
+    ['Bytes', bytes(cell.bytes)],
+    ['of values', bytes(cell.valueBytes)],
+    ['Epochs entries', count(cell.epochsEntries)],
+    ['Epochs bytes', bytes(cell.epochsBytes)],
+  ]} />`;
+}
+
+function idOf(column, row) {
+  return `brick-${column}-${row}`;
+}
+
+function Cell({ place: [column, row], x, y, width, most, cell, isActive }) {
+  const ranges = y ? `${x.text}, ${y.text}` : x.text;
+  const look = { width: `${width}px`, height: `${width}px` };
+  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell.rows, most)})`;
+  return html`<span id=${idOf(column, row)} role="gridcell" data-x=${column} data-y=${row} aria-selected=${isActive}
+    class="brick${cell ? '' : ' none'}${isActive ? ' active' : ''}" style=${look}
+    aria-label="${ranges}: ${cell ? plural(cell.rows, 'row') : 'no brick'}"></span>`;
+}
+
+/** Where each range along x begins. */
+function Below({ xs, width }) {
+  return html`<div class="picture-row" role="presentation"><span class="picture-label"></span>
+    ${xs.map(x => html`<span class="picture-x" style=${{ width: `${width}px` }}><span>${x.from}</span></span>`)}</div>`;
+}
+
+function Picture({ xs, ys, at, most, active, onActive }) {
+  const keydown = event => {
+    const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
+    const [x, y] = active ?? [0, 0];
+    let next = null;
+    if (step) next = active ? [x + step[0], y + step[1]] : [0, 0];
+    else if (event.key === 'Home') next = [0, event.ctrlKey ? 0 : y];
+    else if (event.key === 'End') next = [xs.length - 1, event.ctrlKey ? ys.length - 1 : y];
+    if (!next) return;
+    event.preventDefault();
+    onActive([Math.max(0, Math.min(xs.length - 1, next[0])), Math.max(0, Math.min(ys.length - 1, next[1]))]);
+  };
+  const over = event => {
+    const cell = event.target.closest('[data-x]');
+    if (cell) onActive([Number(cell.dataset.x), Number(cell.dataset.y)]);
+  };
+  const width = xs.length > 60 ? 8 : xs.length > 24 ? 14 : 24;
+  return html`<div class="picture-scroll">
+    <div class="picture" role="grid" tabindex="0" aria-label="Bricks" aria-rowcount=${ys.length} aria-colcount=${xs.length}
+        aria-activedescendant=${active ? idOf(...active) : undefined} onKeyDown=${keydown} onPointerOver=${over}
+        onClick=${over}>
+      ${ys.map(
+        (y, row) => html`<div class="picture-row" role="row" key=${row}>
+          <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
+          ${xs.map(
+            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} most=${most}
+              cell=${at(x.text, y?.text ?? null)} isActive=${active?.[0] === column && active?.[1] === row} />`,
+          )}</div>`,
+      )}
+      ${width >= LABELLED_WIDTH && html`<${Below} xs=${xs} width=${width} />`}
+    </div></div>`;
+}
+
+function Dimension({ label, chosen, all, onChoose }) {
+  return html`<label>${label} <select value=${chosen.name} onChange=${onChoose}>
+    ${all.map(({ name, ranges }) => html`<option value=${name}>${name} (${ranges.length})</option>`)}</select></label>`;
+}
+
+export function Bricks({ rows, truncated }) {
+  const { bricks, dimensions } = useMemo(() => readBricks(rows), [rows]);
+  const [xName, setX] = useState(null);
+  const [yName, setY] = useState(null);
+  const [active, setActive] = useState(null);
+  if (dimensions.length === 0) {
+    const hidden = `${plural(rows.length, 'brick')}. Their ranges are not shown to this role.`;
+    return html`<p class="empty">${rows.length === 0 ? 'No bricks yet.' : hidden}</p>`;
+  }
+  // The dimension with most ranges goes along x.
+  const byRanges = dimensions.toSorted((a, b) => b.ranges.length - a.ranges.length);
+  const x = dimensions.find(({ name }) => name === xName) ?? byRanges[0];
+  const others = dimensions.filter(one => one !== x);
+  const y = others.find(({ name }) => name === yName) ?? byRanges.find(one => one !== x) ?? null;
+  const { at, most } = cells(bricks, x.name, y?.name ?? null);
+  const xs = x.ranges.slice(0, SIDE_MAX);
+  const ys = y ? y.ranges.slice(0, SIDE_MAX) : [null];
+  const isCut = x.ranges.length > SIDE_MAX || (y?.ranges.length ?? 0) > SIDE_MAX;
+  const [column, row] = active ?? [null, null];
+  const isInside = active && column < xs.length && row < ys.length;
+  const texts = isInside ? [xs[column].text, ...(y ? [ys[row].text] : [])] : null;
+  const choose = set => event => {
+    set(event.target.value);
+    setActive(null);
+  };
+  const about = [`${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`, `at most ${plural(most, 'row')} in a cell`];
+  if (isCut) about.push(`the first ${SIDE_MAX} ranges of a dimension`);
+  const names = y ? [x.name, y.name] : [x.name];
+  const cell = isInside ? at(xs[column].text, ys[row]?.text ?? null) : null;
+  return html`<div class="bricks">
+    <div class="bar">
+      <${Dimension} label="Along x" chosen=${x} all=${dimensions} onChoose=${choose(setX)} />
+      ${y && html`<${Dimension} label="Along y" chosen=${y} all=${others} onChoose=${choose(setY)} />`}
+      <span class="muted">${about.join(', ')}</span></div>
+    <div class="bricks-and-facts">
+      <${Picture} xs=${xs} ys=${ys} at=${at} most=${most} active=${isInside ? active : null} onActive=${setActive} />
+      <aside aria-label="The cell" aria-live="polite"><${About} cell=${cell} names=${names} texts=${texts} /></aside>
+    </div></div>`;
+}

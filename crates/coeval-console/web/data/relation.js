@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table or view: its columns, indexes and constraints, its first rows, its definition, its bricks.
+
+import { useEffect, useMemo, useState } from '../vendor/libraries.js';
+import { html } from '../html.js';
+import { askForTable } from '../server.js';
+import { copy } from '../clipboard.js';
+import { Facts } from '../facts.js';
+import { Failure } from '../failure.js';
+import { bytes, count } from '../figures.js';
+import { Grid } from '../query/grid.js';
+import { GivenRows } from '../query/result_rows.js';
+import { addTab } from '../query/tabs.js';
+import { TabList } from '../tab_list.js';
+import { Table } from '../table.js';
+import { Bricks } from './bricks.js';
+import {
+  KINDS,
+  bricks,
+  columns,
+  constraints,
+  indexes,
+  qualified,
+  quoted,
+  referencedBy,
+  sizes,
+  viewText,
+} from './catalog.js';
+import { tableDefinition, viewDefinition } from './definition.js';
+import { addressOf } from './tree.js';
+
+const ROWS = 200;
+const CONSTRAINTS = { p: 'primary key', u: 'unique', c: 'check', f: 'foreign key', x: 'exclusion', t: 'trigger' };
+
+/** Everything about a relation; what is refused is left out with the reason. */
+async function describe(relation) {
+  const isView = KINDS[relation.kind] === 'view';
+  const part = question =>
+    question.then(
+      value => ({ value }),
+      error => ({ error }),
+    );
+  const ownOrNone = question => (relation.oid === undefined ? part(Promise.resolve([])) : part(question()));
+  const [size, brick, column, index, rule, child, view] = await Promise.all([
+    relation.schema === null || isView ? part(Promise.resolve(null)) : part(sizes(relation)),
+    relation.schema === null || isView ? part(Promise.resolve([])) : part(bricks(relation)),
+    ownOrNone(() => columns(relation.oid)),
+    ownOrNone(() => indexes(relation.oid)),
+    ownOrNone(() => constraints(relation.oid)),
+    ownOrNone(() => referencedBy(relation.oid)),
+    isView && relation.oid !== undefined ? part(viewText(relation.oid)) : part(Promise.resolve('')),
+  ]);
+  return { size, brick, column, index, rule, child, view };
+}
+
+function useAnswer(question, keys) {
+  const [answer, setAnswer] = useState({ value: null, error: null });
+  useEffect(() => {
+    let isWanted = true;
+    setAnswer({ value: null, error: null });
+    question().then(
+      value => {
+        if (isWanted) setAnswer({ value, error: null });
+      },
+      error => {
+        if (isWanted) setAnswer({ value: null, error });
+      },
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, keys);
+  return answer;
+}
+
+function Columns({ about }) {
+  const keys = new Map();
+  const rules = about.rule.value ?? [];
+  for (const { kind, columns: numbers } of rules) {
+    if (kind !== 'p' && kind !== 'f' && kind !== 'u') continue;
+    for (const number of (numbers ?? '').split(','))
+      keys.set(number, [...new Set([...(keys.get(number) ?? []), CONSTRAINTS[kind]])]);
+  }
+  const cells = [
+    { key: 'name', label: 'Column', cell: row => html`<b>${row.name}</b>` },
+    { key: 'type', label: 'Type', cell: row => html`<code>${row.type}</code>` },
+    {
+      key: 'not_null',
+      label: 'NULL',
+      cell: row => (row.not_null === 't' ? 'not null' : html`<span class="muted">nullable</span>`),
+    },
+    {
+      key: 'default',
+      label: 'Default',
+      cell: row =>
+        row.identity
+          ? html`<span class="muted">identity</span>`
+          : row.default === null
+            ? ''
+            : html`<code>${row.generated === 's' ? `generated: ${row.default}` : row.default}</code>`,
+    },
+    { key: 'key', label: 'Key', cell: row => (keys.get(row.number) ?? []).join(', ') },
+    { key: 'comment', label: 'Comment', wide: true },
+  ];
+  const children = about.child.value ?? [];
+  return html`<div class="structure">
+    <${Failure} error=${about.column.error} />
+    ${about.column.value && html`<${Table} label="Columns" columns=${cells} rows=${about.column.value}
+      keyOf=${row => row.number} empty="The catalog does not list its columns: see its rows." />`}
+    ${
+      about.index.value?.length > 0 &&
+      html`<h3>Indexes</h3><${Table} label="Indexes" rows=${about.index.value} keyOf=${row => row.name} columns=${[
+        { key: 'name', label: 'Index' },
+        {
+          key: 'kind',
+          label: 'Kind',
+          cell: row => (row.is_primary === 't' ? 'primary key' : row.is_unique === 't' ? 'unique' : ''),
+        },
+        { key: 'definition', label: 'Definition', wide: true, cell: row => html`<code>${row.definition}</code>` },
+      ]} />`
+    }
+    ${
+      rules.length > 0 &&
+      html`<h3>Constraints</h3><${Table} label="Constraints" rows=${rules} keyOf=${row => row.name} columns=${[
+        { key: 'name', label: 'Constraint' },
+        { key: 'kind', label: 'Kind', cell: row => CONSTRAINTS[row.kind] ?? row.kind },
+        { key: 'definition', label: 'Definition', wide: true, cell: row => html`<code>${row.definition}</code>` },
+      ]} />`
+    }
+    ${
+      children.length > 0 &&
+      html`<h3>Referenced by</h3><${Table} label="Referenced by" rows=${children}
+        keyOf=${row => `${row.schema}.${row.table_name}.${row.name}`} columns=${[
+        {
+          key: 'table',
+          label: 'Table',
+          cell: row =>
+            html`<a href=${addressOf({ schema: row.schema, name: row.table_name })}>${row.schema}.${row.table_name}
+              </a>`,
+        },
+        { key: 'definition', label: 'Foreign key', wide: true, cell: row => html`<code>${row.definition}</code>` },
+      ]} />`
+    }
+  </div>`;
+}
+
+function Rows({ relation }) {
+  const { value, error } = useAnswer(
+    () => askForTable(`SELECT * FROM ${qualified(relation)} LIMIT ${ROWS}`),
+    [relation],
+  );
+  const rows = useMemo(() => new GivenRows(value?.rows ?? []), [value]);
+  if (error) return html`<${Failure} error=${error} />`;
+  if (!value) return html`<p class="empty">Reading.</p>`;
+  return html`<${Grid} columns=${value.columns} rows=${rows} total=${value.rows.length}
+    label="First ${ROWS} rows of ${relation.name}" />`;
+}
+
+function Definition({ text }) {
+  return html`<div class="definition"><div class="bar"><button type="button"
+    onClick=${() => copy(text, 'Definition')}>Copy</button>
+    <small>Put together from what the catalog says.</small></div><pre tabindex="0">${text}</pre></div>`;
+}
+
+function Head({ relation, size, onQuery }) {
+  return html`<header class="relation-head"><a class="back" href="#data">All tables</a>
+    <h1>${relation.schema !== null && html`<span class="muted">${relation.schema}.</span>`}${relation.name}</h1>
+    <span class="muted">${KINDS[relation.kind]}${relation.owner ? `, owned by ${relation.owner}` : ''}</span>
+    <span class="grow"></span><button type="button" onClick=${onQuery}>Query it</button></header>
+    ${relation.comment && html`<p class="comment">${relation.comment}</p>`}
+    <${Failure} error=${size?.error} />
+    ${
+      size?.value &&
+      html`<${Facts} facts=${[
+        ['Rows', count(size.value.rows)],
+        ['All bytes', bytes(size.value.bytes)],
+        ['Base', bytes(size.value.base_bytes)],
+        ['Chunks of the base', count(size.value.base_chunks)],
+        ['Delta', bytes(size.value.delta_bytes)],
+        ['Changed since checkpoint', count(size.value.delta_rows)],
+      ]} />`
+    }`;
+}
+
+export function Relation({ relation }) {
+  const { value: about } = useAnswer(() => describe(relation), [relation]);
+  const [view, setView] = useState('columns');
+  const isBricks = about?.brick.value?.length > 0;
+  const query = () => {
+    const listed = about?.column.value?.map(({ name }) => quoted(name)).join(', ') || '*';
+    addTab(`SELECT ${listed}\nFROM ${qualified(relation)}\nLIMIT 100`, relation.name);
+    location.hash = '#query';
+  };
+  const tabs = [
+    { key: 'columns', label: 'Columns' },
+    { key: 'rows', label: 'Rows' },
+  ];
+  if (relation.oid !== undefined) tabs.push({ key: 'definition', label: 'Definition' });
+  if (isBricks) tabs.push({ key: 'bricks', label: `Bricks (${about.brick.value.length})` });
+  const shown = tabs.some(({ key }) => key === view) ? view : 'columns';
+  const text = () =>
+    KINDS[relation.kind] === 'view'
+      ? viewDefinition(relation, about.view.value ?? '')
+      : tableDefinition(relation, {
+          columns: about.column.value ?? [],
+          constraints: about.rule.value ?? [],
+          indexes: about.index.value ?? [],
+          isBricks,
+        });
+  return html`<article class="relation" aria-label=${relation.name}>
+    <${Head} relation=${relation} size=${about?.size} onQuery=${query} />
+    <${TabList} label="About it" tabs=${tabs} chosen=${shown} panel="about" className="small" onChoose=${setView} />
+    <div class="about" role="tabpanel" id="about" aria-labelledby="about-tab-${shown}">
+      ${
+        shown === 'rows'
+          ? html`<${Rows} relation=${relation} />`
+          : !about
+            ? html`<p class="empty">Reading.</p>`
+            : shown === 'columns'
+              ? html`<${Columns} about=${about} />`
+              : shown === 'definition'
+                ? html`<${Definition} text=${text()} />`
+                : html`<${Bricks} rows=${about.brick.value} truncated=${about.brick.value.length >= 10_000} />`
+      }
+    </div></article>`;
+}
