@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What makes the libraries, and is not served.
-const NOT_SERVED: [&str; 5] = ["build", "entry.js", "package.json", "package-lock.json", "node_modules"];
+const NOT_SERVED: [&str; 6] = ["build", "entry.js", "licenses.mjs", "node_modules", "package-lock.json", "package.json"];
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {

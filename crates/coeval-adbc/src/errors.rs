@@ -30,6 +30,11 @@ pub(crate) fn refused(state: SqlState, message: impl Into<String>) -> Error {
     of_state(state.code(), message.into(), Vec::new())
 }
 
+/// As [`refused`], for a SQLSTATE that the database itself never answers with.
+pub(crate) fn refused_by_code(code: &str, message: impl Into<String>) -> Error {
+    of_state(code, message.into(), Vec::new())
+}
+
 /// The error for an order in which ADBC's calls are not to come, or for what is closed.
 pub(crate) fn misplaced(message: impl Into<String>) -> Error {
     Error::with_message_and_status(message, Status::InvalidState)

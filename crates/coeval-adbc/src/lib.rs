@@ -15,7 +15,6 @@
 //! # Start reading at
 //! [`driver`], then `connection.rs` and `statement.rs`; `client.rs` has the session that they share.
 
-mod arrays;
 mod binding;
 mod client;
 mod connection;
@@ -38,8 +37,7 @@ mod statement;
 
 pub use driver::CoevalDriver;
 
-#[expect(unsafe_code, reason = "what driver managers call is C: the functions are adbc_ffi's own")]
+// The first name is the one that driver managers make of the library's file name; AdbcDriverInit comes with it.
 mod exported {
-    // The name that driver managers make of the library's file name; AdbcDriverInit comes with it.
     adbc_ffi::export_driver!(AdbcCoevalAdbcInit, crate::CoevalDriver);
 }

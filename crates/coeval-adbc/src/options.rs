@@ -36,10 +36,10 @@ pub(crate) fn bytes(key: &str, value: &OptionValue) -> Result<u64> {
     number.ok_or_else(|| unfit(key, value, "a number of bytes"))
 }
 
-/// An option that is off or on, as a text.
-pub(crate) fn of_switch(is_on: bool) -> String {
-    if is_on { "true" } else { "false" }.to_owned()
-}
+/// What an option is if it is on, as a text.
+pub(crate) const ON: &str = "true";
+/// What an option is if it is off, as a text.
+pub(crate) const OFF: &str = "false";
 
 /// The error for a value of the wrong kind.
 pub(crate) fn unfit(key: &str, value: &OptionValue, wanted: &str) -> Error {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Batches of results as other programs know Arrow: enums as dictionaries, documents and identifiers with the names of Arrow's
+//! extension types. Everything else goes out as it is, without a copy, unless the program wants no views.
+
+use arrow::array::{
+    ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use coeval::{ColumnType, column_type_of_field};
+use std::sync::Arc;
+
+const EXTENSION_NAME: &str = "ARROW:extension:name";
+const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
+
+/// The Arrow types of texts and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TextForm {
+    /// `utf8_view` and `binary_view`, as queries have them: nothing is copied.
+    #[default]
+    Views,
+    /// `utf8` and `binary`, which older programs know as well.
+    Offsets,
+}
+
+/// How the batches of one schema go out.
+pub(crate) struct Exporter {
+    schema: SchemaRef,
+    /// Of the columns that are enums.
+    labels: Vec<Option<Labels>>,
+}
+
+/// The labels of an enum, in its order, and the numbers by which rows keep them, which are not one after the other.
+struct Labels {
+    places: Vec<i64>,
+    names: ArrayRef,
+}
+
+impl Exporter {
+    pub(crate) fn new(schema: &Schema, form: TextForm) -> Self {
+        let exported = schema.fields().iter().map(|field| exported(field, form));
+        let (fields, labels): (Vec<_>, Vec<_>) = exported.unzip();
+        Self { schema: Arc::new(Schema::new(fields)), labels }
+    }
+
+    /// The columns that go out.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// A batch as it goes out.
+    ///
+    /// # Errors
+    /// If its columns are not those of the schema.
+    pub(crate) fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let columns = batch.columns().iter().zip(&self.labels).zip(self.schema.fields());
+        let columns = columns.map(|((column, labels), field)| match labels {
+            Some(labels) => labelled(column, labels),
+            None if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
+            None => cast(column, field.data_type()),
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+    }
+}
+
+fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
+    let plain = |ty: DataType| Field::new(field.name(), ty, true);
+    let formed = plain(formed(field.data_type(), form));
+    let of_extension = |name: &str| {
+        let marks = [(EXTENSION_NAME, name), (EXTENSION_METADATA, "")];
+        let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        formed.clone().with_metadata(marks.into())
+    };
+    match column_type_of_field(field) {
+        Some(ColumnType::Enum(ty)) => {
+            let labels = &ty.def().labels;
+            let names: StringArray = labels.iter().map(|label| Some(&label.name)).collect();
+            let places = labels.iter().map(|label| label.place).collect();
+            let codes = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+            (plain(codes), Some(Labels { places, names: Arc::new(names) }))
+        }
+        Some(ColumnType::Json | ColumnType::Jsonb) => (of_extension("arrow.json"), None),
+        Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
+        _ => (formed, None),
+    }
+}
+
+fn formed(ty: &DataType, form: TextForm) -> DataType {
+    match (ty, form) {
+        (DataType::Utf8View, TextForm::Offsets) => DataType::Utf8,
+        (DataType::BinaryView, TextForm::Offsets) => DataType::Binary,
+        (DataType::List(item), TextForm::Offsets) => {
+            let element = item.as_ref().clone().with_data_type(formed(item.data_type(), form));
+            DataType::List(Arc::new(element))
+        }
+        (other, _) => other.clone(),
+    }
+}
+
+fn labelled(column: &ArrayRef, labels: &Labels) -> Result<ArrayRef, ArrowError> {
+    let column = column.as_struct();
+    let places = column.column(0).as_primitive::<Int64Type>();
+    let code = |place: i64| {
+        let index = labels.places.binary_search(&place).ok();
+        let code = index.and_then(|index| i32::try_from(index).ok());
+        code.ok_or_else(|| ArrowError::ComputeError(format!("an enum has no label at {place}")))
+    };
+    let codes = places.iter().map(|place| place.map(code).transpose()).collect::<Result<Int32Array, _>>()?;
+    Ok(Arc::new(DictionaryArray::try_new(codes, Arc::clone(&labels.names))?))
+}
