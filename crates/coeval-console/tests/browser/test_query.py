@@ -4,6 +4,10 @@ import re
 
 from playwright.sync_api import expect
 
+# How many of a canvas' points have a colour.
+DRAWN = """canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
+  .filter((value, index) => index % 4 === 3 && value > 0).length"""
+
 
 def test_several_results_of_one_run(console):
     console.run("SELECT 1 AS a; SELECT 2 AS b, 'x' AS c; CREATE TEMPORARY TABLE t (a int)")
@@ -152,13 +156,7 @@ def test_chart_in_two_clicks(console, page):
     expect(chart).to_be_visible()
     page.get_by_text("Lines", exact=True).click()
     expect(page.get_by_role("img", name="Lines of balance by owner, 20 points")).to_be_visible()
-    # Something is drawn in the colour of the first series.
-    assert (
-        page.locator(".plot canvas").evaluate(
-            "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length"
-        )
-        > 500
-    )
+    assert page.locator(".plot canvas").evaluate(DRAWN) > 500
 
 
 def test_csv_is_downloaded(console, page):
