@@ -89,6 +89,31 @@ def test_each_tab_is_a_session(console, page):
     console.tab("Query 2").focus()
     page.keyboard.press("Delete")
     expect(console.tab("Query 2")).to_have_count(0)
+    expect(console.tab("Query 1")).to_be_focused()
+
+
+def test_last_tab_gives_way_to_an_empty_one(console, page):
+    console.run("SELECT 'old'")
+    console.tab("Query 1").focus()
+    page.keyboard.press("Delete")
+    expect(console.editor).to_contain_text("SELECT ...")
+    expect(page.get_by_role("gridcell")).to_have_count(0)
+    console.run("SELECT 'new'")
+    assert console.cells()[0] == ["new"]
+
+
+def test_open_transaction_is_not_closed_by_mistake(console, page):
+    console.run("BEGIN")
+    console.tab("Query 1").focus()
+    page.keyboard.press("Delete")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("rolled back")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(console.state).to_have_text("In a transaction")
+    console.button("Log out").click()
+    dialog.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
 
 
 def test_tab_is_renamed_and_kept_over_a_reload(console, page):

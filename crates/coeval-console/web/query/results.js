@@ -5,6 +5,7 @@ import { useEffect, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { downloadAddress } from '../server.js';
 import { plural } from '../figures.js';
+import { COMMAND } from '../keys.js';
 import { TabList } from '../tab_list.js';
 import { Chart } from './chart.js';
 import { Grid } from './grid.js';
@@ -69,7 +70,7 @@ export function Results({ tab, onPlace }) {
   const run = tab.run.value;
   const [choice, setChoice] = useState({});
   useEffect(() => setChoice({}), [tab]);
-  if (!run) return html`<p class="empty">Ctrl+Enter runs the text, or what is selected of it.</p>`;
+  if (!run) return html`<p class="empty">${COMMAND}+Enter runs the text, or what is selected of it.</p>`;
   const list = tabsOf(run);
   const isKnown = choice.run === run.number && list.some(({ key }) => key === choice.key);
   const chosen = isKnown ? choice.key : first(run);

@@ -20,6 +20,8 @@ class Tab {
     /** The session's id at the server, once it has one. */
     this.id = null;
     this.transaction = signal(IDLE);
+    /** Whether the editor is to have the focus when the tab comes in front. */
+    this.takesFocus = false;
     /** Whether its transaction has changed definitions. */
     this.hasDefined = false;
     /** The last run, see `run.js`. */
@@ -89,6 +91,15 @@ effect(() => {
   chosen.value = tabs.value.some(({ key }) => key === kept?.chosen) ? kept.chosen : tabs.value[0].key;
 });
 
+/** Whether something would be lost with the session. */
+export function isBusy(tab) {
+  return (tab.run.value?.isRunning ?? false) || tab.transaction.value !== IDLE;
+}
+
+addEventListener('beforeunload', event => {
+  if (tabs.value.some(isBusy)) event.preventDefault();
+});
+
 addEventListener('pagehide', () => {
   clearTimeout(saving);
   if (owner !== null) save(place(), { tabs: tabs.value.map(tab => tab.kept()), chosen: chosen.value });
@@ -102,10 +113,17 @@ export function chosenTab() {
   return tabs.value.find(({ key }) => key === chosen.value) ?? tabs.value[0];
 }
 
+let lastKey = 0;
+
 export function addTab(text = '', name) {
-  const numbers = tabs.value.map(tab => Number(tab.key));
-  const key = String(Math.max(0, ...numbers) + 1);
-  const tab = new Tab({ key, name: name ?? `Query ${key}`, text });
+  // A key is not given twice: what belongs to a closed tab does not come back in a new one.
+  lastKey = Math.max(lastKey, ...tabs.value.map(({ key }) => Number(key))) + 1;
+  const names = new Set(tabs.value.map(tab => tab.name.value));
+  let number = 1;
+  while (names.has(`Query ${number}`)) number += 1;
+  const key = String(lastKey);
+  const tab = new Tab({ key, name: name ?? `Query ${number}`, text });
+  tab.takesFocus = true;
   tabs.value = [...tabs.value, tab];
   chosen.value = key;
   return tab;
@@ -114,12 +132,10 @@ export function addTab(text = '', name) {
 /** Closes a tab and ends its session. There is always one tab. */
 export function removeTab(key) {
   const index = tabs.value.findIndex(tab => tab.key === key);
-  const [tab] = tabs.value.splice(index, 1);
+  const tab = tabs.value[index];
+  lastKey = Math.max(lastKey, Number(key));
   if (tab.id !== null) closeTab(tab.id).catch(() => {});
-  if (tabs.value.length === 0) {
-    addTab();
-    return;
-  }
-  tabs.value = [...tabs.value];
-  if (chosen.value === key) chosen.value = tabs.value[Math.min(index, tabs.value.length - 1)].key;
+  tabs.value = tabs.value.filter(one => one !== tab);
+  if (tabs.value.length === 0) addTab();
+  else if (chosen.value === key) chosen.value = tabs.value[Math.min(index, tabs.value.length - 1)].key;
 }
