@@ -2,7 +2,7 @@
 // The editor's tabs. Each is a session of its own at the server, which begins with its first run.
 
 import { effect, signal } from '../vendor/libraries.js';
-import { closeTab, openTab, session } from '../server.js';
+import { closeTab, openTab, session, tabStanding } from '../server.js';
 import { load, save } from '../storage.js';
 
 /** The words between which a session's transaction goes back and forth; `ended`: the session is gone. */
@@ -89,6 +89,29 @@ effect(() => {
   const found = (kept?.tabs ?? []).map(one => new Tab(one));
   tabs.value = found.length > 0 ? found : [new Tab({ key: '1', name: 'Query 1' })];
   chosen.value = tabs.value.some(({ key }) => key === kept?.chosen) ? kept.chosen : tabs.value[0].key;
+});
+
+const ASKED_EVERY_MS = 45_000;
+
+/** Asks how the sessions are: those that nobody asks for end, once nothing runs there, and some were ended by others. */
+function askForAll() {
+  for (const tab of tabs.value) {
+    const { id } = tab;
+    if (id === null) continue;
+    tabStanding(id).then(
+      ({ transaction }) => {
+        if (tab.id === id && transaction !== undefined && !tab.run.value?.isRunning) tab.transaction.value = transaction;
+      },
+      ({ status }) => {
+        if (status === 404 && tab.id === id) tab.forget();
+      },
+    );
+  }
+}
+
+setInterval(askForAll, ASKED_EVERY_MS);
+addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') askForAll();
 });
 
 /** Whether something would be lost with the session. */
