@@ -43,7 +43,7 @@ function Result({ tab, run, result }) {
   const saved = format => html`<a class="button" download
     href=${downloadAddress(tab.id, result.number, format)}>${format === 'json' ? 'JSON' : 'CSV'}</a>`;
   const { error, end } = result.rows;
-  const kept = end.value === null ? 'cut: not all rows are kept' : `cut: only the first ${count(end.value)} rows are kept`;
+  const kept = `cut: ${end.value === null ? 'not all' : `only the first ${count(end.value)}`} rows are kept`;
   return html`<div class="result">
     <div class="bar">
       <fieldset class="choice"><legend class="visually-hidden">View</legend>
