@@ -4,12 +4,13 @@
 import { render, signal, useEffect } from './vendor/libraries.js';
 import { html } from './html.js';
 import { logOut, resume, session } from './server.js';
-import { Announcer } from './announce.js';
-import { Confirmation } from './dialog.js';
+import { Announcer, announce } from './announce.js';
+import { Confirmation, confirm } from './dialog.js';
 import { DataPage } from './data/page.js';
 import { Failure } from './failure.js';
 import { NowPage } from './now/page.js';
 import { QueryPage } from './query/page.js';
+import { isBusy, tabs } from './query/tabs.js';
 import { SignIn } from './sign_in.js';
 import { ThemeSwitch } from './theme.js';
 
@@ -34,10 +35,11 @@ function placeOf(hash) {
 
 function Header({ part }) {
   const { user, database, readOnly, version } = session.value;
-  const leave = () =>
-    logOut().catch(error => {
-      failure.value = error;
-    });
+  const leave = async () => {
+    const text = 'Statements that run are cancelled, and open transactions are rolled back.';
+    if (tabs.value.some(isBusy) && !(await confirm({ title: 'Log out?', text, action: 'Log out' }))) return;
+    logOut().catch(error => announce(error.message));
+  };
   return html`<header class="top">
     <span class="brand" title=${`Coeval ${version}`}>Coeval</span>
     <nav aria-label="Parts">${PARTS.map(

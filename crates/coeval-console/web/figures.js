@@ -68,7 +68,10 @@ export function since(text, now = Date.now()) {
   return Number.isNaN(then) ? '' : milliseconds(Math.max(0, now - then));
 }
 
+/** The time of day, with the day if it is another one. */
 export function clock(text) {
-  const then = moment(text);
-  return Number.isNaN(then) ? '' : new Date(then).toLocaleTimeString('en-GB');
+  const then = new Date(moment(text));
+  if (Number.isNaN(then.getTime())) return '';
+  const isToday = then.toDateString() === new Date().toDateString();
+  return isToday ? then.toLocaleTimeString('en-GB') : then.toLocaleString('en-GB');
 }

@@ -77,6 +77,11 @@ export async function openTab() {
   return (await json('POST', 'api/tabs')).tab;
 }
 
+/** How a tab is: `{running, transaction}`. The server ends the session of a tab that nobody asks for. */
+export function tabStanding(id) {
+  return json('GET', `api/tabs/${encodeURIComponent(id)}`);
+}
+
 export function closeTab(id, { keepalive } = {}) {
   return request('DELETE', `api/tabs/${encodeURIComponent(id)}`, { keepalive });
 }

@@ -35,7 +35,7 @@ export function SignIn() {
     <label>Password <input name="password" type="password" autocomplete="current-password"
       autofocus=${known.user !== ''} /></label>
     <label>Database <input name="database" autocomplete="off" spellcheck=${false} autocapitalize="none"
-      placeholder="the server's own" defaultValue=${known.database} /></label>
+      placeholder="named like the user" defaultValue=${known.database} /></label>
     <label class="check"><input name="readOnly" type="checkbox" defaultChecked=${known.readOnly} />
       <span>Read only <small>statements that change something are refused</small></span></label>
     <${Failure} error=${error} />

@@ -12,10 +12,12 @@ export function load(name, otherwise) {
   }
 }
 
+/** Whether it was kept. */
 export function save(name, value) {
   try {
     localStorage.setItem(PREFIX + name, JSON.stringify(value));
+    return true;
   } catch {
-    // See above.
+    return false;
   }
 }

@@ -14,6 +14,11 @@ export function TabList({ label, tabs, chosen, panel, onChoose, onClose, onRenam
     onChoose(tabs[index].key);
     list.current.querySelectorAll('[role=tab]')[index].focus();
   };
+  /** The focus goes on to the tab that is in front then. */
+  const closeByKey = async key => {
+    await onClose(key);
+    requestAnimationFrame(() => list.current?.querySelector('[aria-selected=true]')?.focus());
+  };
   const keydown = event => {
     // The tab that has the focus, be it chosen or not.
     const index = [...list.current.children].indexOf(event.target.closest('[role=tab]'));
@@ -23,7 +28,7 @@ export function TabList({ label, tabs, chosen, panel, onChoose, onClose, onRenam
     else if (event.key === 'ArrowLeft') choose(index === 0 ? last : index - 1);
     else if (event.key === 'Home') choose(0);
     else if (event.key === 'End') choose(last);
-    else if (event.key === 'Delete' && onClose) onClose(tabs[index].key);
+    else if (event.key === 'Delete' && onClose) closeByKey(tabs[index].key);
     else if (event.key === 'F2' && onRename) onRename(tabs[index].key);
     else return;
     event.preventDefault();

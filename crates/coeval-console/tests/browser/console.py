@@ -5,6 +5,9 @@ import re
 
 from playwright.sync_api import expect
 
+CELLS = """rows => rows.map(row => [Number(row.dataset.row),
+  [...row.querySelectorAll('[role=gridcell]')].map(cell => cell.textContent)])"""
+
 
 class Console:
     def __init__(self, page, server):
@@ -63,9 +66,7 @@ class Console:
     def cells(self):
         """The rows in view, by their numbers."""
         expect(self.page.locator(".grid .row[data-row]:not(.coming)").first).to_be_visible()
-        rows = self.page.locator(".grid .row[data-row]").evaluate_all(
-            "rows => rows.map(row => [Number(row.dataset.row), [...row.querySelectorAll('[role=gridcell]')].map(c => c.textContent)])"
-        )
+        rows = self.page.locator(".grid .row[data-row]").evaluate_all(CELLS)
         return {number: row for number, row in rows if row}
 
     @property

@@ -70,7 +70,7 @@ class Server:
 
 
 class Running:
-    """A server that runs already: COEVAL_CONSOLE=http://user:password@127.0.0.1:8432/. Its tables are taken as they are."""
+    """A server that runs already, with its tables: COEVAL_CONSOLE=http://user:password@127.0.0.1:8432/."""
 
     is_coeval = False
 

@@ -6,7 +6,8 @@ CREATE TABLE accounts (id bigint PRIMARY KEY, owner text NOT NULL, balance numer
   since timestamptz DEFAULT now());
 CREATE INDEX accounts_owner ON accounts (owner);
 CREATE SCHEMA sales;
-CREATE TABLE sales.orders (id int PRIMARY KEY, account bigint REFERENCES accounts (id) ON DELETE CASCADE, amount numeric(10,2));
+CREATE TABLE sales.orders (id int PRIMARY KEY, account bigint REFERENCES accounts (id) ON DELETE CASCADE,
+  amount numeric(10,2));
 CREATE VIEW rich AS SELECT id, owner FROM accounts WHERE balance > 1000;
 CREATE TABLE events (region text, day date, likes int) USING brick
   PARTITION BY (region CARDINALITY 64 RANGE SIZE 4, day RANGE SIZE '7 days' FROM '2026-01-01');
@@ -18,7 +19,8 @@ INSERT INTO accounts (id, owner, balance, note)
   SELECT i, 'owner ' || i, i * 10, CASE WHEN i % 3 = 0 THEN NULL ELSE to_jsonb(repeat('long ', CAST(i AS int))) END
   FROM generate_series(1, 300) AS g(i);
 INSERT INTO sales.orders SELECT i, i, i * 1.5 FROM generate_series(1, 100) AS g(i);
-INSERT INTO events SELECT 'r' || (i % 20), CAST('2026-01-01' AS date) + CAST(i % 70 AS int), i FROM generate_series(1, 5000) AS g(i);
+INSERT INTO events SELECT 'r' || (i % 20), CAST('2026-01-01' AS date) + CAST(i % 70 AS int), i
+  FROM generate_series(1, 5000) AS g(i);
 """
 
 

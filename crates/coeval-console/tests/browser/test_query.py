@@ -4,6 +4,10 @@ import re
 
 from playwright.sync_api import expect
 
+# How many of a canvas' points have a colour.
+DRAWN = """canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data
+  .filter((value, index) => index % 4 === 3 && value > 0).length"""
+
 
 def test_several_results_of_one_run(console):
     console.run("SELECT 1 AS a; SELECT 2 AS b, 'x' AS c; CREATE TEMPORARY TABLE t (a int)")
@@ -85,6 +89,31 @@ def test_each_tab_is_a_session(console, page):
     console.tab("Query 2").focus()
     page.keyboard.press("Delete")
     expect(console.tab("Query 2")).to_have_count(0)
+    expect(console.tab("Query 1")).to_be_focused()
+
+
+def test_last_tab_gives_way_to_an_empty_one(console, page):
+    console.run("SELECT 'old'")
+    console.tab("Query 1").focus()
+    page.keyboard.press("Delete")
+    expect(console.editor).to_contain_text("SELECT ...")
+    expect(page.get_by_role("gridcell")).to_have_count(0)
+    console.run("SELECT 'new'")
+    assert console.cells()[0] == ["new"]
+
+
+def test_open_transaction_is_not_closed_by_mistake(console, page):
+    console.run("BEGIN")
+    console.tab("Query 1").focus()
+    page.keyboard.press("Delete")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("rolled back")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(console.state).to_have_text("In a transaction")
+    console.button("Log out").click()
+    dialog.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
 
 
 def test_tab_is_renamed_and_kept_over_a_reload(console, page):
@@ -152,13 +181,7 @@ def test_chart_in_two_clicks(console, page):
     expect(chart).to_be_visible()
     page.get_by_text("Lines", exact=True).click()
     expect(page.get_by_role("img", name="Lines of balance by owner, 20 points")).to_be_visible()
-    # Something is drawn in the colour of the first series.
-    assert (
-        page.locator(".plot canvas").evaluate(
-            "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length"
-        )
-        > 500
-    )
+    assert page.locator(".plot canvas").evaluate(DRAWN) > 500
 
 
 def test_csv_is_downloaded(console, page):

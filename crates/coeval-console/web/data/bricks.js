@@ -71,9 +71,9 @@ function Picture({ xs, ys, at, most, active, onActive }) {
   };
   const width = xs.length > 60 ? 8 : xs.length > 24 ? 14 : 24;
   return html`<div class="picture-scroll">
-    <div class="picture" role="grid" tabindex="0" aria-label="Bricks" aria-rowcount=${ys.length} aria-colcount=${xs.length}
-        aria-activedescendant=${active ? idOf(...active) : undefined} onKeyDown=${keydown} onPointerOver=${over}
-        onClick=${over}>
+    <div class="picture" role="grid" tabindex="0" aria-label="Bricks" aria-rowcount=${ys.length}
+        aria-colcount=${xs.length} aria-activedescendant=${active ? idOf(...active) : undefined}
+        onKeyDown=${keydown} onPointerOver=${over} onClick=${over}>
       ${ys.map(
         (y, row) => html`<div class="picture-row" role="row" key=${row}>
           <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
@@ -116,7 +116,8 @@ export function Bricks({ rows, truncated }) {
     set(event.target.value);
     setActive(null);
   };
-  const about = [`${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`, `at most ${plural(most, 'row')} in a cell`];
+  const number = `${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`;
+  const about = [number, `at most ${plural(most, 'row')} in a cell`];
   if (isCut) about.push(`the first ${SIDE_MAX} ranges of a dimension`);
   const names = y ? [x.name, y.name] : [x.name];
   const cell = isInside ? at(xs[column].text, ys[row]?.text ?? null) : null;

@@ -232,6 +232,8 @@ export function Editor({ tab, view, commands }) {
       }),
     ];
     fetchNames();
+    if (tab.takesFocus) editor.focus();
+    tab.takesFocus = false;
     return () => {
       stops.forEach(stop => stop());
       tab.editorState = editor.state;

@@ -138,7 +138,9 @@ function Cell({ id, value, column, width, place, isActive }) {
 let grids = 0;
 
 /** `rows` is of `result_rows.js`; `total` says how many there are so far. */
-export function Grid({ columns, rows, total, label }) {
+export function Grid({ columns, rows, total: seen, label }) {
+  // Of a result that was too long only the first rows are there.
+  const total = Math.min(seen, rows.end.value ?? seen);
   const id = useMemo(() => `grid-${(grids += 1)}`, []);
   const [active, setActive] = useState({ row: 0, column: 0 });
   const [isOpen, setOpen] = useState(false);
@@ -154,7 +156,7 @@ export function Grid({ columns, rows, total, label }) {
   const allWidth = numberWidth + (ends.at(-1) ?? 0);
 
   useEffect(() => {
-    rows.want(firstRow, lastRow, total);
+    rows.want(firstRow, lastRow);
   }, [rows, firstRow, lastRow, total, rows.version.value]);
 
   let firstColumn = ends.findIndex(end => end > left);

@@ -22,7 +22,9 @@ export function remember({ sql, error, milliseconds: time }) {
   if (!session.value || sql.length > TEXT_MAX) return;
   const entry = { sql, error, time, at: Date.now() };
   const others = load(place(), []).filter(other => other.sql !== sql);
-  save(place(), [entry, ...others].slice(0, ENTRIES_MAX));
+  // Where there is no room for all, the older half goes.
+  let entries = [entry, ...others].slice(0, ENTRIES_MAX);
+  while (!save(place(), entries) && entries.length > 1) entries = entries.slice(0, entries.length / 2);
 }
 
 export function History({ onChoose }) {

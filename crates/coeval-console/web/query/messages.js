@@ -2,7 +2,6 @@
 // What a run has said: tags of its statements, notices, errors.
 
 import { html } from '../html.js';
-import { count } from '../figures.js';
 
 function Fields({ message }) {
   return html`${message.detail && html`<div><b>Detail</b> ${message.detail}</div>`}
@@ -12,10 +11,7 @@ function Fields({ message }) {
 function Message({ message, onPlace }) {
   if (message.kind === 'tag') {
     return html`<li><code>${message.tag}</code>
-      ${
-        message.truncated &&
-        html` <span class="warning">cut: only the first ${count(message.rows)} rows are kept</span>`
-      }</li>`;
+      ${message.truncated && html` <span class="warning">cut: not all of its rows are kept</span>`}</li>`;
   }
   if (message.kind === 'notice') {
     return html`<li class=${message.severity === 'WARNING' ? 'warning' : 'notice'}>

@@ -11,7 +11,7 @@ import { Parameters } from './parameters.js';
 import { Results } from './results.js';
 import { start } from './run.js';
 import { Splitter, useShare } from './splitter.js';
-import { IDLE, addTab, chosen, chosenTab, removeTab, tabs } from './tabs.js';
+import { IDLE, addTab, chosen, chosenTab, isBusy, removeTab, tabs } from './tabs.js';
 import { Toolbar } from './toolbar.js';
 
 const READS = /^\s*(?:--[^\n]*\n\s*|\/\*.*?\*\/\s*)*(?:SELECT|VALUES|TABLE)\b/is;
@@ -58,7 +58,7 @@ function Rename({ tab, onClose }) {
 
 async function close(key) {
   const tab = tabs.value.find(one => one.key === key);
-  if (tab.run.value?.isRunning || tab.transaction.value !== IDLE) {
+  if (isBusy(tab)) {
     const text = 'Its statement is cancelled, and its transaction is rolled back.';
     if (!(await confirm({ title: `Close ${tab.name.value}?`, text, action: 'Close' }))) return;
   }

@@ -13,52 +13,69 @@ export class FetchedRows {
   constructor(tab, result) {
     this.tab = tab;
     this.result = result;
-    /** Windows by their number: rows, or a promise of them. The one that was used last is the last one. */
+    /** By their number: `{rows, isComing}`. The one that was used last is the last one. */
     this.windows = new Map();
     /** Changes when rows have come. */
     this.version = signal(0);
+    /** How many rows are kept, once it was noticed that not all of them are. */
+    this.end = signal(null);
     this.error = signal(null);
   }
 
   /** The row, or `undefined` as long as it is not here. */
   row(index) {
-    const window = this.windows.get(Math.floor(index / WINDOW));
-    return Array.isArray(window) ? window[index % WINDOW] : undefined;
+    return this.windows.get(Math.floor(index / WINDOW))?.rows[index % WINDOW];
   }
 
-  /** Sees to it that these rows come. */
-  want(from, to, total) {
+  /** Sees to it that these rows come. Where rows are long a window comes in several answers. */
+  want(from, to) {
     for (let number = Math.floor(from / WINDOW); number * WINDOW < to; number += 1) {
-      const here = this.windows.get(number);
-      // A window that was fetched while the statement ran may have got longer.
-      const expected = Math.min(WINDOW, total - number * WINDOW);
-      if (here === undefined || (Array.isArray(here) && here.length < expected)) this.#fetch(number);
+      if (!this.windows.has(number)) this.windows.set(number, { rows: [], isComing: false });
+      const window = this.windows.get(number);
+      const wanted = Math.min(WINDOW, to - number * WINDOW);
+      if (window.rows.length < wanted && !window.isComing) this.#fetch(number, window);
     }
   }
 
-  async #fetch(number) {
-    const before = this.windows.get(number);
-    if (before !== undefined && !Array.isArray(before)) return;
-    if (before?.isRefreshing) return;
-    if (before) before.isRefreshing = true;
-    else this.windows.set(number, 'coming');
+  async #fetch(number, window) {
+    const from = number * WINDOW + window.rows.length;
+    window.isComing = true;
     try {
-      const { rows } = await resultRows(this.tab, this.result, number * WINDOW, WINDOW);
+      const { rows } = await resultRows(this.tab, this.result, from, WINDOW - window.rows.length);
+      window.rows.push(...rows);
       this.windows.delete(number);
-      this.windows.set(number, rows);
+      this.windows.set(number, window);
       this.#dropOldest();
+      if (rows.length === 0) this.end.value = await this.#findEnd(from);
     } catch (error) {
-      if (!before) this.windows.delete(number);
       this.error.value = error;
       return;
+    } finally {
+      window.isComing = false;
     }
     this.version.value += 1;
   }
 
+  /** How many rows are kept, if the one at `missing` is not. */
+  async #findEnd(missing) {
+    let [kept, end] = [0, missing];
+    for (const [number, { rows }] of this.windows) {
+      const last = number * WINDOW + rows.length;
+      if (rows.length > 0 && last <= missing) kept = Math.max(kept, last);
+    }
+    while (kept < end) {
+      const middle = Math.floor((kept + end) / 2);
+      const { rows } = await resultRows(this.tab, this.result, middle, 1);
+      if (rows.length > 0) kept = middle + 1;
+      else end = middle;
+    }
+    return end;
+  }
+
   #dropOldest() {
-    for (const number of this.windows.keys()) {
+    for (const [number, { isComing }] of this.windows) {
       if (this.windows.size <= WINDOWS_KEPT) return;
-      this.windows.delete(number);
+      if (!isComing) this.windows.delete(number);
     }
   }
 
@@ -79,6 +96,7 @@ export class GivenRows {
   constructor(rows) {
     this.rows = rows;
     this.version = signal(0);
+    this.end = signal(null);
     this.error = signal(null);
   }
 

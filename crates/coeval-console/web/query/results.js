@@ -4,7 +4,8 @@
 import { useEffect, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { downloadAddress } from '../server.js';
-import { plural } from '../figures.js';
+import { count, plural } from '../figures.js';
+import { COMMAND } from '../keys.js';
 import { TabList } from '../tab_list.js';
 import { Chart } from './chart.js';
 import { Grid } from './grid.js';
@@ -19,10 +20,10 @@ function first({ error, results }) {
 }
 
 /** `2: 5 rows so far`: which result it is, where there are several, and how many rows it has. */
-function resultLabel(run, { count, isDone }, place) {
+function resultLabel(run, { count: rows, isDone }, place) {
   if (run.kind === 'plan') return 'Plan';
   const number = run.results.length > 1 ? `${place + 1}: ` : '';
-  return `${number}${plural(count, 'row')}${isDone ? '' : ' so far'}`;
+  return `${number}${plural(rows, 'row')}${isDone ? '' : ' so far'}`;
 }
 
 function tabsOf(run) {
@@ -41,7 +42,8 @@ function Result({ tab, run, result }) {
   const [view, setView] = useState('table');
   const saved = format => html`<a class="button" download
     href=${downloadAddress(tab.id, result.number, format)}>${format === 'json' ? 'JSON' : 'CSV'}</a>`;
-  const { error } = result.rows;
+  const { error, end } = result.rows;
+  const kept = `cut: ${end.value === null ? 'not all' : `only the first ${count(end.value)}`} rows are kept`;
   return html`<div class="result">
     <div class="bar">
       <fieldset class="choice"><legend class="visually-hidden">View</legend>
@@ -54,7 +56,7 @@ function Result({ tab, run, result }) {
             onChange=${() => setView(key)} />
           <span>${label}</span></label>`,
         )}</fieldset>
-      <span class="grow">${result.truncated && html`<span class="warning">cut: only these rows are kept</span>`}
+      <span class="grow">${result.truncated && html`<span class="warning">${kept}</span>`}
         ${error.value && html`<span class="bad">${error.value.message}</span>`}</span>
       ${result.isDone && tab.id !== null && html`<span class="save">Save as ${saved('csv')} ${saved('json')}</span>`}
     </div>
@@ -69,7 +71,7 @@ export function Results({ tab, onPlace }) {
   const run = tab.run.value;
   const [choice, setChoice] = useState({});
   useEffect(() => setChoice({}), [tab]);
-  if (!run) return html`<p class="empty">Ctrl+Enter runs the text, or what is selected of it.</p>`;
+  if (!run) return html`<p class="empty">${COMMAND}+Enter runs the text, or what is selected of it.</p>`;
   const list = tabsOf(run);
   const isKnown = choice.run === run.number && list.some(({ key }) => key === choice.key);
   const chosen = isKnown ? choice.key : first(run);

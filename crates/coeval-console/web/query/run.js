@@ -108,7 +108,8 @@ function apply(tab, id, event, run, change) {
       change({
         results:
           event.result === null ? results : update(event.result, { tag, count: rows, truncated, isDone: true }),
-        messages: [...messages, { kind: 'tag', tag, truncated, rows }],
+        // An empty statement has no tag.
+        messages: tag === '' ? messages : [...messages, { kind: 'tag', tag, truncated }],
       });
       break;
     }
@@ -117,7 +118,12 @@ function apply(tab, id, event, run, change) {
       break;
     case 'done':
       tab.transaction.value = event.transaction;
-      change({ isRunning: false, milliseconds: event.milliseconds });
+      // What an error has cut short gets no more rows.
+      change({
+        isRunning: false,
+        milliseconds: event.milliseconds,
+        results: results.map(result => ({ ...result, isDone: true })),
+      });
       break;
     default:
   }

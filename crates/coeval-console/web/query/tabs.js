@@ -2,7 +2,7 @@
 // The editor's tabs. Each is a session of its own at the server, which begins with its first run.
 
 import { effect, signal } from '../vendor/libraries.js';
-import { closeTab, openTab, session } from '../server.js';
+import { closeTab, openTab, session, tabStanding } from '../server.js';
 import { load, save } from '../storage.js';
 
 /** The words between which a session's transaction goes back and forth; `ended`: the session is gone. */
@@ -20,6 +20,8 @@ class Tab {
     /** The session's id at the server, once it has one. */
     this.id = null;
     this.transaction = signal(IDLE);
+    /** Whether the editor is to have the focus when the tab comes in front. */
+    this.takesFocus = false;
     /** Whether its transaction has changed definitions. */
     this.hasDefined = false;
     /** The last run, see `run.js`. */
@@ -89,6 +91,38 @@ effect(() => {
   chosen.value = tabs.value.some(({ key }) => key === kept?.chosen) ? kept.chosen : tabs.value[0].key;
 });
 
+const ASKED_EVERY_MS = 45_000;
+
+/** Asks how the sessions are: those that nobody asks for end, once nothing runs there, and some were ended by others. */
+function askForAll() {
+  for (const tab of tabs.value) {
+    const { id } = tab;
+    if (id === null) continue;
+    tabStanding(id).then(
+      ({ transaction }) => {
+        if (tab.id === id && transaction !== undefined && !tab.run.value?.isRunning) tab.transaction.value = transaction;
+      },
+      ({ status }) => {
+        if (status === 404 && tab.id === id) tab.forget();
+      },
+    );
+  }
+}
+
+setInterval(askForAll, ASKED_EVERY_MS);
+addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') askForAll();
+});
+
+/** Whether something would be lost with the session. */
+export function isBusy(tab) {
+  return (tab.run.value?.isRunning ?? false) || tab.transaction.value !== IDLE;
+}
+
+addEventListener('beforeunload', event => {
+  if (tabs.value.some(isBusy)) event.preventDefault();
+});
+
 addEventListener('pagehide', () => {
   clearTimeout(saving);
   if (owner !== null) save(place(), { tabs: tabs.value.map(tab => tab.kept()), chosen: chosen.value });
@@ -102,10 +136,17 @@ export function chosenTab() {
   return tabs.value.find(({ key }) => key === chosen.value) ?? tabs.value[0];
 }
 
+let lastKey = 0;
+
 export function addTab(text = '', name) {
-  const numbers = tabs.value.map(tab => Number(tab.key));
-  const key = String(Math.max(0, ...numbers) + 1);
-  const tab = new Tab({ key, name: name ?? `Query ${key}`, text });
+  // A key is not given twice: what belongs to a closed tab does not come back in a new one.
+  lastKey = Math.max(lastKey, ...tabs.value.map(({ key }) => Number(key))) + 1;
+  const names = new Set(tabs.value.map(tab => tab.name.value));
+  let number = 1;
+  while (names.has(`Query ${number}`)) number += 1;
+  const key = String(lastKey);
+  const tab = new Tab({ key, name: name ?? `Query ${number}`, text });
+  tab.takesFocus = true;
   tabs.value = [...tabs.value, tab];
   chosen.value = key;
   return tab;
@@ -114,12 +155,10 @@ export function addTab(text = '', name) {
 /** Closes a tab and ends its session. There is always one tab. */
 export function removeTab(key) {
   const index = tabs.value.findIndex(tab => tab.key === key);
-  const [tab] = tabs.value.splice(index, 1);
+  const tab = tabs.value[index];
+  lastKey = Math.max(lastKey, Number(key));
   if (tab.id !== null) closeTab(tab.id).catch(() => {});
-  if (tabs.value.length === 0) {
-    addTab();
-    return;
-  }
-  tabs.value = [...tabs.value];
-  if (chosen.value === key) chosen.value = tabs.value[Math.min(index, tabs.value.length - 1)].key;
+  tabs.value = tabs.value.filter(one => one !== tab);
+  if (tabs.value.length === 0) addTab();
+  else if (chosen.value === key) chosen.value = tabs.value[Math.min(index, tabs.value.length - 1)].key;
 }

@@ -4,6 +4,7 @@
 import { useEffect, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { milliseconds } from '../figures.js';
+import { COMMAND } from '../keys.js';
 import { isHistoryOpen } from './history.js';
 import { STATES, cancel, start } from './run.js';
 import { FAILED, IDLE, IN_BLOCK } from './tabs.js';
@@ -43,10 +44,10 @@ export function Toolbar({ tab, commands }) {
       isRunning
         ? html`<button type="button" class="run" key="cancel" onClick=${() => cancel(tab)}>
           ${run.isCanceled ? 'Stop waiting' : 'Cancel'}</button>`
-        : html`<button type="button" class="run primary" key="run" title="Ctrl+Enter"
+        : html`<button type="button" class="run primary" key="run" title="${COMMAND}+Enter"
           onClick=${commands.run}>Run</button>`
     }
-    <button type="button" disabled=${isRunning} title="How the statement at the cursor would run (Ctrl+Shift+Enter)"
+    <button type="button" disabled=${isRunning} title="How the statement at the cursor would run (${COMMAND}+Shift+Enter)"
       onClick=${commands.explain}>Explain</button>
     <button type="button" disabled=${isRunning} title="Runs the statement at the cursor, and says what each part took"
       onClick=${commands.analyze}>Analyze</button>
