@@ -4,13 +4,12 @@
 use crate::errors::{misplaced, of_database, refused};
 use crate::exporting::TextForm;
 use crate::opened::Share;
+use crate::panics::caught;
 use adbc_core::CancelHandle;
 use adbc_core::error::{Error, Result, Status};
 use coeval::{Outcome, Prepared, Session, SqlState, TransactionStatus};
 use parking_lot::ReentrantMutex;
-use std::any::Any;
 use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,11 +75,11 @@ impl Client {
             return Err(refused(SqlState::ObjectInUse, message));
         };
         self.canceller.is_asked.store(false, Ordering::Release);
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut open)));
-        outcome.unwrap_or_else(|cause| {
+        let outcome = caught(|| Ok(work(&mut open)));
+        outcome.unwrap_or_else(|panic| {
             // Dropping it may panic again, and is no loss.
-            let _ = catch_unwind(AssertUnwindSafe(|| open.session = None));
-            Err(of_panic(cause.as_ref()))
+            let _ = caught(|| open.close());
+            Err(panic)
         })
     }
 
@@ -97,7 +96,7 @@ impl Client {
     /// Rolls back what is open, as soon as no statement runs.
     pub(crate) fn close(&self) {
         // There is nobody left to be told of a panic, and of a fork's parent nothing is closed.
-        let _ = self.run(|open| Ok(open.session.take()));
+        let _ = self.run(Open::close);
     }
 }
 
@@ -118,14 +117,12 @@ impl CancelHandle for Canceller {
     }
 }
 
-/// The error for a panic.
-pub(crate) fn of_panic(cause: &(dyn Any + Send)) -> Error {
-    let text = cause.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    refused(SqlState::InternalError, format!("a bug of Coeval: {}", text.unwrap_or("a panic without a text")))
-}
-
 impl Open {
+    fn close(&mut self) -> Result<()> {
+        self.session = None;
+        Ok(())
+    }
+
     /// The session.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ mod nesting;
 mod objects;
 mod opened;
 mod options;
+mod panics;
 mod parameters;
 mod relations;
 mod results;

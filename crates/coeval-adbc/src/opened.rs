@@ -3,6 +3,7 @@
 
 use crate::errors::{misplaced, of_database};
 use crate::location::Location;
+use crate::panics::caught;
 use adbc_core::error::Result;
 use coeval::{DatabaseOptions, Session};
 use parking_lot::Mutex;
@@ -36,7 +37,7 @@ impl Share {
     pub(crate) fn open(location: &Location, options: DatabaseOptions) -> Result<Self> {
         let process = std::process::id();
         let Location::Directory(path) = location else {
-            let database = options.in_memory().map_err(|error| of_database(&error))?;
+            let database = caught(|| options.in_memory().map_err(|error| of_database(&error)))?;
             return Ok(Self(Some(Arc::new(Opened { database, directory: None, process }))));
         };
         let mut directories = DIRECTORIES.lock();
@@ -44,7 +45,7 @@ impl Share {
         if let Some(known) = known.filter(|known| known.process == process) {
             return Ok(Self(Some(known)));
         }
-        let database = options.open(path).map_err(|error| of_database(&error))?;
+        let database = caught(|| options.open(path).map_err(|error| of_database(&error)))?;
         // It is there now, and has one name.
         let directory = path.canonicalize().unwrap_or_else(|_| path.clone());
         let opened = Arc::new(Opened { database, directory: Some(directory.clone()), process });
@@ -59,7 +60,7 @@ impl Share {
     pub(crate) fn session(&self) -> Result<Session> {
         self.refuse_fork()?;
         let opened = self.0.as_ref().ok_or_else(|| misplaced("the database is closed"))?;
-        Ok(opened.database.session())
+        caught(|| Ok(opened.database.session()))
     }
 
     /// Refuses what was made by another process than this one.
@@ -82,7 +83,11 @@ impl Drop for Share {
         let Some(opened) = self.0.take() else { return };
         let Some(directory) = opened.directory.clone() else { return };
         let mut directories = DIRECTORIES.lock();
-        drop(opened);
+        // Closing writes what is left. Whoever released the last of it is told nothing, so neither is he of a panic.
+        let _ = caught(|| {
+            drop(opened);
+            Ok(())
+        });
         if directories.get(&directory).is_some_and(|opened| opened.strong_count() == 0) {
             directories.remove(&directory);
         }

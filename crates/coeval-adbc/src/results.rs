@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement returns, as a stream of batches.
 
-use crate::client::of_panic;
 use crate::errors::of_database;
 use crate::exporting::{Exporter, TextForm};
 use crate::opened::Share;
+use crate::panics::caught;
 use adbc_core::error::Result;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use coeval::{Outcome, RowReader};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Batches for whoever loaded the driver.
@@ -93,10 +92,10 @@ impl Iterator for Results {
 
     /// Arrow's side of the stream is C and catches no panic.
     fn next(&mut self) -> Option<Self::Item> {
-        catch_unwind(AssertUnwindSafe(|| self.next_batch())).unwrap_or_else(|cause| {
+        caught(|| Ok(self.next_batch())).unwrap_or_else(|panic| {
             self.ready.clear();
             self.running = None;
-            Some(Err(ArrowError::ExternalError(Box::new(of_panic(cause.as_ref())))))
+            Some(Err(ArrowError::ExternalError(Box::new(panic))))
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::errors::{misplaced, missing, of_database};
 use crate::exporting::Exporter;
 use crate::ingestion::{Lifetime, Target};
 use crate::options;
+use crate::panics::caught;
 use crate::results::{Batches, Results};
 use adbc_core::PartitionedResult;
 use adbc_core::error::Result;
@@ -145,7 +146,7 @@ impl adbc_core::Statement for Statement {
             return Ok(Box::new(Results::collected(&Schema::empty(), Vec::new(), form, share)));
         }
         Ok(Box::new(match self.run_text()? {
-            Ran::Once(outcome) => Results::new(outcome, form, share)?,
+            Ran::Once(outcome) => caught(|| Results::new(outcome, form, share))?,
             Ran::Often { schema, batches, .. } => Results::collected(&schema, batches, form, share),
         }))
     }
@@ -155,7 +156,7 @@ impl adbc_core::Statement for Statement {
             Some(self.ingest()?)
         } else {
             match self.run_text()? {
-                Ran::Once(outcome) => rows_of(outcome)?,
+                Ran::Once(outcome) => caught(|| rows_of(outcome))?,
                 Ran::Often { count, .. } => count,
             }
         };

@@ -147,8 +147,9 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
 /// The console of this server, if one is asked for.
 async fn console(server: &Server, arguments: &ServeArguments) -> Result<Option<Console>, Failure> {
     let Some(address) = &arguments.console else { return Ok(None) };
-    let bound = Console::bind(server.entrance(), &on_loopback_by_default(address), ConsoleOptions::default());
-    bound.await.map(Some).map_err(|error| Failure::Work(error.to_string()))
+    let address = on_loopback_by_default(address);
+    let bound = Console::bind(server.entrance(), &address, ConsoleOptions::default()).await;
+    bound.map(Some).map_err(|error| Failure::Work(error.to_string()))
 }
 
 /// Ends the program when the standard input ends, as a crash does: nothing that was acknowledged is lost by it.

@@ -31,7 +31,7 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use axum::{Extension, Json, Router, middleware};
+use axum::{Extension, Router, middleware};
 use bytes::Bytes;
 use coeval_server::{Encryption, Entrance};
 use futures::Stream;
@@ -63,6 +63,16 @@ pub(crate) struct Served {
 }
 
 type Shared = State<Arc<Served>>;
+
+/// An answer in JSON.
+struct Json<T>(T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        let text = serde_json::to_vec(&self.0).expect("an answer is JSON");
+        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
 
 /// Why a request has no other answer.
 struct Refused(StatusCode, Box<Report>);

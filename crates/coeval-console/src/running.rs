@@ -26,6 +26,9 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 /// How often the page hears of rows that came.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
+/// How often the statement of a page that has gone is cancelled, until it has ended.
+const CANCEL_PAUSE: Duration = Duration::from_millis(500);
+
 /// Events that wait for the page to read them; then the run waits.
 const EVENTS_WAITING: usize = 64;
 
@@ -138,6 +141,11 @@ impl Run {
                     continue;
                 }
                 message = session.next() => message?,
+                // The one before may have come before the statement.
+                () = tokio::time::sleep(CANCEL_PAUSE), if !self.page.is_there => {
+                    self.tab.cancel().await?;
+                    continue;
+                }
             };
             match message {
                 Message::RowDescription(described) => self.begin_result(columns_of(&described)?).await,

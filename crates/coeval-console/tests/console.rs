@@ -9,7 +9,6 @@ mod support;
 use coeval_console::{Console, ConsoleError, ConsoleOptions};
 use coeval_server::{Roles, Server, ServerOptions};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;
 use support::{Browser, Running};
@@ -264,9 +263,7 @@ fn a_statement_ends_that_is_cancelled_or_whose_browser_has_gone() {
         }
         assert_eq!(error_of(&running.await.unwrap()).0["sqlstate"], "57014");
 
-        let mut events = browser.begin_run(&tab, &json!({"sql": format!("SELECT 1; {ENDLESS}")})).await;
-        assert!(events.frame().await.is_some());
-        drop(events);
+        drop(browser.begin_run(&tab, &json!({"sql": ENDLESS})).await);
         sessions_at_rest(&browser, &other).await;
         assert_eq!(browser.all(&tab, "SELECT 2").await, json!([["2"]]), "the tab goes on");
     });
@@ -360,7 +357,8 @@ fn rows_past_the_room_are_counted() {
     let console = Running::with(ServerOptions { roles, ..ServerOptions::default() }, options);
     console.runtime.block_on(async {
         let (browser, tab) = console.user("admin", "geheim").await;
-        let events = browser.run_sql(&tab, "SELECT n, n * 2 FROM generate_series(1, 200000) n").await;
+        let events =
+            browser.run_sql(&tab, "SELECT n, n * 2 FROM generate_series(1, 200000) n ORDER BY n").await;
         let result = &events[1];
         assert_eq!((&result["rows"], &result["truncated"]), (&json!(200_000), &json!(true)));
         assert_eq!(
