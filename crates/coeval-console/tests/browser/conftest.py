@@ -13,7 +13,7 @@ from console import Console
 from server import Api, Running, Server
 
 # Browsers tell answers that are errors: those are what some tests are about.
-EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|401|404|409)")
+EXPECTED = re.compile(r"Failed to load resource: the server responded with a status of (400|401|404|409|422)")
 
 expect.set_options(timeout=10_000)
 
@@ -51,6 +51,7 @@ def options():
 
 @pytest.fixture
 def page(browser, options, server):
+    server.must_run()
     context = browser.new_context(accept_downloads=True, locale="en-US", **options)
     context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.address.rstrip("/"))
     page = context.new_page()
@@ -60,6 +61,7 @@ def page(browser, options, server):
     page.on("pageerror", lambda error: said.append(str(error)))
     yield page
     context.close()
+    server.must_run()
     unexpected = [text for text in said if not EXPECTED.match(text)]
     assert not unexpected, f"the browser complained: {unexpected}"
 

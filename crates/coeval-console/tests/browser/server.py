@@ -59,6 +59,10 @@ class Server:
                 self._found.set()
         self._found.set()
 
+    def must_run(self):
+        status = self._process.poll()
+        assert status is None, f"the server has ended with {status}: " + "".join(self.lines[-20:])
+
     def close(self):
         self._process.terminate()
         try:
@@ -78,6 +82,9 @@ class Running:
         parts = re.fullmatch(r"(https?://)(?:([^:@]+):([^@]*)@)?(.+)", address)
         self.address = parts[1] + parts[4]
         self.user, self.password = parts[2] or USER, parts[3] or ""
+
+    def must_run(self):
+        pass
 
     def close(self):
         pass

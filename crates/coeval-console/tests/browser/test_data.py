@@ -59,6 +59,7 @@ def test_view_has_its_query(console, page):
 
 def test_bricks_are_a_picture(console, page):
     show(console, "public", "events")
+    expect(page.locator(".relation > .facts")).to_contain_text("Epochs entries")
     console.tab("Bricks").click()
     picture = page.get_by_role("grid", name="Bricks")
     expect(picture).to_be_visible()

@@ -162,24 +162,38 @@ function Definition({ text }) {
     <small>Put together from what the catalog says.</small></div><pre tabindex="0">${text}</pre></div>`;
 }
 
-function Head({ relation, size, onQuery }) {
+function tableFacts(size) {
+  return [
+    ['Rows', count(size.rows)],
+    ['All bytes', bytes(size.bytes)],
+    ['Base', bytes(size.base_bytes)],
+    ['Chunks of the base', count(size.base_chunks)],
+    ['Delta', bytes(size.delta_bytes)],
+    ['Changed since checkpoint', count(size.delta_rows)],
+  ];
+}
+
+/** Rows of brick tables lie in bricks alone. */
+function brickFacts(all) {
+  const sum = key => all.reduce((total, brick) => total + Number(brick[key]), 0);
+  return [
+    ['Bricks', count(all.length)],
+    ['Rows', count(sum('visible_rows'))],
+    ['Rows, visible or not', count(sum('rows'))],
+    ['All bytes', bytes(sum('bytes'))],
+    ['Bytes of values', bytes(sum('value_bytes'))],
+    ['Epochs entries', count(sum('epochs_entries'))],
+  ];
+}
+
+function Head({ relation, size, bricks, onQuery }) {
   return html`<header class="relation-head"><a class="back" href="#data">All tables</a>
     <h1>${relation.schema !== null && html`<span class="muted">${relation.schema}.</span>`}${relation.name}</h1>
     <span class="muted">${KINDS[relation.kind]}${relation.owner ? `, owned by ${relation.owner}` : ''}</span>
     <span class="grow"></span><button type="button" onClick=${onQuery}>Query it</button></header>
     ${relation.comment && html`<p class="comment">${relation.comment}</p>`}
     <${Failure} error=${size?.error} />
-    ${
-      size?.value &&
-      html`<${Facts} facts=${[
-        ['Rows', count(size.value.rows)],
-        ['All bytes', bytes(size.value.bytes)],
-        ['Base', bytes(size.value.base_bytes)],
-        ['Chunks of the base', count(size.value.base_chunks)],
-        ['Delta', bytes(size.value.delta_bytes)],
-        ['Changed since checkpoint', count(size.value.delta_rows)],
-      ]} />`
-    }`;
+    ${size?.value && html`<${Facts} facts=${bricks?.length > 0 ? brickFacts(bricks) : tableFacts(size.value)} />`}`;
 }
 
 export function Relation({ relation }) {
@@ -208,7 +222,7 @@ export function Relation({ relation }) {
           isBricks,
         });
   return html`<article class="relation" aria-label=${relation.name}>
-    <${Head} relation=${relation} size=${about?.size} onQuery=${query} />
+    <${Head} relation=${relation} size=${about?.size} bricks=${about?.brick.value} onQuery=${query} />
     <${TabList} label="About it" tabs=${tabs} chosen=${shown} panel="about" className="small" onChoose=${setView} />
     <div class="about" role="tabpanel" id="about" aria-labelledby="about-tab-${shown}">
       ${

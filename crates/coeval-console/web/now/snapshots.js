@@ -53,7 +53,7 @@ export function Held() {
       label: 'Held by',
       cell: row =>
         row.pid === null
-          ? `${plural(row.holders, 'statement')} or programs`
+          ? `${plural(row.holders, 'other holder')}`
           : `pid ${row.pid} ${row.usename ?? ''} ${row.application_name ?? ''}`,
     },
     { key: 'since', label: 'For', number: true, cell: row => since(row.since, moment(row.now)) },

@@ -2,7 +2,6 @@
 // The editor of a tab.
 
 import {
-  Compartment,
   Decoration,
   EditorSelection,
   EditorState,
@@ -34,6 +33,7 @@ import {
   lineNumbers,
   placeholder,
   rectangularSelection,
+  schemaCompletionSource,
   search,
   searchKeymap,
   sql,
@@ -78,11 +78,23 @@ const colours = HighlightStyle.define([
   { tag: tags.typeName, color: 'var(--syntax-type)' },
 ]);
 
-const language = new Compartment();
+let named = { names: null, source: null };
 
-function languageWith(schema) {
-  return sql({ dialect: PostgreSQL, schema, defaultSchema: 'public', upperCaseKeywords: true });
+/** Tables and columns. Whoever asks before the names have come gets them then. */
+async function complete(context) {
+  await fetchNames();
+  if (context.aborted) return null;
+  if (named.names !== names.value) {
+    const source = schemaCompletionSource({ dialect: PostgreSQL, schema: names.value, defaultSchema: 'public' });
+    named = { names: names.value, source };
+  }
+  return named.source(context);
 }
+
+const LANGUAGE = [
+  sql({ dialect: PostgreSQL, upperCaseKeywords: true }),
+  PostgreSQL.language.data.of({ autocomplete: complete }),
+];
 
 /** The browser refuses styles that do not carry the server's word of the day. */
 const nonce = document.querySelector('meta[name=csp-nonce]')?.content ?? '';
@@ -159,7 +171,7 @@ function extensions(tab, commands) {
     mark,
     typedOverSelection,
     EditorView.lineWrapping,
-    language.of(languageWith(names.peek())),
+    LANGUAGE,
     placeholder('SELECT ...'),
     EditorView.contentAttributes.of({ 'aria-label': 'SQL', spellcheck: 'false' }),
     Prec.highest(
@@ -221,21 +233,18 @@ export function Editor({ tab, view, commands }) {
       : EditorState.create({ doc: tab.text.peek(), extensions: extensions(tab, commands) });
     const editor = new EditorView({ state, parent: parent.current });
     view.current = editor;
-    const stops = [
-      effect(() => editor.dispatch({ effects: language.reconfigure(languageWith(names.value)) })),
-      effect(() => {
-        const marked = tab.marked.value;
-        // The selection stays: it is what is run again.
-        const place = marked && Math.min(marked.from, editor.state.doc.length);
-        const scroll = marked ? [EditorView.scrollIntoView(place, { y: 'nearest', yMargin: 40 })] : [];
-        editor.dispatch({ effects: [setMark.of(marked), ...scroll] });
-      }),
-    ];
+    const stop = effect(() => {
+      const marked = tab.marked.value;
+      // The selection stays: it is what is run again.
+      const place = marked && Math.min(marked.from, editor.state.doc.length);
+      const scroll = marked ? [EditorView.scrollIntoView(place, { y: 'nearest', yMargin: 40 })] : [];
+      editor.dispatch({ effects: [setMark.of(marked), ...scroll] });
+    });
     fetchNames();
     if (tab.takesFocus) editor.focus();
     tab.takesFocus = false;
     return () => {
-      stops.forEach(stop => stop());
+      stop();
       tab.editorState = editor.state;
       editor.destroy();
     };

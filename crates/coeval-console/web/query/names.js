@@ -22,6 +22,7 @@ function ownNames() {
 }
 
 let isStale = true;
+let coming = null;
 
 export function forgetNames() {
   isStale = true;
@@ -33,15 +34,19 @@ effect(() => {
 });
 
 /** Fetches the names if they are not here. An editor works without them, so that a failure is not told. */
-export async function fetchNames() {
-  if (!isStale || !session.value) return;
-  isStale = false;
-  try {
-    const { rows } = await askForTable(QUESTION);
-    const all = ownNames();
-    for (const [schema, table, column] of rows) ((all[schema] ??= {})[table] ??= []).push(column);
-    names.value = all;
-  } catch {
-    isStale = true;
+export function fetchNames() {
+  if (isStale && session.value) {
+    isStale = false;
+    coming = ask().catch(() => {
+      isStale = true;
+    });
   }
+  return coming;
+}
+
+async function ask() {
+  const { rows } = await askForTable(QUESTION);
+  const all = ownNames();
+  for (const [schema, table, column] of rows) ((all[schema] ??= {})[table] ??= []).push(column);
+  names.value = all;
 }

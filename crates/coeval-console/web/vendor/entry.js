@@ -6,7 +6,7 @@ export { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/ho
 export { effect, signal } from '@preact/signals';
 export { default as htm } from 'htm';
 
-export { Compartment, EditorSelection, EditorState, Prec, StateEffect, StateField } from '@codemirror/state';
+export { EditorSelection, EditorState, Prec, StateEffect, StateField } from '@codemirror/state';
 export {
   Decoration,
   EditorView,
@@ -31,7 +31,7 @@ export {
   completionKeymap,
 } from '@codemirror/autocomplete';
 export { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search';
-export { PostgreSQL, sql } from '@codemirror/lang-sql';
+export { PostgreSQL, schemaCompletionSource, sql } from '@codemirror/lang-sql';
 export { tags } from '@lezer/highlight';
 
 export { default as UPlot } from 'uplot';
