@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors as ADBC has them: a status by the class of the SQLSTATE, the SQLSTATE itself, and a message.
 
-use adbc_core::constants::ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA;
 use adbc_core::error::{Error, Result, Status};
 use coeval::{SqlError, SqlState};
 use std::os::raw::c_char;
@@ -62,7 +61,7 @@ fn of_state(code: &str, message: String, details: Vec<(String, Vec<u8>)>) -> Err
         // A message of C ends at its first zero.
         message: message.replace('\0', "\u{FFFD}"),
         status: status_of(code),
-        vendor_code: ADBC_ERROR_VENDOR_CODE_PRIVATE_DATA,
+        vendor_code: 0,
         sqlstate: characters(code),
         details: (!details.is_empty()).then_some(details),
     }

@@ -90,6 +90,8 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
 
 fn formed(ty: &DataType, form: TextForm) -> DataType {
     match (ty, form) {
+        // A column of which only NULL is known is a text, as in PostgreSQL.
+        (DataType::Null, form) => formed(&DataType::Utf8View, form),
         (DataType::Utf8View, TextForm::Offsets) => DataType::Utf8,
         (DataType::BinaryView, TextForm::Offsets) => DataType::Binary,
         (DataType::List(item), TextForm::Offsets) => {

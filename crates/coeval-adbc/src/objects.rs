@@ -56,8 +56,13 @@ impl Wanted<'_> {
 /// # Errors
 /// None.
 pub(crate) fn table_types() -> Result<Batches> {
-    let types = StringArray::from_iter_values(TABLE_TYPES.map(|(name, _)| name));
-    Ok(of_batch(RecordBatch::try_new(Arc::clone(&GET_TABLE_TYPES_SCHEMA), vec![Arc::new(types)])?))
+    let types = texts(TABLE_TYPES.map(|(name, _)| name));
+    Ok(of_batch(RecordBatch::try_new(Arc::clone(&GET_TABLE_TYPES_SCHEMA), vec![types])?))
+}
+
+/// Texts of which none is NULL.
+fn texts(all: impl IntoIterator<Item = impl Into<String>>) -> ArrayRef {
+    Arc::new(StringArray::from(all.into_iter().map(Into::into).collect::<Vec<String>>()))
 }
 
 fn table_type(kind: &str) -> &str {
@@ -73,7 +78,7 @@ pub(crate) fn batches(open: &mut Open, wanted: &Wanted<'_>) -> Result<Batches> {
         None => true,
         Some(pattern) => is_like(open, CATALOG, pattern)?,
     };
-    let names: ArrayRef = Arc::new(StringArray::from_iter_values(has_catalog.then_some(CATALOG)));
+    let names: ArrayRef = texts(has_catalog.then_some(CATALOG));
     let schemas = if has_catalog && wanted.has_schemas() {
         let (count, schemas) = schemas(open, wanted)?;
         lists(&[Some(count)], schemas)?
@@ -101,7 +106,7 @@ fn schemas(open: &mut Open, wanted: &Wanted<'_>) -> Result<(usize, ArrayRef)> {
         None => new_null_array(&DataType::new_list(TABLE_SCHEMA.clone(), true), names.len()),
     };
     let count = names.len();
-    let names: ArrayRef = Arc::new(StringArray::from(names));
+    let names = texts(names);
     Ok((count, structs(&OBJECTS_DB_SCHEMA_SCHEMA, vec![names, held])?))
 }
 
@@ -137,8 +142,8 @@ impl Tables {
         structs(
             &TABLE_SCHEMA,
             vec![
-                Arc::new(StringArray::from_iter_values(names)),
-                Arc::new(StringArray::from_iter_values(types)),
+                texts(names),
+                texts(types),
                 held(&ordered, self.columns.as_ref(), &COLUMN_SCHEMA, columns)?,
                 held(&ordered, self.constraints.as_ref(), &CONSTRAINT_SCHEMA, constraints)?,
             ],
@@ -235,16 +240,16 @@ fn constraints(constraints: &[&Constraint]) -> Result<ArrayRef> {
     let names = constraints.iter().map(|constraint| &constraint.name);
     let kinds = constraints.iter().map(|constraint| constraint.kind);
     let columns = constraints.iter().flat_map(|constraint| &constraint.columns);
-    let columns: ArrayRef = Arc::new(StringArray::from_iter_values(columns));
+    let columns = texts(columns);
     let lengths: Vec<_> = constraints.iter().map(|constraint| Some(constraint.columns.len())).collect();
     let references: Vec<_> = constraints.iter().flat_map(|constraint| &constraint.references).collect();
     let usage = structs(
         &USAGE_SCHEMA,
         vec![
-            Arc::new(StringArray::from_iter_values(references.iter().map(|_| CATALOG))),
-            Arc::new(StringArray::from_iter_values(references.iter().map(|(schema, ..)| schema))),
-            Arc::new(StringArray::from_iter_values(references.iter().map(|(_, table, _)| table))),
-            Arc::new(StringArray::from_iter_values(references.iter().map(|(.., column)| column))),
+            texts(references.iter().map(|_| CATALOG)),
+            texts(references.iter().map(|(schema, ..)| schema)),
+            texts(references.iter().map(|(_, table, _)| table)),
+            texts(references.iter().map(|(.., column)| column)),
         ],
     )?;
     let is_reference = |constraint: &&Constraint| constraint.kind == "FOREIGN KEY";
@@ -253,8 +258,8 @@ fn constraints(constraints: &[&Constraint]) -> Result<ArrayRef> {
     structs(
         &CONSTRAINT_SCHEMA,
         vec![
-            Arc::new(StringArray::from_iter_values(names)),
-            Arc::new(StringArray::from_iter_values(kinds)),
+            texts(names),
+            texts(kinds),
             lists(&lengths, columns)?,
             lists(&counts.collect::<Vec<_>>(), usage)?,
         ],

@@ -83,8 +83,8 @@ def test_errors_have_states_and_say_more(db, run):
     with pytest.raises(IntegrityError, match=r"(?s)duplicate key.*DETAIL: .*\(1\)") as caught:
         run(db, "INSERT INTO t VALUES (1, 1)")
     details = dict(caught.value.details)
-    assert details["PG_DIAG_TABLE_NAME"] == b"t"
-    assert details["PG_DIAG_CONSTRAINT_NAME"] == b"t_pkey"
+    assert details[b"PG_DIAG_TABLE_NAME"] == b"t"
+    assert details[b"PG_DIAG_CONSTRAINT_NAME"] == b"t_pkey"
 
 
 def test_an_error_behind_the_first_rows_ends_the_stream(db):

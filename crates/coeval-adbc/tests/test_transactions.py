@@ -98,7 +98,7 @@ def test_a_failed_transaction_is_not_committed(pair, run):
     assert run(second, "SELECT count(*) FROM t") == [(0,)]
     run(first, "INSERT INTO t VALUES (1, 1)")
     with pytest.raises(Exception):
-        run(first, "SELECT 1 / v FROM (VALUES (0)) AS x (v)")
+        run(first, "INSERT INTO t SELECT 1, 1 / v FROM (VALUES (0)) AS x (v)")
     with pytest.raises(ProgrammingError) as caught:
         run(first, "SELECT 1")
     assert caught.value.sqlstate == "25P02"

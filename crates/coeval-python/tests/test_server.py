@@ -18,7 +18,7 @@ from test_statements import VALUES
 
 @pytest.fixture(scope="module")
 def url():
-    command = [sys.executable, "-m", "coeval", "serve", "--listen", "127.0.0.1:0", "--while-input-lasts"]
+    command = [sys.executable, "-m", "coeval", "serve", "--in-memory", "--listen", "127.0.0.1:0", "--while-input-lasts"]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = server.stderr.readline()
     assert line.startswith("Listening on "), line

@@ -63,6 +63,7 @@ mod types;
 mod upstream;
 mod user_types;
 mod vector;
+mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus};
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};

@@ -10,6 +10,7 @@ use crate::error::SqlError;
 use crate::names::split_name;
 use crate::settings::Settings;
 use crate::types::{column_type, resolved_enum};
+use crate::walk::WalkMut;
 use coeval_store::{
     Catalog, ColumnType, ElementType, EnumType, QualifiedName, TableDef, Transaction, TypeDef,
 };
@@ -113,7 +114,7 @@ type Find<'f> = dyn FnMut(&ObjectName) -> Option<EnumType> + 'f;
 fn resolve_with<V: VisitMut>(syntax: &mut V, mut find: impl FnMut(&ObjectName) -> Option<EnumType>) -> bool {
     let mut casts = Casts { find: &mut find, found: false };
     // The visitor never breaks off.
-    let _ = syntax.visit(&mut casts);
+    let _ = syntax.walk_mut(&mut casts);
     casts.found
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server of a database in memory with its console, and browsers without a screen.
 
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part")]
+
 use bytes::Bytes;
 use coeval::Database;
 use coeval_console::{Console, ConsoleOptions};

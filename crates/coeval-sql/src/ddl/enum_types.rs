@@ -15,13 +15,14 @@ use crate::names::fold;
 use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::user_types::find;
+use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
     TypeDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, DataType,
-    Expr, Ident, ObjectName, UserDefinedTypeRepresentation, Value as AstValue, Visit, visit_expressions,
+    Expr, Ident, ObjectName, UserDefinedTypeRepresentation, Value as AstValue, Visit,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

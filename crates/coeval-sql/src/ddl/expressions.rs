@@ -7,10 +7,11 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::session::parse_expression;
+use crate::walk::{visit_expressions, visit_expressions_mut};
 use coeval_store::{ColumnType, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
-    Value as AstValue, visit_expressions, visit_expressions_mut,
+    Value as AstValue,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -10,9 +10,10 @@ use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::temporary::is_temporary;
+use crate::walk::Walk;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
-use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -181,7 +182,7 @@ impl Visitor for WildcardFinder {
 }
 
 fn has_wildcard(body: &Query) -> bool {
-    body.visit(&mut WildcardFinder).is_break()
+    body.walk(&mut WildcardFinder).is_break()
 }
 
 /// The query with the columns it has today spelled out, so that a column added to a table later does not

@@ -4,9 +4,10 @@
 //! A view's query is kept as text in which every table and view is named with its schema, so that it means
 //! the same whatever search path the reader has. Names of common table expressions stay as they are.
 
+use crate::walk::{Walk, WalkMut};
 use coeval_store::QualifiedName;
 use datafusion::sql::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
+    Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visitor, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -100,7 +101,7 @@ impl Visitor for Collector {
 /// The relations that a query names, each with its schema if one is written.
 pub(super) fn relations(query: &Query) -> BTreeSet<(Option<String>, String)> {
     let mut collector = Collector { common: CommonTables::default(), found: BTreeSet::new() };
-    let _ = query.visit(&mut collector);
+    let _ = query.walk(&mut collector);
     collector.found
 }
 
@@ -144,7 +145,7 @@ pub(super) fn rename_relations(
     query: &mut Query,
     rename: impl FnMut(Option<&str>, &str) -> Option<QualifiedName>,
 ) {
-    let _ = query.visit(&mut Renamer { common: CommonTables::default(), rename });
+    let _ = query.walk_mut(&mut Renamer { common: CommonTables::default(), rename });
 }
 
 /// An identifier that reads back as `name`, quoted only where it must be.

@@ -4,9 +4,10 @@
 
 use super::parts::whole_table;
 use crate::query::locks_rows;
+use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Query, SetExpr, Statement, TableAlias, Visit, VisitMut, Visitor, VisitorMut, With,
+    Cte, Query, SetExpr, Statement, TableAlias, Visitor, VisitorMut, With,
 };
 use std::ops::ControlFlow;
 
@@ -18,7 +19,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
     let has_locks = match statement {
         Statement::Query(query) => locks_inside(query),
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
-            statement.visit(&mut Looking).is_break()
+            statement.walk(&mut Looking).is_break()
         }
         _ => false,
     };
@@ -36,7 +37,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
     };
     let mut found = Found { parts: Vec::new() };
     // Nothing breaks off the visit. Parts that are there already run as they are.
-    let _ = VisitMut::visit(&mut query.body, &mut found);
+    let _ = query.body.walk_mut(&mut found);
     if found.parts.is_empty() {
         return None;
     }
@@ -86,7 +87,7 @@ impl VisitorMut for Found {
 
 /// Whether a query inside of this one locks rows.
 pub(super) fn locks_inside(query: &Query) -> bool {
-    Visit::visit(&query.body, &mut Looking).is_break()
+    query.body.walk(&mut Looking).is_break()
 }
 
 /// Breaks off at the first query that locks rows.
@@ -112,6 +113,6 @@ pub(crate) fn without_locks(query: &Query) -> Query {
     }
     let mut unlocked = query.clone();
     // Nothing breaks off the visit.
-    let _ = VisitMut::visit(&mut unlocked, &mut Clearing);
+    let _ = unlocked.walk_mut(&mut Clearing);
     unlocked
 }

@@ -5,10 +5,9 @@
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::rights::{Checks, Object};
+use crate::walk::Walk;
 use coeval_store::{Privilege, TableDef};
-use datafusion::sql::sqlparser::ast::{
-    Delete, Expr, Insert, OnConflictAction, OnInsert, Update, Visit, Visitor,
-};
+use datafusion::sql::sqlparser::ast::{Delete, Expr, Insert, OnConflictAction, OnInsert, Update, Visitor};
 use std::ops::ControlFlow;
 
 /// Of an INSERT.
@@ -91,5 +90,5 @@ fn names_columns(expressions: &[Expr]) -> bool {
             }
         }
     }
-    expressions.iter().any(|expression| expression.visit(&mut Finder).is_break())
+    expressions.iter().any(|expression| expression.walk(&mut Finder).is_break())
 }

@@ -10,11 +10,12 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::session::ParameterType;
+use crate::walk::Walk;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
     ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, Value,
-    ValueWithSpan, Visit, Visitor,
+    ValueWithSpan, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -107,7 +108,7 @@ pub(super) fn parameters_of(query: &Query) -> Vec<usize> {
     }
     let mut places = Places(Vec::new());
     // Nothing breaks off the visit.
-    let _ = query.visit(&mut places);
+    let _ = query.walk(&mut places);
     places.0
 }
 

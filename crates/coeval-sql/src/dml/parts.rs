@@ -14,6 +14,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
+use crate::walk::Walk;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{Key, Savepoint, SpaceId, StoreError, TableView, Transaction};
@@ -21,7 +22,7 @@ use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableAlias,
-    TableFactor, TableObject, Visit, Visitor, WildcardAdditionalOptions, With,
+    TableFactor, TableObject, Visitor, WildcardAdditionalOptions, With,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -258,7 +259,7 @@ fn is_named(query: &Query, name: &Ident) -> bool {
             }
         }
     }
-    query.visit(&mut Names(fold(name))).is_break()
+    query.walk(&mut Names(fold(name))).is_break()
 }
 
 /// The rows with their columns named as the part says.

@@ -15,13 +15,14 @@ use crate::names::{fold, split_name};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
+use crate::walk::Walk;
 use arrow::array::{RecordBatch, UInt64Array};
 use coeval_store::{IfLocked, Privilege, RowLock, TableDef};
 use coeval_txn::LockStrength;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectName, Query, Select, SetExpr, TableFactor,
-    Value as AstValue, Visit, Visitor,
+    Value as AstValue, Visitor,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -244,7 +245,7 @@ fn refuse_groups(select: &Select, clause: &str, functions: &SessionState) -> Res
     if select.having.is_some() {
         return Err(not_allowed(clause, "HAVING clause"));
     }
-    match select.projection.visit(&mut Groups { functions, depth: 0 }) {
+    match select.projection.walk(&mut Groups { functions, depth: 0 }) {
         ControlFlow::Break(what) => Err(not_allowed(clause, what)),
         ControlFlow::Continue(()) => Ok(()),
     }

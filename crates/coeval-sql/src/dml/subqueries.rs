@@ -9,9 +9,10 @@ use crate::error::{SqlError, SqlState};
 use crate::query::{self, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
+use crate::walk::WalkMut;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
-    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitMut, VisitorMut,
+    CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -42,7 +43,7 @@ pub(super) fn evaluated(
             if let (true, Some(OnInsert::OnConflict(clause))) = (done.is_continue(), &mut insert.on)
                 && let OnConflictAction::DoUpdate(update) = &mut clause.action
             {
-                done = update.visit(&mut evaluation);
+                done = update.walk_mut(&mut evaluation);
             }
             done
         }
@@ -68,7 +69,7 @@ fn returned(
             let alias = super::select::quoted(query::column_name(expression));
             *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
         }
-        item.visit(evaluation)
+        item.walk_mut(evaluation)
     })
 }
 

@@ -8,11 +8,12 @@ use super::output::Output;
 use super::source::{Planner, Source, conjuncts};
 use crate::row_locking::RowLocking;
 use crate::scalar::{AggregateFunction, AggregateScope, Refusal, Scalar, Scope, folded};
+use crate::walk::visit_expressions;
 use coeval_store::{ColumnType, Direction, IfLocked, Privilege};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, LimitClause, LockClause, ObjectNamePart, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, Value as Literal, visit_expressions,
+    Query, Select, SelectItem, SetExpr, Value as Literal,
 };
 use std::ops::ControlFlow;
 

@@ -32,10 +32,11 @@ mod tables;
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
-    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitMut, VisitorMut,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -59,7 +60,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// # Errors
 /// `42704` for an unknown collation.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.visit(&mut Dialect) {
+    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect) {
         return Err(error);
     }
     casts::show_names(query);
@@ -71,7 +72,7 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.visit(&mut Dialect) {
+    match expression.walk_mut(&mut Dialect) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

@@ -6,11 +6,12 @@
 //! it, which are cut off again from the result.
 
 use crate::types::column_type;
+use crate::walk::{WalkMut, visit_expressions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, DataType, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut, visit_expressions,
+    Query, Select, SelectItem, SetExpr, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -23,7 +24,7 @@ const MARK: char = '\u{1}';
 pub(crate) fn named(query: &Query) -> Query {
     let mut query = query.clone();
     // Nothing breaks off the visit.
-    let _ = query.visit(&mut Namer { depth: 0 });
+    let _ = query.walk_mut(&mut Namer { depth: 0 });
     query
 }
 

@@ -22,6 +22,7 @@ use crate::provider::{HiddenColumns, Keys};
 use crate::rights::MadeFor;
 use crate::session::ParameterType;
 use crate::types::{column_type, column_type_of_arrow};
+use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::error::Result as PlanResult;
@@ -307,7 +308,7 @@ fn parameter_count<V: Visit>(syntax: &V) -> Result<usize, SqlError> {
     }
     let mut counter = Counter(Ok(0));
     // The visitor never breaks off.
-    let _ = syntax.visit(&mut counter);
+    let _ = syntax.walk(&mut counter);
     counter.0
 }
 

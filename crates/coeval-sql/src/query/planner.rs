@@ -16,6 +16,7 @@ use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Authority, Checks, Kind, Object, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
+use crate::walk::visit_expressions;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
 use datafusion::catalog::TableProvider;
@@ -30,7 +31,7 @@ use datafusion::logical_expr::{
     AggregateUDF, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF, col,
 };
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement, visit_expressions};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, Statement};
 use remote::Remote;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;

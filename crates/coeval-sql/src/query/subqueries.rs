@@ -3,6 +3,7 @@
 
 use super::join_conditions::subquery_of;
 use crate::error::{SqlError, SqlState};
+use crate::walk::Walk;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
@@ -18,7 +19,7 @@ pub(crate) fn has_subquery<V: Visit>(syntax: &V) -> bool {
             ControlFlow::Break(())
         }
     }
-    syntax.visit(&mut Subqueries).is_break()
+    syntax.walk(&mut Subqueries).is_break()
 }
 
 /// Most subqueries within each other in expressions. What DataFusion checks of a plan it checks of each subquery and once more of

@@ -4,10 +4,11 @@
 use super::dialect::plain_type;
 use crate::names::fold;
 use crate::types::column_type;
+use crate::walk::Walk;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    LimitClause, Query, Select, Statement, UnaryOperator, Value, Visit, Visitor,
+    LimitClause, Query, Select, Statement, UnaryOperator, Value, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -15,7 +16,7 @@ use std::ops::ControlFlow;
 pub(crate) fn told_types(statement: &Statement, known: &[Option<ColumnType>]) -> Vec<Option<ColumnType>> {
     let mut told = Told { types: known.to_vec() };
     // Nothing breaks off the visit.
-    let _ = statement.visit(&mut told);
+    let _ = statement.walk(&mut told);
     told.types
 }
 

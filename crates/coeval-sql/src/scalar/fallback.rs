@@ -11,6 +11,7 @@ use super::scope::folded;
 use crate::error::{SqlError, SqlState};
 use crate::query::{CheckedArithmetic, settled_expression};
 use crate::types;
+use crate::walk::WalkMut;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use chrono_tz::Tz;
@@ -25,7 +26,7 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{self, ColumnarValue};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::{PhysicalExpr, create_physical_expr};
-use datafusion::sql::sqlparser::ast::{self, Expr, Function, Ident, ObjectNamePart, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{self, Expr, Function, Ident, ObjectNamePart, VisitorMut};
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -140,7 +141,7 @@ impl Fallback {
     ) -> Result<Self, SqlError> {
         let mut rewritten = expression.clone();
         let mut places = Places { compile, found: Vec::new() };
-        if let ControlFlow::Break(error) = rewritten.visit(&mut places) {
+        if let ControlFlow::Break(error) = rewritten.walk_mut(&mut places) {
             return Err(error);
         }
         let inputs = places.found;

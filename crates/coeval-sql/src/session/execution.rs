@@ -17,10 +17,11 @@ use crate::memory::{SyntaxMemory, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
+use crate::walk::visit_relations;
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
-use datafusion::sql::sqlparser::ast::{Statement, visit_relations};
+use datafusion::sql::sqlparser::ast::Statement;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 

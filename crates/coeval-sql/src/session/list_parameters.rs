@@ -3,9 +3,10 @@
 //! itself, or so the client declared them.
 
 use crate::catalog::array_elements;
+use crate::walk::{Walk, WalkMut};
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, Value as Literal, Visit, VisitMut, Visitor, VisitorMut,
+    BinaryOperator, Expr, Statement, Value as Literal, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -93,7 +94,7 @@ pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType
     }
     if types.iter().any(|ty| matches!(ty, Some(ParameterType::List(_)))) {
         // The visitor never breaks off.
-        let _ = VisitMut::visit(&mut statement, &mut Casts(types));
+        let _ = statement.walk_mut(&mut Casts(types));
     }
     statement
 }
@@ -136,7 +137,7 @@ pub(super) fn spelled_out(statement: &Statement, values: &[Value]) -> Option<Sta
     }
     let mut spelled = statement.clone();
     let mut spelling = Spelling { values, found: false };
-    let is_whole = VisitMut::visit(&mut spelled, &mut spelling).is_continue();
+    let is_whole = spelled.walk_mut(&mut spelling).is_continue();
     (is_whole && spelling.found).then_some(spelled)
 }
 
@@ -154,7 +155,7 @@ pub(super) fn compares_with_lists(statement: &Statement) -> bool {
             }
         }
     }
-    Visit::visit(statement, &mut Finder).is_break()
+    statement.walk(&mut Finder).is_break()
 }
 
 fn literal(member: Option<String>) -> Expr {

@@ -15,6 +15,7 @@
 
 use super::definitions::named;
 use super::harmless;
+use crate::walk::WalkMut;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType, Expr, FromTable, Ident, Insert, ObjectName, Query, Select,
@@ -54,7 +55,7 @@ pub(super) fn bind(
         binder.bound += 1;
         binder.tables.push(def);
     }
-    let is_bound = VisitMut::visit(&mut statement, &mut binder).is_continue();
+    let is_bound = statement.walk_mut(&mut binder).is_continue();
     // A name in a place that is not known here has been met and not bound.
     (is_bound && binder.met == binder.bound).then_some(Bound { statement, tables: binder.tables })
 }
@@ -64,7 +65,7 @@ pub(super) fn is_harmless(definition: &mut impl VisitMut, kind: &str) -> bool {
     let find = |_: &ObjectName| None;
     let mut binder = Binder::new(kind, &find);
     binder.takes_queries = false;
-    VisitMut::visit(definition, &mut binder).is_continue()
+    definition.walk_mut(&mut binder).is_continue()
 }
 
 /// Whether a statement has no part that is not looked at below.
@@ -142,7 +143,7 @@ impl<'f> Binder<'f> {
             let mut visible = all.clone();
             visible.extend(is_recursive.then(|| own.clone()));
             self.scopes.push(visible);
-            VisitMut::visit(&mut *cte.query, self)?;
+            cte.query.walk_mut(self)?;
             self.scopes.pop();
             cte.alias.name = sent;
             all.push(own);

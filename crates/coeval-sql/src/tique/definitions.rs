@@ -16,12 +16,13 @@ use crate::names;
 use crate::result::StatementResult;
 use crate::rights::{Object, insufficient};
 use crate::session::{rewind, take_word};
+use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,
 };
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
-    SqlOption, Statement, TableConstraint, visit_expressions,
+    SqlOption, Statement, TableConstraint,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;

@@ -20,11 +20,11 @@ use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::rights::Object;
+use crate::walk::visit_relations;
 use coeval_store::{Privilege, TableDef};
 use coeval_tique::Outcome;
 use datafusion::sql::sqlparser::ast::{
-    FromTable, Insert, ObjectName, Query, SetExpr, Statement, TableFactor, TableObject, TableWithJoins,
-    Visit, visit_relations,
+    FromTable, Insert, ObjectName, Query, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Visit,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;

@@ -6,13 +6,14 @@ use crate::error::SqlError;
 use crate::query::column_type_of_field;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::types::{column_type_of_arrow, format_value};
+use crate::walk::WalkMut;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::util::display::array_value_to_string;
 use coeval_store::{ColumnType, Value as StoredValue, ValueRef, value_at};
 use coeval_tique::{Outcome, Rows};
-use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Statement, Value, VisitorMut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
@@ -72,7 +73,7 @@ pub(super) fn put_parameters(
     if context.parameters.is_empty() {
         return Ok(());
     }
-    match statement.visit(&mut Put(context)) {
+    match statement.walk_mut(&mut Put(context)) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

@@ -5,7 +5,8 @@
 //! are the same is that moment. With one end missing the answer is only known where the other period begins later.
 
 use super::rows;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Value, VisitMut, VisitorMut};
+use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Value, VisitorMut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
@@ -36,7 +37,7 @@ pub(super) fn rewritten(left: &Expr, operator: &BinaryOperator, right: &Expr) ->
     let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(FORM).ok()?;
     let mut form = parser.parse_expr().ok()?;
     // Nothing breaks off the visit.
-    let _ = form.visit(&mut Operands([("a", a), ("b", b), ("c", c), ("d", d)]));
+    let _ = form.walk_mut(&mut Operands([("a", a), ("b", b), ("c", c), ("d", d)]));
     Some(Expr::Nested(Box::new(form)))
 }
 

@@ -3,11 +3,11 @@
 
 use super::{call, only_select, unqualified};
 use crate::names::fold;
+use crate::walk::visit_expressions;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
-    visit_expressions,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;

@@ -76,7 +76,7 @@ fn plain_alias(name: &str) -> TableAlias {
 
 /// Whether syntax may name a column of a table beside it, which only a LATERAL subquery in FROM can see.
 fn names_columns<V: Visit>(syntax: &V) -> bool {
-    use datafusion::sql::sqlparser::ast::visit_expressions;
+    use crate::walk::visit_expressions;
     use std::ops::ControlFlow;
     visit_expressions(syntax, |part: &Expr| match part {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),

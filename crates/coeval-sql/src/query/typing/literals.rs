@@ -14,6 +14,7 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::scalar::{decimal_literal, number_literal};
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
+use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
@@ -34,7 +35,7 @@ pub(super) const TO_NUMERIC: &str = "coeval_to_numeric";
 /// # Errors
 /// `22003` for a number of more than 38 digits, `22P02` for text that is no number.
 pub(crate) fn with_typed_literals<V: VisitMut>(syntax: &mut V) -> Result<(), SqlError> {
-    match syntax.visit(&mut Literals) {
+    match syntax.walk_mut(&mut Literals) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

@@ -3,12 +3,13 @@
 //!
 //! DataFusion takes it for a field of the column. SQL has no such fields here, so it is the outer table's column.
 
+use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field};
 use coeval_store::TableDef;
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, TableFactor, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, TableFactor, Visitor};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl OuterTables {
         }
         let mut factors = Factors(HashMap::new(), find);
         // Nothing breaks off the visit.
-        let _ = query.visit(&mut factors);
+        let _ = query.walk(&mut factors);
         Self { tables: factors.0 }
     }
 }

@@ -8,10 +8,11 @@ use super::casts::CAST;
 use super::literals::{is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
+use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Value, VisitMut, VisitorMut,
+    SetQuantifier, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -88,7 +89,7 @@ fn is_open(cell: &Expr) -> bool {
 /// Writes each `VALUES` of the query that holds a subquery as a union of its rows.
 pub(crate) fn without_subqueries_in_values(query: &mut Query) {
     // Nothing breaks off the visit.
-    let _ = query.visit(&mut Rows);
+    let _ = query.walk_mut(&mut Rows);
 }
 
 struct Rows;

@@ -6,7 +6,8 @@
 //! likes: `(a OR b) OR (c OR d)` asks the same operands in the same order, and is written the same.
 
 use super::is_word;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Value, VisitMut, VisitorMut};
+use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, Value, VisitorMut};
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::ops::ControlFlow;
 
@@ -36,7 +37,7 @@ pub(super) fn balance(statement: &mut Statement) {
         }
     }
     // The visitor never breaks off.
-    let _ = statement.visit(&mut Balance);
+    let _ = statement.walk_mut(&mut Balance);
 }
 
 fn is_deep(mut expression: &Expr, operator: &BinaryOperator) -> bool {

@@ -3,8 +3,9 @@
 //! with, so AND and OR are taken out of there again, and then out of the ANDs and NOTs that this has put them into.
 
 use super::is_word;
+use crate::walk::visit_expressions_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, VisitMut, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, VisitMut};
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use std::ops::ControlFlow;
 
@@ -84,7 +85,7 @@ fn lifted(
 #[cfg(test)]
 mod tests {
     use crate::session::parse::{Parsed, parse};
-    use datafusion::sql::sqlparser::ast::{Expr, Statement, visit_expressions_mut};
+    use datafusion::sql::sqlparser::ast::{Expr, Statement};
     use std::ops::ControlFlow;
 
     fn parsed(condition: &str) -> Statement {

@@ -7,10 +7,11 @@
 use super::{is_space, is_word, quoted_word};
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Statement, TableAlias,
-    TableFactor, TableObject, VisitMut, VisitorMut,
+    TableFactor, TableObject, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -80,7 +81,7 @@ pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
 /// # Errors
 /// `42601` for a subscript that is no expression, `0A000` for a slice and for DEFAULT.
 pub(super) fn put_elements(statement: &mut Statement) -> Result<(), SqlError> {
-    match statement.visit(&mut Elements) {
+    match statement.walk_mut(&mut Elements) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Walks over the syntax of statements, compiled once.
+//!
+//! The parser's own `visit` is compiled anew for each type of visitor, and for each closure: a copy of the whole walk over
+//! hundreds of types each time, which was close to a half of this crate's code. Here one visitor does all walks and asks the one that is meant through a pointer.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, ObjectName, Query, Select, Statement, TableFactor, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
+};
+use std::ops::ControlFlow;
+
+/// Writes each step of a walk: what it is about comes by `$reference`, and goes to the visitor that `step` gives.
+macro_rules! steps {
+    (@ $reference:tt $($pre:ident $post:ident $node:ty),*) => {
+        $(steps!(# $reference $pre $node); steps!(# $reference $post $node);)*
+    };
+    (# [$($reference:tt)*] $step:ident $node:ty) => {
+        fn $step(&mut self, node: $($reference)* $node) -> ControlFlow<()> {
+            self.step(|visitor| visitor.$step(node))
+        }
+    };
+    ($($reference:tt)*) => {
+        steps!(@ [$($reference)*]
+            pre_visit_query post_visit_query Query,
+            pre_visit_select post_visit_select Select,
+            pre_visit_relation post_visit_relation ObjectName,
+            pre_visit_table_factor post_visit_table_factor TableFactor,
+            pre_visit_expr post_visit_expr Expr,
+            pre_visit_statement post_visit_statement Statement,
+            pre_visit_value post_visit_value ValueWithSpan);
+    };
+}
+
+/// A visitor that keeps what it breaks off with, so that all break off with the same.
+struct Keeping<'v, V, B> {
+    visitor: &'v mut V,
+    broken: Option<B>,
+}
+
+impl<'v, V, B> Keeping<'v, V, B> {
+    fn new(visitor: &'v mut V) -> Self {
+        Self { visitor, broken: None }
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut V) -> ControlFlow<B>) -> ControlFlow<()> {
+        step(self.visitor).map_break(|broken| self.broken = Some(broken))
+    }
+
+    fn outcome(self) -> ControlFlow<B> {
+        self.broken.map_or(ControlFlow::Continue(()), ControlFlow::Break)
+    }
+}
+
+impl<V: Visitor> Visitor for Keeping<'_, V, V::Break> {
+    type Break = ();
+    steps!(&);
+}
+
+impl<V: VisitorMut> VisitorMut for Keeping<'_, V, V::Break> {
+    type Break = ();
+    steps!(&mut);
+}
+
+/// The one visitor that walks.
+struct Walker<'v>(&'v mut dyn Visitor<Break = ()>);
+
+impl Walker<'_> {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut dyn Visitor<Break = ()>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        step(self.0)
+    }
+}
+
+impl Visitor for Walker<'_> {
+    type Break = ();
+    steps!(&);
+}
+
+/// The one that walks and changes.
+struct WalkerMut<'v>(&'v mut dyn VisitorMut<Break = ()>);
+
+impl WalkerMut<'_> {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut dyn VisitorMut<Break = ()>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        step(self.0)
+    }
+}
+
+impl VisitorMut for WalkerMut<'_> {
+    type Break = ();
+    steps!(&mut);
+}
+
+/// Syntax that is walked over.
+pub(crate) trait Walk: Visit {
+    /// As the parser's `visit`.
+    fn walk<V: Visitor>(&self, visitor: &mut V) -> ControlFlow<V::Break> {
+        let mut keeping = Keeping::new(visitor);
+        // What it breaks off with is kept.
+        let _ = self.visit(&mut Walker(&mut keeping));
+        keeping.outcome()
+    }
+}
+
+impl<T: Visit> Walk for T {}
+
+/// Syntax that is walked over and changed.
+pub(crate) trait WalkMut: VisitMut {
+    /// As the parser's `visit`.
+    fn walk_mut<V: VisitorMut>(&mut self, visitor: &mut V) -> ControlFlow<V::Break> {
+        let mut keeping = Keeping::new(visitor);
+        // What it breaks off with is kept.
+        let _ = self.visit(&mut WalkerMut(&mut keeping));
+        keeping.outcome()
+    }
+}
+
+impl<T: VisitMut> WalkMut for T {}
+
+struct Expressions<F>(F);
+
+impl<E, F: FnMut(&Expr) -> ControlFlow<E>> Visitor for Expressions<F> {
+    type Break = E;
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<E> {
+        self.0(expression)
+    }
+}
+
+impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
+    type Break = E;
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<E> {
+        self.0(expression)
+    }
+}
+
+struct Relations<F>(F);
+
+impl<E, F: FnMut(&ObjectName) -> ControlFlow<E>> Visitor for Relations<F> {
+    type Break = E;
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<E> {
+        self.0(relation)
+    }
+}
+
+/// Each expression, before those within it.
+pub(crate) fn visit_expressions<E>(
+    syntax: &impl Visit,
+    visit: impl FnMut(&Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    syntax.walk(&mut Expressions(visit))
+}
+
+/// Each expression, behind those within it.
+pub(crate) fn visit_expressions_mut<E>(
+    syntax: &mut impl VisitMut,
+    visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    syntax.walk_mut(&mut Expressions(visit))
+}
+
+/// Each name of a relation.
+pub(crate) fn visit_relations<E>(
+    syntax: &impl Visit,
+    visit: impl FnMut(&ObjectName) -> ControlFlow<E>,
+) -> ControlFlow<E> {
+    syntax.walk(&mut Relations(visit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    /// Notes each step, and breaks off at a value.
+    #[derive(Default)]
+    struct Noting(Vec<String>);
+
+    macro_rules! noting {
+        ($($reference:tt)*) => {
+            type Break = String;
+
+            fn pre_visit_expr(&mut self, node: $($reference)* Expr) -> ControlFlow<String> {
+                self.0.push(format!("before {node}"));
+                ControlFlow::Continue(())
+            }
+
+            fn post_visit_expr(&mut self, node: $($reference)* Expr) -> ControlFlow<String> {
+                self.0.push(format!("behind {node}"));
+                ControlFlow::Continue(())
+            }
+
+            fn pre_visit_relation(&mut self, node: $($reference)* ObjectName) -> ControlFlow<String> {
+                self.0.push(format!("relation {node}"));
+                ControlFlow::Continue(())
+            }
+
+            fn pre_visit_value(&mut self, node: $($reference)* ValueWithSpan) -> ControlFlow<String> {
+                match node.to_string() {
+                    end if end == "'end'" => ControlFlow::Break(end),
+                    _ => ControlFlow::Continue(()),
+                }
+            }
+        };
+    }
+
+    impl Visitor for Noting {
+        noting!(&);
+    }
+
+    impl VisitorMut for Noting {
+        noting!(&mut);
+    }
+
+    #[test]
+    fn a_walk_goes_as_the_parsers_own_and_breaks_off_with_the_same() {
+        for sql in [
+            "SELECT a + 1, (SELECT max(b) FROM u WHERE u.a = t.a) FROM t WHERE a IN (1, 2) ORDER BY a",
+            "INSERT INTO t SELECT 'end', a FROM t",
+            "UPDATE t SET a = CASE WHEN a > 0 THEN a ELSE 'end' END WHERE b = 1",
+        ] {
+            let mut statements = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap();
+            let (mut own, mut ours) = (Noting::default(), Noting::default());
+            assert_eq!(statements.visit(&mut own), statements.walk(&mut ours), "{sql}");
+            assert_eq!(own.0, ours.0, "{sql}");
+            assert!(own.0.len() > 3, "{sql}");
+            let (mut own, mut ours) = (Noting::default(), Noting::default());
+            let left = VisitMut::visit(&mut statements, &mut own);
+            assert_eq!(left, statements.walk_mut(&mut ours), "{sql}");
+            assert_eq!(own.0, ours.0, "{sql}");
+        }
+    }
+}
