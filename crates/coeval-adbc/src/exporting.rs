@@ -88,17 +88,23 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
     }
 }
 
+/// The same type for all texts, and for all bytes, whatever the query had them as. A column of which only NULL is known is a
+/// text, as in PostgreSQL.
 fn formed(ty: &DataType, form: TextForm) -> DataType {
-    match (ty, form) {
-        // A column of which only NULL is known is a text, as in PostgreSQL.
-        (DataType::Null, form) => formed(&DataType::Utf8View, form),
-        (DataType::Utf8View, TextForm::Offsets) => DataType::Utf8,
-        (DataType::BinaryView, TextForm::Offsets) => DataType::Binary,
-        (DataType::List(item), TextForm::Offsets) => {
+    match ty {
+        DataType::Null | DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => match form {
+            TextForm::Views => DataType::Utf8View,
+            TextForm::Offsets => DataType::Utf8,
+        },
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => match form {
+            TextForm::Views => DataType::BinaryView,
+            TextForm::Offsets => DataType::Binary,
+        },
+        DataType::List(item) => {
             let element = item.as_ref().clone().with_data_type(formed(item.data_type(), form));
             DataType::List(Arc::new(element))
         }
-        (other, _) => other.clone(),
+        other => other.clone(),
     }
 }
 

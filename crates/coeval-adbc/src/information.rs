@@ -38,7 +38,7 @@ const FACTS: [(InfoCode, Fact); 9] = [
 /// The facts with these codes, or all of them. Codes that nobody knows are passed over.
 ///
 /// # Errors
-/// None.
+/// If the columns are not those of ADBC's schema, which would be a bug.
 pub(crate) fn batches(codes: Option<&HashSet<InfoCode>>) -> Result<Batches> {
     let is_wanted = |code: &InfoCode| codes.is_none_or(|codes| codes.contains(code));
     let (mut names, mut members, mut places) = (Vec::new(), Vec::new(), Vec::new());

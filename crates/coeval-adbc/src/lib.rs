@@ -13,7 +13,7 @@
 //! - A value that its type of SQL cannot hold is an error, and never another value.
 //!
 //! # Start reading at
-//! [`driver`], then `connection.rs` and `statement.rs`; `client.rs` has the session that they share.
+//! `driver.rs`, then `connection.rs` and `statement.rs`; `client.rs` has the session that they share.
 
 mod binding;
 mod client;

@@ -54,7 +54,7 @@ impl Wanted<'_> {
 /// The kinds of tables that there are.
 ///
 /// # Errors
-/// None.
+/// If the columns are not those of ADBC's schema, which would be a bug.
 pub(crate) fn table_types() -> Result<Batches> {
     let types = texts(TABLE_TYPES.map(|(name, _)| name));
     Ok(of_batch(RecordBatch::try_new(Arc::clone(&GET_TABLE_TYPES_SCHEMA), vec![types])?))

@@ -128,6 +128,18 @@ def test_a_statement_is_cancelled_by_another_thread(db, run, of_connection):
     assert run(db, "SELECT 1") == [(1,)]
 
 
+def test_rows_that_are_read_are_cancelled(db, run):
+    with db.cursor() as cursor:
+        cursor.execute("SELECT a.a FROM generate_series(1, 10000000) AS a (a), generate_series(1, 1000000) AS b (b)")
+        reader = cursor.fetch_record_batch()
+        assert reader.read_next_batch().num_rows > 0
+        cursor.adbc_cancel()
+        with pytest.raises(Exception, match="57014"):
+            for _ in reader:
+                pass
+    assert run(db, "SELECT 1") == [(1,)]
+
+
 def test_many_sets_are_cancelled_as_one(db, run):
     run(db, "CREATE TABLE t (a int)")
     with db.cursor() as cursor:

@@ -100,6 +100,15 @@ def test_a_local_time_is_one_of_the_sessions_zone(db, run):
         ]
 
 
+def test_texts_are_of_one_type(db):
+    with db.cursor() as cursor:
+        for sql in ("SELECT 'a'", "SELECT NULL", "SHOW timezone", "SELECT 'a' WHERE false", "SELECT relname FROM pg_class"):
+            cursor.execute(sql)
+            assert cursor.fetch_arrow_table().schema.types == [pyarrow.string_view()], sql
+        cursor.execute("SELECT ARRAY[NULL]")
+        assert cursor.fetch_arrow_table().column(0).to_pylist() == [[None]]
+
+
 def test_a_statement_without_rows_has_no_columns(db):
     with db.cursor() as cursor:
         cursor.execute("CREATE TABLE t (a int)")

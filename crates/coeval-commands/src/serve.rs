@@ -148,7 +148,9 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
 async fn console(server: &Server, arguments: &ServeArguments) -> Result<Option<Console>, Failure> {
     let Some(address) = &arguments.console else { return Ok(None) };
     let address = on_loopback_by_default(address);
-    let bound = Console::bind(server.entrance(), &address, ConsoleOptions::default()).await;
+    // Beside the database, where its user expects files, and room for them.
+    let options = ConsoleOptions { directory: arguments.dir.clone(), ..ConsoleOptions::default() };
+    let bound = Console::bind(server.entrance(), &address, options).await;
     bound.map(Some).map_err(|error| Failure::Work(error.to_string()))
 }
 

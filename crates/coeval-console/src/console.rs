@@ -10,16 +10,29 @@ use coeval_server::{Encryption, Entrance};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::net::SocketAddr;
+use parking_lot::Mutex;
+use socket2::{SockRef, TcpKeepalive};
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-/// Connections of browsers at a time; one more waits until another has gone. A browser has up to six, and those that say nothing
-/// go after [`HEAD_TIME_MAX`].
-const CONNECTIONS_MAX: usize = 256;
+/// Connections of browsers at a time; one more waits until another has gone.
+const CONNECTIONS_MAX: usize = 512;
+
+/// Connections of one address, of which a browser has up to six; one more is closed at once.
+const CONNECTIONS_OF_ADDRESS_MAX: usize = 128;
+
+/// How long a connection lasts on which nobody has shown that they are logged in.
+const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// After which silence a browser's machine is asked whether it is there.
+const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
 
 /// How long a browser may take to agree on encryption.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
@@ -38,13 +51,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub struct ConsoleOptions {
     /// Bytes of a result that are kept for the page; what comes behind them is counted only.
     pub result_bytes_max: u64,
-    /// Bytes of all results together.
+    /// Bytes of all results together; those of one login have at most a half.
     pub results_bytes_max: u64,
+    /// Where results are kept, in files without names; the system's directory for such if there is none.
+    pub directory: Option<PathBuf>,
 }
 
 impl Default for ConsoleOptions {
     fn default() -> Self {
-        Self { result_bytes_max: 1 << 30, results_bytes_max: 4 << 30 }
+        Self { result_bytes_max: 1 << 30, results_bytes_max: 4 << 30, directory: None }
     }
 }
 
@@ -57,10 +72,12 @@ pub struct Console {
 }
 
 /// Who a request comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) encryption: Encryption,
+    /// Whether somebody who is logged in has asked on this connection.
+    pub(crate) is_known: Arc<AtomicBool>,
 }
 
 impl Console {
@@ -103,65 +120,129 @@ impl Console {
 
     /// Answers browsers until the task is ended. Needs the server's [runtime](coeval_server::runtime).
     pub async fn run(self) {
-        let room = Room::new(self.options.result_bytes_max, self.options.results_bytes_max);
+        let ConsoleOptions { result_bytes_max, results_bytes_max, directory } = self.options;
+        let room = Room::new(directory, result_bytes_max, results_bytes_max);
+        // A browser sends cookies to all ports of a machine: each console has its own. One whose name begins so is sent to
+        // the host that has set it, over TLS, and nobody else can have set it.
+        let host = if self.entrance.tls().is_some() { "__Host-" } else { "" };
         let served = Arc::new(Served {
-            logins: Logins::new(self.entrance.clone(), room),
+            logins: Logins::new(self.entrance.clone(), room, results_bytes_max),
             entrance: self.entrance.clone(),
-            // A browser sends cookies to all ports of a machine: each console has its own.
-            cookie: format!("coeval_console_{}", self.address.port()),
+            cookie: format!("{host}coeval_console_{}", self.address.port()),
         });
         let router = routes::router(Arc::clone(&served));
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let mut sweep = tokio::time::interval(SWEEP_PAUSE);
-        loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
-                _ = sweep.tick() => {
-                    served.logins.sweep();
-                    continue;
-                }
-            };
-            let (stream, address) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "the console cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let (entrance, router) = (self.entrance.clone(), router.clone());
-            tokio::spawn(async move {
-                welcome(stream, address, &entrance, router).await;
-                drop(place);
-            });
+        tokio::select! {
+            () = accept(&self.listener, &self.entrance, &router) => {}
+            () = sweep(&served) => {}
         }
+    }
+}
+
+/// Ends logins and tabs when they are over.
+async fn sweep(served: &Served) {
+    let mut pause = tokio::time::interval(SWEEP_PAUSE);
+    loop {
+        pause.tick().await;
+        // Files of results are closed.
+        tokio::task::block_in_place(|| served.logins.sweep());
+    }
+}
+
+/// Connections by address.
+type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
+/// A connection's place among those of its address.
+struct Place {
+    counts: Counts,
+    ip: IpAddr,
+}
+
+impl Place {
+    /// Nothing if the address has as many as it may have.
+    fn take(counts: &Counts, ip: IpAddr) -> Option<Self> {
+        let mut all = counts.lock();
+        let count = all.entry(ip).or_default();
+        if *count >= CONNECTIONS_OF_ADDRESS_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(Self { counts: Arc::clone(counts), ip })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.counts.lock();
+        if let Some(count) = all.get_mut(&self.ip) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.ip);
+            }
+        }
+    }
+}
+
+async fn accept(listener: &TcpListener, entrance: &Entrance, router: &Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let counts = Counts::default();
+    loop {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "the console cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let Some(own) = Place::take(&counts, address.ip().to_canonical()) else { continue };
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let (entrance, router) = (entrance.clone(), router.clone());
+        tokio::spawn(async move {
+            welcome(stream, address, &entrance, router).await;
+            drop((own, place));
+        });
     }
 }
 
 /// Serves a connection of a browser until it ends.
 async fn welcome(stream: TcpStream, address: SocketAddr, entrance: &Entrance, router: Router) {
     // An answer is sent as it comes, as events are.
-    if stream.set_nodelay(true).is_err() {
+    let alive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
+    if stream.set_nodelay(true).and_then(|()| SockRef::from(&stream).set_tcp_keepalive(&alive)).is_err() {
         return;
     }
+    let peer = |encryption| Peer { address, encryption, is_known: Arc::default() };
     let Some(tls) = entrance.tls() else {
-        return serve(stream, Peer { address, encryption: Encryption::None }, router).await;
+        return serve(stream, peer(Encryption::None), router).await;
     };
     match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve(stream, Peer { address, encryption: Encryption::Tls }, router).await,
+        Ok(Ok(stream)) => serve(stream, peer(Encryption::Tls), router).await,
         Ok(Err(error)) => tracing::debug!(%address, %error, "a browser did not agree on encryption"),
         Err(_) => tracing::debug!(%address, "a browser took too long to agree on encryption"),
     }
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, router: Router) {
-    let service = TowerToHyperService::new(router.layer(Extension(peer)));
-    let connection = http1::Builder::new()
+    let service = TowerToHyperService::new(router.layer(Extension(peer.clone())));
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = connection.await {
-        tracing::debug!(address = %peer.address, %error, "a browser's connection ended");
+    let address = peer.address;
+    loop {
+        tokio::select! {
+            ended = &mut connection => {
+                if let Err(error) = ended {
+                    tracing::debug!(%address, %error, "a browser's connection ended");
+                }
+                return;
+            }
+            () = tokio::time::sleep(STRANGER_TIME_MAX) => {
+                if !peer.is_known.swap(false, Ordering::Relaxed) {
+                    tracing::debug!(%address, "a connection ended on which nobody was logged in");
+                    return;
+                }
+            }
+        }
     }
 }

@@ -3,16 +3,13 @@
 
 use crate::results::{ResultSet, Row, ShownColumn};
 use bytes::Bytes;
+use futures::Stream;
 use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
-use tokio::sync::mpsc::{self, Receiver};
 
 /// Rows that are made into text at a time.
 const ROWS_AT_A_TIME: usize = 1_000;
-
-/// Pieces that wait for the browser to read them.
-const PIECES_WAITING: usize = 4;
 
 /// What a result is made into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,43 +36,38 @@ impl Format {
     }
 }
 
-/// The result as a file, piece by piece, as it is read.
-pub(crate) fn exported(result: Arc<ResultSet>, format: Format) -> Receiver<io::Result<Bytes>> {
-    let (pieces, received) = mpsc::channel(PIECES_WAITING);
-    // Reads from the disk. It ends when the browser has all of it, or has gone.
-    tokio::task::spawn_blocking(move || {
-        let names = match format {
-            Format::Csv => Vec::new(),
-            Format::JsonLines => distinct(&result.columns),
-        };
-        let mut from = 0;
-        let mut text = Vec::new();
-        if format == Format::Csv {
-            push_csv(&mut text, result.columns.iter().map(|column| Some(column.name.as_str())));
+/// The result as a file, piece by piece, as they are asked for: who does not read has nothing done for it.
+pub(crate) fn exported(
+    result: Arc<ResultSet>,
+    format: Format,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    futures::stream::try_unfold(Some(0), move |from: Option<u64>| {
+        let result = Arc::clone(&result);
+        async move {
+            let Some(from) = from else { return Ok(None) };
+            // It reads from the disk.
+            let made = tokio::task::spawn_blocking(move || piece(&result, format, from));
+            made.await.map_err(io::Error::other)?.map(Some)
         }
-        loop {
-            let rows = match result.window(from, ROWS_AT_A_TIME) {
-                Ok(rows) => rows,
-                Err(error) => {
-                    let _ = pieces.blocking_send(Err(error));
-                    return;
-                }
-            };
-            for row in &rows {
-                match format {
-                    Format::Csv => push_csv(&mut text, row.iter().map(Option::as_deref)),
-                    Format::JsonLines => push_json(&mut text, &result.columns, &names, row),
-                }
-            }
-            from += rows.len() as u64;
-            let piece = Bytes::from(std::mem::take(&mut text));
-            let is_last = rows.is_empty();
-            if (!piece.is_empty() && pieces.blocking_send(Ok(piece)).is_err()) || is_last {
-                return;
-            }
+    })
+}
+
+/// The rows from number `from` on as text, and where the next piece begins, if there is one.
+fn piece(result: &ResultSet, format: Format, from: u64) -> io::Result<(Bytes, Option<u64>)> {
+    let mut text = Vec::new();
+    if from == 0 && format == Format::Csv {
+        push_csv(&mut text, result.columns.iter().map(|column| Some(column.name.as_str())));
+    }
+    let rows = result.window(from, ROWS_AT_A_TIME)?;
+    match format {
+        Format::Csv => rows.iter().for_each(|row| push_csv(&mut text, row.iter().map(Option::as_deref))),
+        Format::JsonLines => {
+            let names = distinct(&result.columns);
+            rows.iter().for_each(|row| push_json(&mut text, &result.columns, &names, row));
         }
-    });
-    received
+    }
+    let next = (!rows.is_empty()).then_some(from + rows.len() as u64);
+    Ok((text.into(), next))
 }
 
 fn push_csv<'a>(text: &mut Vec<u8>, values: impl Iterator<Item = Option<&'a str>>) {

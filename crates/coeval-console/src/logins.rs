@@ -7,7 +7,7 @@
 use crate::report::Report;
 use crate::results::{Room, Row, ShownColumn, values_of};
 use crate::tabs::Tab;
-use crate::wire::{Column, Connection, Identity, Lost, columns_of};
+use crate::wire::{Begun, Column, Connection, Identity, Lost, TransactionState, columns_of, unsendable};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use coeval_server::Entrance;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 /// A login ends that has asked nothing for so long.
 const IDLE_MAX: Duration = Duration::from_secs(60 * 60);
@@ -29,11 +29,26 @@ const IDLE_MAX: Duration = Duration::from_secs(60 * 60);
 /// Whoever is logged in for so long proves anew who it is.
 const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// Logins at a time; one more ends the one that has asked nothing for longest.
-const LOGINS_MAX: usize = 256;
+/// Logins of one role; one more ends the one of these that has asked nothing for longest.
+const LOGINS_OF_ROLE_MAX: usize = 32;
+
+/// Logins of all roles; one more is refused.
+const LOGINS_MAX: usize = 1_024;
+
+/// Passwords that are proven at the same time: each takes a processor for some milliseconds.
+const PROVEN_AT_ONCE: usize = 2;
 
 /// Tabs of a login.
-const TABS_MAX: usize = 32;
+const TABS_MAX: usize = 16;
+
+/// A session that answers the page's own questions ends when there was none for so long.
+const UNASKED_MAX: Duration = Duration::from_secs(2 * 60);
+
+/// How long an answer to one may take; the server ends its statement before that.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+
+/// How long a ticket for a download is good for.
+const TICKET_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Rows of an answer to one of the page's own questions.
 const ANSWER_ROWS_MAX: i32 = 10_000;
@@ -87,6 +102,9 @@ pub(crate) struct Login {
     entrance: Entrance,
     room: Arc<Room>,
     asking: AsyncMutex<Option<Connection>>,
+    last_asked: Mutex<Instant>,
+    /// For downloads, which are requests that cannot carry a header.
+    tickets: Mutex<HashMap<String, Instant>>,
     /// Names of types that PostgreSQL does not have.
     types: Mutex<HashMap<Oid, String>>,
     tabs: Mutex<HashMap<String, Arc<Tab>>>,
@@ -104,9 +122,44 @@ impl Login {
     }
 
     fn is_over(&self, now: Instant) -> bool {
-        let is_busy = self.tabs.lock().values().any(|tab| tab.is_running());
-        let is_idle = now.duration_since(*self.last_used.lock()) > IDLE_MAX && !is_busy;
-        is_idle || now.duration_since(self.began) > AGE_MAX
+        now.duration_since(*self.last_used.lock()) > IDLE_MAX || now.duration_since(self.began) > AGE_MAX
+    }
+
+    /// Ends what runs in its tabs, and their sessions.
+    fn end(&self) {
+        for (_, tab) in self.tabs.lock().drain() {
+            tab.ended.cancel();
+        }
+    }
+
+    /// Ends tabs that nobody sees, and the session that nobody asks.
+    fn sweep(&self, now: Instant) {
+        self.tabs.lock().retain(|_, tab| {
+            let is_over = tab.is_over(now);
+            if is_over {
+                tab.ended.cancel();
+            }
+            !is_over
+        });
+        if now.duration_since(*self.last_asked.lock()) > UNASKED_MAX
+            && let Ok(mut asking) = self.asking.try_lock()
+        {
+            *asking = None;
+        }
+        self.tickets.lock().retain(|_, made| now.duration_since(*made) < TICKET_TIME_MAX);
+    }
+
+    /// Something that lets its bearer download once, soon.
+    pub(crate) fn ticket(&self) -> String {
+        let ticket = random_text();
+        self.tickets.lock().insert(ticket.clone(), Instant::now());
+        ticket
+    }
+
+    /// Takes a ticket; whether it was one.
+    pub(crate) fn take_ticket(&self, given: &str) -> bool {
+        let made = self.tickets.lock().remove(given);
+        made.is_some_and(|made| made.elapsed() < TICKET_TIME_MAX)
     }
 
     /// The name of a new tab; nothing if there are as many as there may be.
@@ -127,8 +180,13 @@ impl Login {
         Some(tab)
     }
 
-    pub(crate) fn remove_tab(&self, name: &str) -> Option<Arc<Tab>> {
-        self.tabs.lock().remove(name)
+    /// Ends what runs in a tab, and its session; whether there was one.
+    pub(crate) fn remove_tab(&self, name: &str) -> bool {
+        let removed = self.tabs.lock().remove(name);
+        removed.is_some_and(|tab| {
+            tab.ended.cancel();
+            true
+        })
     }
 
     /// The columns of a statement, as the page gets them; asks for names of types that nobody knows yet.
@@ -142,7 +200,7 @@ impl Login {
             .into_iter()
             .map(|Column { name, type_oid }| {
                 let known = Type::from_oid(type_oid).map(|known| known.name().to_owned());
-                let own = || self.types.lock().get(&type_oid).cloned();
+                let own = || self.types.lock().get(&type_oid).map(|own| told_apart(own));
                 ShownColumn { name, type_name: known.or_else(own).unwrap_or_else(|| type_oid.to_string()) }
             })
             .collect()
@@ -172,27 +230,68 @@ impl Login {
         sql: &str,
         parameters: &[Option<String>],
     ) -> Result<(Vec<Column>, Vec<Row>, bool), Report> {
+        if let Some(report) = unsendable(sql, parameters) {
+            return Err(report);
+        }
         let mut asking = self.asking.lock().await;
-        // Taken out while it is in use: a question that is given up on the way leaves none that is in the middle of another.
-        let mut connection = match asking.take() {
-            Some(connection) => connection,
-            None => Connection::open(&self.entrance, &self.identity, &ASKING_SETTINGS).await?,
-        };
-        let answered = answered(&mut connection, sql, parameters).await.map_err(Lost::from)?;
-        *asking = Some(connection);
-        answered
+        *self.last_asked.lock() = Instant::now();
+        loop {
+            // Taken out while it is in use: a question that is given up on the way leaves none that is in the middle of another.
+            let former = asking.take();
+            let was_there = former.is_some();
+            let mut connection = match former {
+                Some(connection) => connection,
+                None => Connection::open(&self.entrance, &self.identity, &ASKING_SETTINGS).await?,
+            };
+            let answer = answered(&mut connection, sql, parameters);
+            let Ok(answer) = tokio::time::timeout(ANSWER_TIME_MAX, answer).await else {
+                return Err(Report::own("57014", "the answer took too long"));
+            };
+            match answer {
+                // Nothing but a question is to have changed the session, for the next one.
+                Ok(answered) => {
+                    if answered.is_question && connection.state() == TransactionState::Idle {
+                        *asking = Some(connection);
+                    }
+                    return answered.rows;
+                }
+                // One that was ended while nobody asked; a question does nothing that could be done twice.
+                Err(_) if was_there => {}
+                Err(lost) => return Err(lost.into()),
+            }
+        }
     }
 }
 
-/// What a statement gives, or the error that it ends with; outside of that, why the session has ended.
+/// The name of a type of the database, never to be taken for one of PostgreSQL's own.
+fn told_apart(name: &str) -> String {
+    let is_taken = name.is_empty() || BUILT_IN.contains(&name);
+    if is_taken { format!("\"{name}\"") } else { name.to_owned() }
+}
+
+/// Types by whose names values are shown and exported in ways of their own.
+const BUILT_IN: [&str; 10] =
+    ["bool", "int2", "int4", "int8", "float4", "float8", "numeric", "oid", "json", "jsonb"];
+
+/// What came of a question.
+struct Answered {
+    rows: Result<(Vec<Column>, Vec<Row>, bool), Report>,
+    /// Whether it can have changed nothing of its session.
+    is_question: bool,
+}
+
+/// What a statement gives.
+///
+/// # Errors
+/// Why the session has ended.
 async fn answered(
     connection: &mut Connection,
     sql: &str,
     parameters: &[Option<String>],
-) -> std::io::Result<Result<(Vec<Column>, Vec<Row>, bool), Report>> {
+) -> Result<Answered, Lost> {
     connection.begin_statement(sql, parameters, ANSWER_ROWS_MAX).await?;
     let (mut columns, mut rows, mut bytes, mut truncated) = (Vec::new(), Vec::new(), 0, false);
-    let mut failure = None;
+    let (mut failure, mut is_question) = (None, false);
     loop {
         match connection.next().await? {
             Message::RowDescription(described) => columns = columns_of(&described)?,
@@ -204,17 +303,26 @@ async fn answered(
                     truncated = true;
                 }
             }
-            Message::PortalSuspended => truncated = true,
-            Message::CopyInResponse(_) => connection.refuse_copy().await?,
-            Message::ErrorResponse(error) => failure = Some(Report::of(error.fields())?),
+            Message::PortalSuspended => (truncated, is_question) = (true, true),
+            Message::CommandComplete(complete) => {
+                is_question = complete.tag()?.starts_with("SELECT") && !sets_something(sql);
+            }
+            Message::CopyInResponse(_) => connection.refuse_copy(Begun::Statement).await?,
+            Message::ErrorResponse(error) => match Report::of(error.fields())? {
+                last if last.is_last() => return Err(Lost::Ended(last)),
+                report => failure = Some(report),
+            },
             Message::ReadyForQuery(_) => break,
             _ => {}
         }
     }
-    Ok(match failure {
-        Some(failure) => Err(failure),
-        None => Ok((columns, rows, truncated)),
-    })
+    let rows = failure.map_or(Ok((columns, rows, truncated)), Err);
+    Ok(Answered { is_question: is_question || rows.is_err(), rows })
+}
+
+/// Whether a question may set something for the session.
+fn sets_something(sql: &str) -> bool {
+    sql.to_ascii_lowercase().contains("set_config")
 }
 
 /// See the module.
@@ -224,17 +332,25 @@ async fn answered(
 pub(crate) struct Logins {
     entrance: Entrance,
     room: Arc<Room>,
+    results_bytes_max: u64,
+    /// A permit for each password that is being proven.
+    proven: Semaphore,
     by_digest: Mutex<HashMap<Digest, Arc<Login>>>,
 }
 
 impl Logins {
-    pub(crate) fn new(entrance: Entrance, room: Arc<Room>) -> Self {
-        Self { entrance, room, by_digest: Mutex::default() }
+    /// Logins whose results have so many bytes together, of which none has more than a half.
+    pub(crate) fn new(entrance: Entrance, room: Arc<Room>, results_bytes_max: u64) -> Self {
+        let proven = Semaphore::new(PROVEN_AT_ONCE);
+        Self { entrance, room, results_bytes_max, proven, by_digest: Mutex::default() }
     }
 
     /// Lets somebody in whom the server lets in; with what the browser has to show from then on.
     pub(crate) async fn enter(&self, identity: Identity) -> Result<(String, Arc<Login>), Report> {
-        let connection = Connection::open(&self.entrance, &identity, &ASKING_SETTINGS).await?;
+        let connection = {
+            let _place = self.proven.acquire().await;
+            Connection::open(&self.entrance, &identity, &ASKING_SETTINGS).await?
+        };
         let now = Instant::now();
         let login = Arc::new(Login {
             identity,
@@ -244,18 +360,24 @@ impl Logins {
             began: now,
             last_used: Mutex::new(now),
             entrance: self.entrance.clone(),
-            room: Arc::clone(&self.room),
+            room: self.room.share(self.results_bytes_max),
             asking: AsyncMutex::new(Some(connection)),
+            last_asked: Mutex::new(now),
+            tickets: Mutex::default(),
             types: Mutex::default(),
             tabs: Mutex::default(),
         });
         let token = random_text();
         let mut by_digest = self.by_digest.lock();
-        if by_digest.len() >= LOGINS_MAX {
-            let oldest = by_digest.iter().min_by_key(|(_, login)| *login.last_used.lock());
-            if let Some(oldest) = oldest.map(|(digest, _)| *digest) {
-                by_digest.remove(&oldest);
+        let of_role = || by_digest.iter().filter(|(_, other)| other.identity.user == login.identity.user);
+        if of_role().count() >= LOGINS_OF_ROLE_MAX {
+            let oldest =
+                of_role().min_by_key(|(_, other)| *other.last_used.lock()).map(|(digest, _)| *digest);
+            if let Some(former) = oldest.and_then(|oldest| by_digest.remove(&oldest)) {
+                former.end();
             }
+        } else if by_digest.len() >= LOGINS_MAX {
+            return Err(Report::own("53300", "there are as many logins as there may be: try again later"));
         }
         by_digest.insert(digest_of(&token), Arc::clone(&login));
         Ok((token, login))
@@ -269,6 +391,7 @@ impl Logins {
         let now = Instant::now();
         if login.is_over(now) {
             by_digest.remove(&digest);
+            login.end();
             return None;
         }
         *login.last_used.lock() = now;
@@ -279,7 +402,7 @@ impl Logins {
     pub(crate) fn leave(&self, token: &str) {
         let left = self.by_digest.lock().remove(&digest_of(token));
         if let Some(left) = left {
-            left.tabs.lock().clear();
+            left.end();
         }
     }
 
@@ -287,8 +410,13 @@ impl Logins {
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         self.by_digest.lock().retain(|_, login| {
-            login.tabs.lock().retain(|_, tab| !tab.is_over(now));
-            !login.is_over(now)
+            let is_over = login.is_over(now);
+            if is_over {
+                login.end();
+            } else {
+                login.sweep(now);
+            }
+            !is_over
         });
     }
 }

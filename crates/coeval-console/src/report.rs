@@ -34,6 +34,11 @@ impl Report {
         }
     }
 
+    /// Whether the session ends with it.
+    pub(crate) fn is_last(&self) -> bool {
+        matches!(self.severity.as_str(), "FATAL" | "PANIC")
+    }
+
     /// # Errors
     /// If the fields are none of the protocol.
     pub(crate) fn of(mut fields: ErrorFields<'_>) -> io::Result<Self> {

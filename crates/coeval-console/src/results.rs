@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const MARKED_ROWS: u64 = 64;
 
 /// Bytes that gather in memory before they go to the file.
-const TAIL_BYTES: usize = 256 << 10;
+const TAIL_BYTES: usize = 1 << 20;
+
+/// Bytes of each of the first results of a run that are kept whatever others have.
+const FREE_BYTES: u64 = 256 << 10;
+
+/// So many results have those.
+const FREE_RESULTS: usize = 16;
 
 /// Bytes of values that a window has at most, unless its first row alone has more.
 const WINDOW_BYTES_MAX: usize = 4 << 20;
@@ -33,24 +40,52 @@ pub(crate) struct ShownColumn {
     pub(crate) type_name: String,
 }
 
-/// Bytes that all results of a console may have together.
+/// Bytes that results may have together: those of a login, and among these those of a console.
 #[derive(Debug)]
 pub(crate) struct Room {
+    /// Where their files are; the system's directory for such if none is named.
+    directory: Option<PathBuf>,
     each_max: u64,
     left: AtomicU64,
+    of: Option<Arc<Self>>,
 }
 
 impl Room {
-    pub(crate) fn new(each_max: u64, all_max: u64) -> Arc<Self> {
-        Arc::new(Self { each_max, left: AtomicU64::new(all_max) })
+    pub(crate) fn new(directory: Option<PathBuf>, each_max: u64, all_max: u64) -> Arc<Self> {
+        Arc::new(Self { directory, each_max, left: AtomicU64::new(all_max), of: None })
+    }
+
+    /// A half of it, for one of several: nobody takes all by themselves.
+    pub(crate) fn share(self: &Arc<Self>, all_max: u64) -> Arc<Self> {
+        let directory = self.directory.clone();
+        let left = AtomicU64::new(all_max / 2);
+        Arc::new(Self { directory, each_max: self.each_max, left, of: Some(Arc::clone(self)) })
     }
 
     fn take(&self, bytes: u64) -> bool {
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        let taken = |left: u64| left.checked_sub(bytes);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).is_err() {
+            return false;
+        }
+        let has_room = self.of.as_ref().is_none_or(|of| of.take(bytes));
+        if !has_room {
+            self.left.fetch_add(bytes, Ordering::Relaxed);
+        }
+        has_room
     }
 
     fn give_back(&self, bytes: u64) {
         self.left.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(of) = &self.of {
+            of.give_back(bytes);
+        }
+    }
+
+    fn file(&self) -> io::Result<File> {
+        match &self.directory {
+            Some(directory) => tempfile::tempfile_in(directory),
+            None => tempfile::tempfile(),
+        }
     }
 }
 
@@ -61,6 +96,8 @@ impl Room {
 pub(crate) struct ResultSet {
     pub(crate) columns: Vec<ShownColumn>,
     room: Arc<Room>,
+    /// Bytes that it may have whatever others have.
+    free: u64,
     kept: Mutex<Kept>,
 }
 
@@ -93,10 +130,10 @@ impl Kept {
         Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn flush(&mut self, room: &Room) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile()?),
+            none => none.insert(room.file()?),
         };
         file.write_all_at(&self.tail, self.file_bytes)?;
         self.file_bytes += self.tail.len() as u64;
@@ -125,8 +162,10 @@ impl Kept {
 }
 
 impl ResultSet {
-    pub(crate) fn new(columns: Vec<ShownColumn>, room: &Arc<Room>) -> Self {
-        Self { columns, room: Arc::clone(room), kept: Mutex::default() }
+    /// One that is the `index`th of its run.
+    pub(crate) fn new(columns: Vec<ShownColumn>, room: &Arc<Room>, index: usize) -> Self {
+        let free = if index < FREE_RESULTS { FREE_BYTES } else { 0 };
+        Self { columns, room: Arc::clone(room), free, kept: Mutex::default() }
     }
 
     /// Appends a row as the server sent it, without the count of its values; what is past the room is counted only. Whether it
@@ -139,7 +178,9 @@ impl ResultSet {
         let bytes = row.len() as u64 + 4;
         let is_whole = kept.rows == kept.rows_seen && !kept.has_failed;
         kept.rows_seen += 1;
-        if is_whole && kept.bytes() + bytes <= self.room.each_max && self.room.take(bytes) {
+        let after = kept.bytes() + bytes;
+        let counted = after.saturating_sub(self.free) - kept.bytes().saturating_sub(self.free);
+        if is_whole && after <= self.room.each_max && self.room.take(counted) {
             kept.push(row)?;
         }
         Ok(kept.tail.len() >= TAIL_BYTES && !kept.has_failed)
@@ -151,9 +192,14 @@ impl ResultSet {
     /// If the file cannot be written. What came can still be read, and no further row is kept.
     pub(crate) fn flush(&self) -> io::Result<()> {
         let mut kept = self.kept.lock();
-        let flushed = kept.flush();
+        let flushed = kept.flush(&self.room);
         kept.has_failed = flushed.is_err();
         flushed
+    }
+
+    /// Rows that are kept.
+    pub(crate) fn rows_kept(&self) -> u64 {
+        self.kept.lock().rows
     }
 
     /// Rows that came.
@@ -201,7 +247,7 @@ impl ResultSet {
 
 impl Drop for ResultSet {
     fn drop(&mut self) {
-        self.room.give_back(self.kept.get_mut().bytes());
+        self.room.give_back(self.kept.get_mut().bytes().saturating_sub(self.free));
     }
 }
 
@@ -241,7 +287,7 @@ mod tests {
     }
 
     fn numbers(rows: u64, room: &Arc<Room>) -> ResultSet {
-        let result = ResultSet::new(Vec::new(), room);
+        let result = ResultSet::new(Vec::new(), room, FREE_RESULTS);
         for number in 0..rows {
             if result.push(&encoded(&[Some(&number.to_string()), None, Some("")])).unwrap() {
                 result.flush().unwrap();
@@ -252,8 +298,8 @@ mod tests {
 
     #[test]
     fn any_window_has_its_rows() {
-        let room = Room::new(1 << 30, 1 << 30);
-        for rows in [0, 1, 63, 64, 65, 50_000] {
+        let room = Room::new(None, 1 << 30, 1 << 30);
+        for rows in [0, 1, 63, 64, 65, 100_000] {
             let result = numbers(rows, &room);
             for from in [0, 1, 63, 64, rows / 2, rows.saturating_sub(1), rows, rows + 5, u64::MAX] {
                 let window = result.window(from, 100).unwrap();
@@ -264,12 +310,12 @@ mod tests {
             }
             assert_eq!((result.rows_seen(), result.is_truncated()), (rows, false));
         }
-        assert!(numbers(50_000, &room).kept.lock().file.is_some(), "some rows were in the file");
+        assert!(numbers(100_000, &room).kept.lock().file.is_some(), "some rows were in the file");
     }
 
     #[test]
     fn a_window_of_long_rows_has_fewer() {
-        let result = ResultSet::new(Vec::new(), &Room::new(1 << 30, 1 << 30));
+        let result = ResultSet::new(Vec::new(), &Room::new(None, 1 << 30, 1 << 30), 0);
         let long = "x".repeat(3 << 20);
         for _ in 0..3 {
             result.push(&encoded(&[Some(&long)])).unwrap();
@@ -279,7 +325,7 @@ mod tests {
 
     #[test]
     fn rows_past_the_room_are_counted_and_room_is_given_back() {
-        let room = Room::new(1 << 10, 1_500);
+        let room = Room::new(None, 1 << 10, 1_500);
         let first = numbers(1_000, &room);
         assert!(first.is_truncated());
         assert_eq!(first.rows_seen(), 1_000);
@@ -290,6 +336,26 @@ mod tests {
         assert!(fewer < kept, "{fewer} of {kept}: the room of all was used up");
         drop((first, second));
         assert_eq!(room.left.load(Ordering::Relaxed), 1_500);
+    }
+
+    #[test]
+    fn the_first_results_of_a_run_have_room_whatever_others_have() {
+        let all = Room::new(None, 1 << 30, 4_000);
+        let (greedy, modest) = (all.share(4_000), all.share(4_000));
+        let rows = |room: &Arc<Room>, index: usize| {
+            let result = ResultSet::new(Vec::new(), room, index);
+            for number in 0..1_000 {
+                result.push(&encoded(&[Some(&number.to_string())])).unwrap();
+            }
+            result
+        };
+        let taken = rows(&greedy, FREE_RESULTS);
+        assert!(taken.is_truncated() && taken.rows_kept() > 100);
+        assert!(greedy.left.load(Ordering::Relaxed) < 20, "it has no more than its share");
+        assert!(rows(&modest, FREE_RESULTS).rows_kept() > 100, "others have theirs");
+        assert!(!rows(&greedy, 0).is_truncated());
+        drop(taken);
+        assert_eq!(all.left.load(Ordering::Relaxed), 4_000);
     }
 
     #[test]

@@ -15,7 +15,12 @@
 //! | `POST /api/tabs/TAB/run` | events of the run, as JSON lines (`running.rs`) |
 //! | `POST /api/tabs/TAB/cancel` | nothing |
 //! | `GET /api/tabs/TAB/results/N/rows` | a window of a result |
-//! | `GET /api/tabs/TAB/results/N/csv` | all of it, as a file |
+//! | `POST /api/tabs/TAB/results/N/ticket` | a ticket for the next one |
+//! | `GET /api/tabs/TAB/results/N/csv?ticket=...` | all of it, as a file |
+//!
+//! A browser sends the cookie to every port of the host, other programs' too. So all of `/api` but the login wants the login's
+//! second value in a header, which only the page has that has logged in; a download, which is none of the page's own requests, wants
+//! a ticket in its place.
 
 use crate::assets;
 use crate::console::Peer;
@@ -32,7 +37,6 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router, middleware};
-use bytes::Bytes;
 use coeval_server::{Encryption, Entrance};
 use futures::Stream;
 use futures::stream::poll_fn;
@@ -42,11 +46,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
 /// Longest request; a text of SQL is one.
 const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// Longest request of somebody who is not logged in.
+const LOGIN_BYTES_MAX: usize = 16 << 10;
 
 /// How long the rest of a request may take to come.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -113,6 +121,7 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/api/tabs/{tab}/run", post(run))
         .route("/api/tabs/{tab}/cancel", post(cancel))
         .route("/api/tabs/{tab}/results/{result}/rows", get(rows))
+        .route("/api/tabs/{tab}/results/{result}/ticket", post(ticket))
         .route("/api/tabs/{tab}/results/{result}/csv", get(download))
         .fallback(get(file))
         .layer(middleware::from_fn(guard))
@@ -135,15 +144,27 @@ impl FromRequestParts<Arc<Served>> for Caller {
     async fn from_request_parts(parts: &mut Parts, served: &Arc<Served>) -> Result<Self, Refused> {
         let token = cookie(&parts.headers, &served.cookie).ok_or_else(nobody)?;
         let login = served.logins.find(token).ok_or_else(nobody)?;
-        if !matches!(parts.method, Method::GET | Method::HEAD) {
-            let given = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
-            if !given.is_some_and(|given| login.proves(given)) {
-                let message = format!("the header {CSRF_HEADER} is not the one of this login");
-                return Err(Refused::new(StatusCode::FORBIDDEN, Report::own("28000", message)));
-            }
+        let given = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+        let is_proven = match (given, ticket_of(&parts.uri)) {
+            (Some(given), _) => login.proves(given),
+            (None, Some(ticket)) => parts.method == Method::GET && login.take_ticket(ticket),
+            (None, None) => false,
+        };
+        if !is_proven {
+            let message = format!("the header {CSRF_HEADER} is not the one of this login");
+            return Err(Refused::new(StatusCode::FORBIDDEN, Report::own("28000", message)));
+        }
+        if let Some(peer) = parts.extensions.get::<Peer>() {
+            peer.is_known.store(true, Ordering::Relaxed);
         }
         Ok(Self { login, token: token.to_owned() })
     }
+}
+
+/// The ticket of a download.
+fn ticket_of(uri: &Uri) -> Option<&str> {
+    let query = uri.query().filter(|_| uri.path().ends_with("/csv"))?;
+    query.split('&').find_map(|part| part.strip_prefix("ticket="))
 }
 
 fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
@@ -154,10 +175,10 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     })
 }
 
-/// What a request says in JSON.
-async fn said<T: DeserializeOwned>(body: Body) -> Result<T, Refused> {
+/// What a request says in JSON, of so many bytes at most.
+async fn said<T: DeserializeOwned>(body: Body, bytes_max: usize) -> Result<T, Refused> {
     let refused = |message: String| Refused::new(StatusCode::BAD_REQUEST, Report::own("22023", message));
-    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    let read = axum::body::to_bytes(body, bytes_max);
     let bytes = tokio::time::timeout(BODY_TIME_MAX, read)
         .await
         .map_err(|_| refused("the request did not come in time".to_owned()))?
@@ -184,18 +205,20 @@ struct Whoever<'a> {
     database: &'a str,
     superuser: bool,
     read_only: bool,
-    csrf: &'a str,
+    /// Told once, to the page that logs in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    csrf: Option<&'a str>,
     version: &'a str,
 }
 
 impl<'a> Whoever<'a> {
-    fn of(login: &'a Login) -> Json<Self> {
+    fn of(login: &'a Login, csrf: Option<&'a str>) -> Json<Self> {
         Json(Self {
             user: &login.identity.user,
             database: &login.identity.database,
             superuser: login.is_superuser,
             read_only: login.identity.is_read_only,
-            csrf: login.csrf(),
+            csrf,
             version: &login.version,
         })
     }
@@ -225,7 +248,7 @@ async fn log_in(
         let report = Report::own("22023", "a login is application/json");
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, report));
     }
-    let given: LoginRequest = said(body).await?;
+    let given: LoginRequest = said(body, LOGIN_BYTES_MAX).await?;
     let identity = Identity {
         database: given.database.filter(|name| !name.is_empty()).unwrap_or_else(|| given.user.clone()),
         user: given.user,
@@ -239,11 +262,11 @@ async fn log_in(
     if let Some(former) = cookie(&headers, &served.cookie) {
         served.logins.leave(former);
     }
-    Ok((set_cookie(&served, &peer, &token), Whoever::of(&login)).into_response())
+    Ok((set_cookie(&served, &peer, &token), Whoever::of(&login, Some(login.csrf()))).into_response())
 }
 
 async fn session(caller: Caller) -> Response {
-    Whoever::of(&caller.login).into_response()
+    Whoever::of(&caller.login, None).into_response()
 }
 
 async fn log_out(State(served): Shared, Extension(peer): Extension<Peer>, caller: Caller) -> Response {
@@ -252,7 +275,7 @@ async fn log_out(State(served): Shared, Extension(peer): Extension<Peer>, caller
 }
 
 async fn query(caller: Caller, body: Body) -> Result<Json<Answer>, Refused> {
-    let request: RunRequest = said(body).await?;
+    let request: RunRequest = said(body, BODY_BYTES_MAX).await?;
     let answer = caller.login.ask(request.sql(), request.parameters()).await;
     answer.map(Json).map_err(|report| Refused::new(StatusCode::UNPROCESSABLE_ENTITY, report))
 }
@@ -282,27 +305,22 @@ async fn tab_standing(caller: Caller, Path(name): Path<String>) -> Result<Json<S
     Ok(Json(tab(&caller, &name)?.standing()))
 }
 
-async fn cancelled(tab: &Tab) -> Result<StatusCode, Refused> {
-    let failed = |error: std::io::Error| {
-        Refused::new(StatusCode::SERVICE_UNAVAILABLE, Report::own("53000", error.to_string()))
-    };
-    tab.cancel().await.map_err(failed)?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
 /// Whatever runs there is ended, and its transaction rolled back.
 async fn remove_tab(caller: Caller, Path(name): Path<String>) -> Result<StatusCode, Refused> {
-    let removed = caller.login.remove_tab(&name).ok_or_else(|| missing("tab"))?;
-    cancelled(&removed).await
+    if caller.login.remove_tab(&name) { Ok(StatusCode::NO_CONTENT) } else { Err(missing("tab")) }
 }
 
 async fn cancel(caller: Caller, Path(name): Path<String>) -> Result<StatusCode, Refused> {
-    cancelled(&*tab(&caller, &name)?).await
+    let failed = |error: std::io::Error| {
+        Refused::new(StatusCode::SERVICE_UNAVAILABLE, Report::own("53000", error.to_string()))
+    };
+    tab(&caller, &name)?.cancel().await.map_err(failed)?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 async fn run(caller: Caller, Path(name): Path<String>, body: Body) -> Result<Response, Refused> {
     let tab = tab(&caller, &name)?;
-    let request = said(body).await?;
+    let request = said(body, BODY_BYTES_MAX).await?;
     let Some(events) = running::begin(caller.login, tab, request) else {
         let report = Report::own("55006", "something runs in this tab: wait, or cancel it");
         return Err(Refused::new(StatusCode::CONFLICT, report));
@@ -348,6 +366,16 @@ async fn rows(
     Ok(Json(Rows { from, rows: read.map_err(|error| failed(error.to_string()))? }))
 }
 
+#[derive(Serialize)]
+struct Ticket {
+    ticket: String,
+}
+
+async fn ticket(caller: Caller, Path((name, number)): Path<(String, u64)>) -> Result<Json<Ticket>, Refused> {
+    result(&caller, &name, number)?;
+    Ok(Json(Ticket { ticket: caller.login.ticket() }))
+}
+
 #[derive(Deserialize)]
 struct Wanted {
     format: Option<String>,
@@ -366,12 +394,12 @@ async fn download(
             return Err(Refused::new(StatusCode::BAD_REQUEST, report));
         }
     };
-    let pieces: Receiver<std::io::Result<Bytes>> = exported(result(&caller, &name, number)?, format);
+    let pieces = exported(result(&caller, &name, number)?, format);
     let headers = [
         (header::CONTENT_TYPE, format.content_type().to_owned()),
         (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", format.file_name())),
     ];
-    Ok((headers, Body::from_stream(streamed(pieces))).into_response())
+    Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::logins::{Login, TAB_SETTINGS};
 use crate::report::Report;
 use crate::results::{ResultSet, ShownColumn};
 use crate::tabs::{Slot, Tab};
-use crate::wire::{Column, Connection, Lost, TransactionState, columns_of};
+use crate::wire::{Begun, Column, Connection, Lost, TransactionState, columns_of, unsendable};
 use bytes::Bytes;
 use postgres_protocol::message::backend::Message;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio_util::sync::CancellationToken;
 
 /// How often the page hears of rows that came.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
@@ -58,7 +59,7 @@ enum Event<'a> {
     Columns { result: u64, columns: &'a [ShownColumn] },
     Progress { result: u64, rows: u64 },
     Notice(Report),
-    Result { result: Option<u64>, tag: &'a str, rows: u64, truncated: bool },
+    Result { result: Option<u64>, tag: &'a str, rows: u64, kept: u64, truncated: bool },
     Error(Report),
     Done { milliseconds: f64, transaction: TransactionState },
 }
@@ -67,7 +68,7 @@ enum Event<'a> {
 pub(crate) fn begin(login: Arc<Login>, tab: Arc<Tab>, request: Request) -> Option<Receiver<Bytes>> {
     let session = tab.begin_run()?;
     let (events, received) = mpsc::channel(EVENTS_WAITING);
-    let run = Run { login, tab, page: Page { events, is_there: true }, current: None };
+    let run = Run { login, page: Page { events, ended: tab.ended.clone() }, tab, current: None };
     tokio::spawn(run.all(session, request));
     Some(received)
 }
@@ -75,23 +76,38 @@ pub(crate) fn begin(login: Arc<Login>, tab: Arc<Tab>, request: Request) -> Optio
 /// Who hears of the run.
 struct Page {
     events: Sender<Bytes>,
-    is_there: bool,
+    ended: CancellationToken,
 }
 
 impl Page {
-    async fn hear(&mut self, event: &Event<'_>) {
+    /// Whether nobody hears of it any more: the browser or the tab has gone.
+    fn has_gone(&self) -> bool {
+        self.events.is_closed() || self.ended.is_cancelled()
+    }
+
+    async fn gone(&self) {
+        tokio::select! {
+            () = self.events.closed() => {}
+            () = self.ended.cancelled() => {}
+        }
+    }
+
+    /// Waits while the page does not read, unless it has gone.
+    async fn hear(&self, event: &Event<'_>) {
         let mut line = serde_json::to_vec(event).expect("an event is JSON");
         line.push(b'\n');
-        if self.is_there {
-            // One that has gone is noticed by the run.
-            let _ = self.events.send(line.into()).await;
+        tokio::select! {
+            biased;
+            () = self.gone() => {}
+            _ = self.events.send(line.into()) => {}
         }
     }
 }
 
 /// A result whose rows are coming.
 struct Current {
-    number: u64,
+    /// Its number; nothing if it is not kept, as there are too many.
+    number: Option<u64>,
     set: Arc<ResultSet>,
     told: Instant,
 }
@@ -106,46 +122,55 @@ struct Run {
 impl Run {
     async fn all(mut self, mut session: OwnedMutexGuard<Slot>, request: Request) {
         let began = Instant::now();
-        let ended = self.execute(&mut session, &request).await;
-        self.tab.note_cancel_key(None);
-        if let Err(lost) = ended {
+        if let Err(lost) = self.execute(&mut session, &request).await {
             *session = None;
             self.page.hear(&Event::Error(lost.into())).await;
         }
-        let transaction = session.as_ref().map_or(TransactionState::Idle, Connection::state);
-        // The page may run the next thing as soon as it hears of the end of this one.
-        drop(session);
+        if self.tab.ended.is_cancelled() {
+            // It rolls back.
+            *session = None;
+        }
+        let transaction = self.tab.end_run(session);
         let milliseconds = began.elapsed().as_secs_f64() * 1e3;
         self.page.hear(&Event::Done { milliseconds, transaction }).await;
     }
 
     async fn execute(&mut self, slot: &mut Slot, request: &Request) -> Result<(), Lost> {
+        if let Some(report) = unsendable(&request.sql, &request.parameters) {
+            self.page.hear(&Event::Error(report)).await;
+            return Ok(());
+        }
         let session = match slot {
             Some(session) => session,
             None => {
                 slot.insert(Connection::open(&self.tab.entrance, &self.tab.identity, &TAB_SETTINGS).await?)
             }
         };
+        if self.page.has_gone() {
+            return Ok(());
+        }
         self.tab.note_cancel_key(Some(session.cancel_key()));
-        if request.parameters.is_empty() {
+        let begun = if request.parameters.is_empty() {
             session.begin_script(&request.sql).await?;
+            Begun::Script
         } else {
             session.begin_statement(&request.sql, &request.parameters, 0).await?;
-        }
+            Begun::Statement
+        };
+        let (mut is_there, mut cancelling) = (true, tokio::time::interval(CANCEL_PAUSE));
         loop {
             let message = tokio::select! {
                 biased;
-                () = self.page.events.closed(), if self.page.is_there => {
-                    self.page.is_there = false;
+                () = self.page.gone(), if is_there => {
+                    is_there = false;
+                    continue;
+                }
+                // Again and again: a request that comes before its statement has no effect.
+                _ = cancelling.tick(), if !is_there => {
                     self.tab.cancel().await?;
                     continue;
                 }
                 message = session.next() => message?,
-                // The one before may have come before the statement.
-                () = tokio::time::sleep(CANCEL_PAUSE), if !self.page.is_there => {
-                    self.tab.cancel().await?;
-                    continue;
-                }
             };
             match message {
                 Message::RowDescription(described) => self.begin_result(columns_of(&described)?).await,
@@ -156,15 +181,19 @@ impl Run {
                         .await;
                 }
                 Message::CopyData(line) => self.take(&as_row(line.data())?).await?,
-                Message::CopyInResponse(_) => session.refuse_copy().await?,
+                Message::CopyInResponse(_) => session.refuse_copy(begun).await?,
                 Message::CommandComplete(complete) => self.end_result(complete.tag()?).await,
                 Message::EmptyQueryResponse => self.end_result("").await,
                 Message::NoticeResponse(notice) => {
                     self.page.hear(&Event::Notice(Report::of(notice.fields())?)).await;
                 }
                 Message::ErrorResponse(error) => {
+                    let report = Report::of(error.fields())?;
                     self.current = None;
-                    self.page.hear(&Event::Error(Report::of(error.fields())?)).await;
+                    if report.is_last() {
+                        return Err(Lost::Ended(report));
+                    }
+                    self.page.hear(&Event::Error(report)).await;
                 }
                 Message::ReadyForQuery(_) => return Ok(()),
                 _ => {}
@@ -174,14 +203,17 @@ impl Run {
 
     async fn begin_result(&mut self, columns: Vec<Column>) {
         let columns = self.login.shown(columns).await;
-        let set = Arc::new(ResultSet::new(columns, &self.tab.room));
+        let set = Arc::new(ResultSet::new(columns, &self.tab.room, self.tab.result_count()));
         let number = self.tab.add_result(Arc::clone(&set));
-        self.page.hear(&Event::Columns { result: number, columns: &set.columns }).await;
+        if let Some(result) = number {
+            self.page.hear(&Event::Columns { result, columns: &set.columns }).await;
+        }
         self.current = Some(Current { number, set, told: Instant::now() });
     }
 
     async fn take(&mut self, row: &[u8]) -> io::Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
+        let Some(result) = current.number else { return Ok(()) };
         if current.set.push(row)?
             && let Err(error) = tokio::task::block_in_place(|| current.set.flush())
         {
@@ -191,21 +223,24 @@ impl Run {
         }
         if current.told.elapsed() >= PROGRESS_PAUSE {
             current.told = Instant::now();
-            let event = Event::Progress { result: current.number, rows: current.set.rows_seen() };
-            self.page.hear(&event).await;
+            self.page.hear(&Event::Progress { result, rows: current.set.rows_seen() }).await;
         }
         Ok(())
     }
 
     async fn end_result(&mut self, tag: &str) {
         let event = match self.current.take() {
-            Some(Current { number, set, .. }) => Event::Result {
+            Some(Current { number: Some(number), set, .. }) => Event::Result {
                 result: Some(number),
                 tag,
                 rows: set.rows_seen(),
+                kept: set.rows_kept(),
                 truncated: set.is_truncated(),
             },
-            None => Event::Result { result: None, tag, rows: rows_of(tag), truncated: false },
+            Some(Current { number: None, .. }) => {
+                Event::Result { result: None, tag, rows: rows_of(tag), kept: 0, truncated: true }
+            }
+            None => Event::Result { result: None, tag, rows: rows_of(tag), kept: 0, truncated: false },
         };
         self.page.hear(&event).await;
     }

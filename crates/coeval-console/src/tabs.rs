@@ -10,18 +10,22 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio_util::sync::CancellationToken;
 
-/// A tab ends about which its page has not asked for so long: nobody sees it any more, and a transaction that is open there
-/// would hold others up.
+/// A tab ends about which its page has not asked for so long: nobody sees it any more, and what runs or is open there would
+/// hold others up.
 const UNSEEN_MAX: Duration = Duration::from_secs(3 * 60);
+
+/// Results of a run that are kept; each may have an open file.
+const RESULTS_MAX: usize = 50;
 
 /// Where a tab stands, as the page gets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Standing {
-    running: bool,
+    pub(crate) running: bool,
     /// Of the session between two runs; nothing while one runs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    transaction: Option<TransactionState>,
+    pub(crate) transaction: Option<TransactionState>,
 }
 
 /// The session of a tab: opened when first something runs, and again when it has ended.
@@ -35,7 +39,10 @@ pub(crate) struct Tab {
     pub(crate) entrance: Entrance,
     pub(crate) identity: Identity,
     pub(crate) room: Arc<Room>,
+    /// Whether the tab has been closed, or its login has ended: what runs ends then.
+    pub(crate) ended: CancellationToken,
     session: Arc<AsyncMutex<Slot>>,
+    standing: Mutex<Standing>,
     cancel_key: Mutex<Option<CancelKey>>,
     results: Mutex<Results>,
     last_seen: Mutex<Instant>,
@@ -54,7 +61,9 @@ impl Tab {
             entrance,
             identity,
             room,
+            ended: CancellationToken::new(),
             session: Arc::default(),
+            standing: Mutex::new(Standing { running: false, transaction: Some(TransactionState::Idle) }),
             cancel_key: Mutex::default(),
             results: Mutex::default(),
             last_seen: Mutex::new(Instant::now()),
@@ -66,32 +75,36 @@ impl Tab {
         *self.last_seen.lock() = Instant::now();
     }
 
-    /// Whether its page has gone, and nothing runs.
+    /// Whether its page has gone.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
-        now.duration_since(*self.last_seen.lock()) > UNSEEN_MAX && !self.is_running()
+        now.duration_since(*self.last_seen.lock()) > UNSEEN_MAX
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        match self.session.try_lock() {
-            Ok(session) => {
-                let state = session.as_ref().map_or(TransactionState::Idle, Connection::state);
-                Standing { running: false, transaction: Some(state) }
-            }
-            Err(_) => Standing { running: true, transaction: None },
-        }
+        *self.standing.lock()
     }
 
-    /// The session, for a run; nothing while another one has it.
+    /// The session, for a run; nothing while another one has it, and none if the tab has ended.
     pub(crate) fn begin_run(&self) -> Option<OwnedMutexGuard<Slot>> {
-        let session = Arc::clone(&self.session).try_lock_owned().ok()?;
+        let session =
+            Arc::clone(&self.session).try_lock_owned().ok().filter(|_| !self.ended.is_cancelled())?;
+        *self.standing.lock() = Standing { running: true, transaction: None };
         let mut results = self.results.lock();
         results.first += results.sets.len() as u64;
-        results.sets.clear();
+        let former = std::mem::take(&mut results.sets);
+        // Their files are let go of where nobody waits for the disk.
+        tokio::task::spawn_blocking(move || drop(former));
         Some(session)
     }
 
-    pub(crate) fn is_running(&self) -> bool {
-        self.session.try_lock().is_err()
+    /// Gives back the session of a run; where its transaction stands.
+    pub(crate) fn end_run(&self, session: OwnedMutexGuard<Slot>) -> TransactionState {
+        let state = session.as_ref().map_or(TransactionState::Idle, Connection::state);
+        self.note_cancel_key(None);
+        // The next run may begin as soon as the page hears of the end of this one.
+        drop(session);
+        *self.standing.lock() = Standing { running: false, transaction: Some(state) };
+        state
     }
 
     /// Notes by what the statement that runs can be ended; nothing runs without one.
@@ -111,11 +124,19 @@ impl Tab {
         }
     }
 
-    /// Takes in a result of the run; its number.
-    pub(crate) fn add_result(&self, set: Arc<ResultSet>) -> u64 {
+    /// How many results of the run are kept already.
+    pub(crate) fn result_count(&self) -> usize {
+        self.results.lock().sets.len()
+    }
+
+    /// Takes in a result of the run; its number. Nothing if there are as many as there may be.
+    pub(crate) fn add_result(&self, set: Arc<ResultSet>) -> Option<u64> {
         let mut results = self.results.lock();
+        if results.sets.len() >= RESULTS_MAX {
+            return None;
+        }
         results.sets.push(set);
-        results.first + results.sets.len() as u64 - 1
+        Some(results.first + results.sets.len() as u64 - 1)
     }
 
     /// A result of the latest run.

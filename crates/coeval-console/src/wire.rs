@@ -18,6 +18,12 @@ use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+/// Longest user, password or database: proving a password takes time by its length.
+const CREDENTIAL_BYTES_MAX: usize = 1 << 10;
+
+/// Values that a statement may have for its parameters.
+const PARAMETERS_MAX: usize = 65_535;
+
 /// Bytes that are asked of the connection at a time.
 const READ_ROOM: usize = 32 << 10;
 
@@ -75,6 +81,24 @@ pub(crate) struct Column {
     pub(crate) type_oid: Oid,
 }
 
+/// How what runs was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// As a text, by the simple protocol.
+    Script,
+    /// With parameters, by the extended one.
+    Statement,
+}
+
+/// Why something is not sent to the server at all.
+pub(crate) fn unsendable(sql: &str, parameters: &[Option<String>]) -> Option<Report> {
+    if sql.contains('\0') {
+        return Some(Report::own("22021", "the text has a character with code zero"));
+    }
+    let many = parameters.len() > PARAMETERS_MAX;
+    many.then(|| Report::own("54023", format!("a statement has at most {PARAMETERS_MAX} parameters")))
+}
+
 /// What somebody needs to end a session's statement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CancelKey {
@@ -130,6 +154,13 @@ impl Connection {
             parameters.push(("default_transaction_read_only", "on"));
         }
         parameters.extend_from_slice(settings);
+        let is_long = [&identity.user, &identity.password, &identity.database]
+            .iter()
+            .any(|text| text.len() > CREDENTIAL_BYTES_MAX);
+        if is_long {
+            let message = format!("a name or password has more than {CREDENTIAL_BYTES_MAX} bytes");
+            return Err(Lost::Ended(Report::own("28000", message)));
+        }
         // A zero byte would end the text early, and what follows be taken for another parameter.
         if parameters.iter().any(|(_, value)| value.contains('\0')) {
             return Err(Lost::Ended(Report::own("22021", "a name has a character with code zero")));
@@ -151,7 +182,8 @@ impl Connection {
                     frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), &mut self.output)?;
                 }
                 Message::AuthenticationSaslContinue(body) => {
-                    exchange.update(body.data())?;
+                    // Thousands of rounds of a digest.
+                    tokio::task::block_in_place(|| exchange.update(body.data()))?;
                     frontend::sasl_response(exchange.message(), &mut self.output)?;
                 }
                 Message::AuthenticationSaslFinal(body) => exchange.finish(body.data())?,
@@ -230,8 +262,12 @@ impl Connection {
     ///
     /// # Errors
     /// If the connection has ended.
-    pub(crate) async fn refuse_copy(&mut self) -> io::Result<()> {
+    pub(crate) async fn refuse_copy(&mut self, begun: Begun) -> io::Result<()> {
         frontend::copy_fail("the console has no rows to send: use psql, or coeval sql", &mut self.output)?;
+        if begun == Begun::Statement {
+            // The one that was sent with the statement has been passed over by the COPY.
+            frontend::sync(&mut self.output);
+        }
         self.send().await
     }
 

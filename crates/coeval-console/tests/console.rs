@@ -9,6 +9,7 @@ mod support;
 use coeval_console::{Console, ConsoleError, ConsoleOptions};
 use coeval_server::{Roles, Server, ServerOptions};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use std::time::Duration;
 use support::{Browser, Running};
@@ -97,7 +98,9 @@ fn a_login_is_one_of_the_server_and_ends_with_its_sessions() {
             (&said["user"], &said["superuser"], &said["readOnly"]),
             (&json!("admin"), &json!(true), &json!(false))
         );
-        assert_eq!(browser.get("/api/session").await.json(), said);
+        let mut again = said.clone();
+        assert!(again.as_object_mut().unwrap().remove("csrf").is_some(), "it is told once");
+        assert_eq!(browser.get("/api/session").await.json(), again);
 
         let tab = browser.post("/api/tabs", &json!({})).await.json()["tab"].as_str().unwrap().to_owned();
         browser.run_sql(&tab, "BEGIN").await;
@@ -139,6 +142,11 @@ fn what_another_site_makes_a_browser_send_does_nothing() {
         }
         let cookieless = Browser { cookie: None, ..browser.clone() };
         assert_eq!(cookieless.ask(Method::POST, &run, Some(&sql)).await.status, StatusCode::UNAUTHORIZED);
+        // Whoever has the cookie alone, as another program of this host may have, reads nothing either.
+        let thief = Browser { csrf: None, ..browser.clone() };
+        for path in ["/api/session", "/api/figures", &format!("/api/tabs/{tab}")] {
+            assert_eq!(thief.get(path).await.status, StatusCode::FORBIDDEN, "{path}");
+        }
         // The tab of another login, of the same user even, is none.
         assert_eq!(other.ask(Method::POST, &run, Some(&sql)).await.status, StatusCode::NOT_FOUND);
         assert_eq!(
@@ -168,16 +176,22 @@ fn a_text_of_statements_runs_as_one_and_each_has_its_result() {
             )
             .await;
         let columns = json!([{"name": "a", "type": "int4"}, {"name": "b", "type": "text"}]);
-        assert_eq!(events[0], json!({"event": "result", "result": null, "tag": "CREATE TABLE", "rows": 0, "truncated": false}));
-        assert_eq!(events[1], json!({"event": "result", "result": null, "tag": "INSERT 0 3", "rows": 3, "truncated": false}));
+        assert_eq!(events[0], json!({"event": "result", "result": null, "tag": "CREATE TABLE", "rows": 0, "kept": 0, "truncated": false}));
+        assert_eq!(events[1], json!({"event": "result", "result": null, "tag": "INSERT 0 3", "rows": 3, "kept": 0, "truncated": false}));
         assert_eq!(events[2], json!({"event": "columns", "result": 0, "columns": columns}));
-        assert_eq!(events[3], json!({"event": "result", "result": 0, "tag": "SELECT 3", "rows": 3, "truncated": false}));
+        assert_eq!(events[3], json!({"event": "result", "result": 0, "tag": "SELECT 3", "rows": 3, "kept": 3, "truncated": false}));
         let columns = json!([{"name": "n", "type": "numeric"}, {"name": "l", "type": "_int4"}]);
         assert_eq!(events[4], json!({"event": "columns", "result": 1, "columns": columns}));
         assert_eq!(state_of(&events), "idle");
         assert_eq!(browser.rows(&tab, &json!(0), "from=1&count=5").await, json!([["2", ""], ["3", "x"]]));
         assert_eq!(browser.rows(&tab, &json!(1), "").await, json!([["1.50", "{1,2}"]]));
-        let csv = browser.get(&format!("/api/tabs/{tab}/results/0/csv")).await;
+        // A download carries no header, but a ticket for one time.
+        let ticket = browser.clone().post(&format!("/api/tabs/{tab}/results/0/ticket"), &json!({})).await.json();
+        let ticket = format!("ticket={}", ticket["ticket"].as_str().unwrap());
+        let plain = Browser { csrf: None, ..browser.clone() };
+        let csv = plain.get(&format!("/api/tabs/{tab}/results/0/csv?format=csv&{ticket}")).await;
+        assert_eq!(plain.get(&format!("/api/tabs/{tab}/results/0/csv?{ticket}")).await.status, StatusCode::FORBIDDEN);
+        assert_eq!(plain.get(&format!("/api/tabs/{tab}?{ticket}")).await.status, StatusCode::FORBIDDEN);
         assert_eq!(csv.text(), "a,b\n1,\n2,\"\"\n3,x\n");
         let lines = browser.get(&format!("/api/tabs/{tab}/results/0/csv?format=json")).await;
         assert_eq!(lines.text().lines().next(), Some("{\"a\":1,\"b\":null}"));
@@ -266,6 +280,69 @@ fn a_statement_ends_that_is_cancelled_or_whose_browser_has_gone() {
         drop(browser.begin_run(&tab, &json!({"sql": ENDLESS})).await);
         sessions_at_rest(&browser, &other).await;
         assert_eq!(browser.all(&tab, "SELECT 2").await, json!([["2"]]), "the tab goes on");
+    });
+}
+
+#[test]
+fn what_runs_ends_with_its_tab_and_with_its_login() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (watcher, watchers_tab) = console.user("admin", "geheim").await;
+        for way in ["tab", "login"] {
+            let (browser, tab) = console.user("admin", "geheim").await;
+            let running = browser.begin_run(&tab, &json!({"sql": ENDLESS})).await;
+            while browser.get(&format!("/api/tabs/{tab}")).await.json()["running"] != true {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let (method, path) = match way {
+                "tab" => (Method::DELETE, format!("/api/tabs/{tab}")),
+                _ => (Method::POST, "/api/logout".to_owned()),
+            };
+            assert_eq!(browser.ask(method, &path, None).await.status, StatusCode::NO_CONTENT);
+            sessions_at_rest(&watcher, &watchers_tab).await;
+            // The browser is still there, and hears the end.
+            tokio::time::timeout(Duration::from_secs(10), running.collect()).await.unwrap().unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_strangers_send_is_bounded() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let mut browser = console.browser();
+        let long = json!({"user": "admin", "password": "x".repeat(20_000)});
+        assert_eq!(browser.post("/api/login", &long).await.status, StatusCode::BAD_REQUEST);
+        let long = json!({"user": "admin", "password": "x".repeat(2_000)});
+        let answer = browser.post("/api/login", &long).await;
+        assert_eq!((answer.status, &answer.json()["sqlstate"]), (StatusCode::UNAUTHORIZED, &json!("28000")));
+    });
+}
+
+#[test]
+fn what_a_question_sets_is_gone_with_it() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (mut browser, tab) = console.user("admin", "geheim").await;
+        browser.run_sql(&tab, "CREATE TABLE t (a int)").await;
+        for sql in [
+            "SET default_transaction_read_only = off",
+            "BEGIN",
+            "SELECT set_config('default_transaction_read_only', 'off', false)",
+            "COPY t FROM STDIN",
+        ] {
+            browser.post("/api/query", &json!({ "sql": sql })).await;
+            let answer = browser.post("/api/query", &json!({"sql": "INSERT INTO t VALUES (1)"})).await;
+            assert_eq!(answer.json()["sqlstate"], "25006", "{sql}");
+        }
+        let zero = browser.post("/api/query", &json!({"sql": "SELECT '\0'"})).await;
+        assert_eq!(zero.json()["sqlstate"], "22021");
+        let events = browser.run_sql(&tab, "BEGIN").await;
+        assert_eq!(state_of(&events), "block");
+        let events = browser.run_sql(&tab, "SELECT '\0'").await;
+        assert_eq!(error_of(&events), (&events[0], "block"), "the session goes on");
+        let events = browser.run(&tab, &json!({"sql": "COPY t FROM STDIN", "parameters": ["1"]})).await;
+        assert_eq!(events.last().unwrap()["event"], "done", "{events:?}");
     });
 }
 

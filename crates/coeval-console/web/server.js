@@ -2,9 +2,19 @@
 // The server's side of the console: who is logged in, and every request that is made.
 
 import { signal } from './vendor/libraries.js';
+import { load, save } from './storage.js';
 
 /** Who is logged in: `undefined` before the server was asked, `null` for nobody. */
 export const session = signal(undefined);
+
+// The login's second value, which every request repeats. The cookie goes to all ports of the host; this is kept for this one.
+const SECOND = 'second';
+let second = load(SECOND, null);
+
+function keepSecond(value) {
+  second = value;
+  save(SECOND, value);
+}
 
 /** What the server refused, with the fields of PostgreSQL's errors as far as there are any. */
 export class ServerError extends Error {
@@ -18,7 +28,9 @@ export class ServerError extends Error {
 export async function request(method, path, { body, signal: abort, keepalive } = {}) {
   const headers = {};
   if (body !== undefined) headers['Content-Type'] = 'application/json';
-  if (method !== 'GET' && session.value) headers['X-Coeval-Csrf'] = session.value.csrf;
+  // Another window may have logged in since.
+  const repeated = load(SECOND, null) ?? second;
+  if (repeated !== null) headers['X-Coeval-Csrf'] = repeated;
   let response;
   try {
     const sent = body === undefined ? undefined : JSON.stringify(body);
@@ -42,17 +54,21 @@ export async function resume() {
   try {
     session.value = await json('GET', 'api/session');
   } catch (error) {
-    if (error.status !== 401) throw error;
+    // Without the second value, another program of this host may have made the request.
+    if (error.status !== 401 && error.status !== 403) throw error;
     session.value = null;
   }
 }
 
 export async function logIn(account) {
-  session.value = await json('POST', 'api/login', { body: account });
+  const { csrf, ...whoever } = await json('POST', 'api/login', { body: account });
+  keepSecond(csrf);
+  session.value = whoever;
 }
 
 export async function logOut() {
   await request('POST', 'api/logout');
+  keepSecond(null);
   session.value = null;
 }
 
@@ -110,8 +126,12 @@ export function resultRows(id, result, from, count) {
   return json('GET', `api/tabs/${encodeURIComponent(id)}/results/${result}/rows?from=${from}&count=${count}`);
 }
 
-/** Where the whole result can be downloaded. */
-export function downloadAddress(id, result, format) {
-  const address = `api/tabs/${encodeURIComponent(id)}/results/${result}/csv`;
-  return format === 'json' ? `${address}?format=json` : address;
+/** Has the browser download the whole result. What it does so cannot carry the second value, but a ticket for this one time. */
+export async function download(id, result, format) {
+  const address = `api/tabs/${encodeURIComponent(id)}/results/${result}`;
+  const { ticket } = await json('POST', `${address}/ticket`);
+  const link = document.createElement('a');
+  link.href = `${address}/csv?format=${format}&ticket=${encodeURIComponent(ticket)}`;
+  link.download = '';
+  link.click();
 }

@@ -187,7 +187,7 @@ def test_chart_in_two_clicks(console, page):
 def test_csv_is_downloaded(console, page):
     console.run("SELECT id, owner FROM accounts WHERE id <= 3 ORDER BY id")
     with page.expect_download() as download:
-        page.get_by_role("link", name="CSV").click()
+        page.get_by_role("button", name="CSV").click()
     with open(download.value.path(), encoding="utf-8") as file:
         lines = file.read().splitlines()
     assert lines == ["id,owner", "1,owner 1", "2,owner 2", "3,owner 3"]

@@ -3,7 +3,7 @@
 
 import { useEffect, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
-import { downloadAddress } from '../server.js';
+import { download } from '../server.js';
 import { count, plural } from '../figures.js';
 import { COMMAND } from '../keys.js';
 import { TabList } from '../tab_list.js';
@@ -40,8 +40,10 @@ function tabsOf(run) {
 
 function Result({ tab, run, result }) {
   const [view, setView] = useState('table');
-  const saved = format => html`<a class="button" download
-    href=${downloadAddress(tab.id, result.number, format)}>${format === 'json' ? 'JSON' : 'CSV'}</a>`;
+  const [notSaved, setNotSaved] = useState(null);
+  const save = format => download(tab.id, result.number, format).then(() => setNotSaved(null), setNotSaved);
+  const saved = format => html`<button type="button" onClick=${() => save(format)}>
+    ${format === 'json' ? 'JSON' : 'CSV'}</button>`;
   const { error, end } = result.rows;
   const kept = `cut: ${end.value === null ? 'not all' : `only the first ${count(end.value)}`} rows are kept`;
   return html`<div class="result">
@@ -57,7 +59,8 @@ function Result({ tab, run, result }) {
           <span>${label}</span></label>`,
         )}</fieldset>
       <span class="grow">${result.truncated && html`<span class="warning">${kept}</span>`}
-        ${error.value && html`<span class="bad">${error.value.message}</span>`}</span>
+        ${error.value && html`<span class="bad">${error.value.message}</span>`}
+        ${notSaved && html`<span class="bad" role="alert">${notSaved.message}</span>`}</span>
       ${result.isDone && tab.id !== null && html`<span class="save">Save as ${saved('csv')} ${saved('json')}</span>`}
     </div>
     ${

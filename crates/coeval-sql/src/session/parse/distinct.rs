@@ -85,6 +85,7 @@ fn lifted(
 #[cfg(test)]
 mod tests {
     use crate::session::parse::{Parsed, parse};
+    use crate::walk::visit_expressions_mut;
     use datafusion::sql::sqlparser::ast::{Expr, Statement};
     use std::ops::ControlFlow;
 
