@@ -231,7 +231,7 @@ mod tests {
             let (mut own, mut ours) = (Noting::default(), Noting::default());
             assert_eq!(statements.visit(&mut own), statements.walk(&mut ours), "{sql}");
             assert_eq!(own.0, ours.0, "{sql}");
-            assert!(own.0.len() > 3, "{sql}");
+            assert!(!own.0.is_empty(), "{sql}");
             let (mut own, mut ours) = (Noting::default(), Noting::default());
             let left = VisitMut::visit(&mut statements, &mut own);
             assert_eq!(left, statements.walk_mut(&mut ours), "{sql}");
