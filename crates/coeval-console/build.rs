@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// What makes the libraries, and is not served.
-const NOT_SERVED: [&str; 6] = ["build", "entry.js", "licenses.mjs", "node_modules", "package-lock.json", "package.json"];
+const NOT_SERVED: [&str; 6] =
+    ["build", "entry.js", "licenses.mjs", "node_modules", "package-lock.json", "package.json"];
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
