@@ -2,12 +2,11 @@
 //! The session behind a connection, shared by its statements: one thread at a time uses it.
 
 use crate::errors::{misplaced, of_database, refused};
-use crate::exporting::TextForm;
 use crate::opened::Share;
 use crate::panics::caught;
 use adbc_core::CancelHandle;
 use adbc_core::error::{Error, Result, Status};
-use coeval::{Outcome, Prepared, Session, SqlState, TransactionStatus};
+use coeval::{Outcome, Prepared, Session, SqlState, TextForm, TransactionStatus};
 use parking_lot::ReentrantMutex;
 use std::cell::RefCell;
 use std::sync::Arc;

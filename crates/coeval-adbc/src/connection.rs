@@ -3,7 +3,6 @@
 
 use crate::client::{Client, Transactions, automatic};
 use crate::errors::{misplaced, missing, of_database, refused};
-use crate::exporting::{Exporter, TextForm};
 use crate::information;
 use crate::names::{CATALOG, literal, quoted, relation};
 use crate::objects::{self, Wanted};
@@ -20,7 +19,7 @@ use adbc_core::constants::{
 use adbc_core::error::{Error, Result, Status};
 use adbc_core::options::{InfoCode, ObjectDepth, OptionConnection, OptionValue};
 use arrow::datatypes::Schema;
-use coeval::{SqlState, TransactionStatus};
+use coeval::{Exporter, SqlState, TextForm, TransactionStatus};
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -21,7 +21,6 @@ mod connection;
 mod database;
 mod driver;
 mod errors;
-mod exporting;
 mod information;
 mod ingestion;
 mod location;

@@ -2,14 +2,13 @@
 //! What a statement returns, as a stream of batches.
 
 use crate::errors::of_database;
-use crate::exporting::{Exporter, TextForm};
 use crate::opened::Share;
 use crate::panics::caught;
 use adbc_core::error::Result;
 use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
-use coeval::{Outcome, RowReader};
+use coeval::{Exporter, Outcome, RowReader, TextForm};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

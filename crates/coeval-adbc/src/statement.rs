@@ -4,7 +4,6 @@
 use crate::binding::{Plans, Sets, miscounted};
 use crate::client::{Client, Open};
 use crate::errors::{misplaced, missing, of_database};
-use crate::exporting::Exporter;
 use crate::ingestion::{Lifetime, Target};
 use crate::options;
 use crate::panics::caught;
@@ -14,7 +13,7 @@ use adbc_core::error::Result;
 use adbc_core::options::{IngestMode, OptionStatement, OptionValue};
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::{Field, Schema};
-use coeval::{Outcome, Prepared};
+use coeval::{Exporter, Outcome, Prepared};
 use std::str::FromStr;
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 
 use crate::error::ConsoleError;
 use crate::logins::Logins;
+use crate::peer::Peer;
 use crate::results::Room;
 use crate::routes::{self, Served};
 use axum::{Extension, Router};
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,15 +70,6 @@ pub struct Console {
     address: SocketAddr,
     entrance: Entrance,
     options: ConsoleOptions,
-}
-
-/// Who a request comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    pub(crate) encryption: Encryption,
-    /// Whether somebody who is logged in has asked on this connection.
-    pub(crate) is_known: Arc<AtomicBool>,
 }
 
 impl Console {

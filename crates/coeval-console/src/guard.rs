@@ -7,7 +7,7 @@
 //!   And it carries the login's second value (`logins.rs`).
 //! - The page runs scripts and styles of its own only, and is shown in no other's frame.
 
-use crate::console::Peer;
+use crate::peer::Peer;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};

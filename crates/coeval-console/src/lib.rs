@@ -26,6 +26,7 @@ mod error;
 mod export;
 mod guard;
 mod logins;
+mod peer;
 mod report;
 mod results;
 mod routes;

@@ -23,10 +23,10 @@
 //! a ticket in its place.
 
 use crate::assets;
-use crate::console::Peer;
 use crate::export::{Format, exported};
 use crate::guard::{CSRF_HEADER, guard};
 use crate::logins::{Answer, Login, Logins};
+use crate::peer::Peer;
 use crate::report::Report;
 use crate::results::{ResultSet, Row};
 use crate::running::{self, Request as RunRequest};

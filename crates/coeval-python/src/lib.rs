@@ -17,7 +17,6 @@
 
 mod database;
 mod errors;
-mod exporting;
 mod importing;
 mod parameters;
 mod placeholders;

@@ -2,7 +2,6 @@
 //! What a statement returns: rows as tuples, as they are asked for, or all that are left as an Arrow stream.
 
 use crate::errors::{exception, refused};
-use crate::exporting::Exporter;
 use crate::values::Values;
 use arrow::array::{ArrayRef, RecordBatch, StructArray};
 use arrow::compute::cast;
@@ -10,8 +9,8 @@ use arrow::datatypes::{Field, SchemaRef};
 use arrow::error::ArrowError;
 use chrono_tz::Tz;
 use coeval::{
-    ColumnType, CommandTag, Error, Outcome, RowReader, SqlError, Value, ValueRef, column_type_of_field,
-    value_at,
+    ColumnType, CommandTag, Error, Exporter, Outcome, RowReader, SqlError, TextForm, Value, ValueRef,
+    column_type_of_field, value_at,
 };
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -193,7 +192,7 @@ impl Rows {
         let Some(schema) = &self.schema else {
             return Err(refused(py, "02000", "the statement returns no rows", None));
         };
-        let exporter = Exporter::new(schema);
+        let exporter = Exporter::new(schema, TextForm::Views);
         let source = py.detach(|| std::mem::replace(&mut *self.source.lock(), Source::Empty));
         let row = Field::new_struct("", exporter.schema().fields().clone(), false);
         let batches = Exported { source, exporter, failure: Arc::clone(&self.failure) };

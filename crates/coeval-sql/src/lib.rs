@@ -32,7 +32,6 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
-mod files;
 mod followers;
 mod functions;
 #[doc(hidden)]

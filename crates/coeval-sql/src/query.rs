@@ -9,6 +9,7 @@ mod concatenation;
 mod dialect;
 mod duplicate_groups;
 mod eager_aggregation;
+mod files;
 mod group_top;
 mod join_conditions;
 mod join_order;

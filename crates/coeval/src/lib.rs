@@ -42,6 +42,7 @@
 mod append;
 mod database;
 mod error;
+mod exporting;
 mod reader;
 mod session;
 mod table;
@@ -78,6 +79,7 @@ pub use coeval_store::{
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
+pub use exporting::{Exporter, TextForm};
 pub use reader::{Outcome, RowReader};
 pub use session::{Prepared, Session};
 pub use table::Table;

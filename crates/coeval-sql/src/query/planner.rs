@@ -282,11 +282,11 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(frame));
         }
-        if schema.is_none() && !self.is_within_view() && self.open.may_read_files() {
-            if let Some(provider) = self.files(name)? {
-                self.reads_system_tables.set(true);
-                return Ok(provider_as_source(provider));
-            }
+        if let (None, false, true) = (schema, self.is_within_view(), self.open.may_read_files())
+            && let Some(files) = self.files(name)?
+        {
+            self.reads_system_tables.set(true);
+            return Ok(provider_as_source(files));
         }
         let full = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
         Err(unknown_table(&full).into())
@@ -294,13 +294,13 @@ impl<'a> Planner<'a> {
 
     /// The files of this name, if it is one of files.
     fn files(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if !crate::files::is_name_of_files(name) {
+        if !super::files::is_name_of_files(name) {
             return Ok(None);
         }
         if !self.rights.borrow().is_superuser() {
-            return Err(crate::files::refused().into());
+            return Err(super::files::refused().into());
         }
-        Ok(Some(crate::files::provider(name, self.engine, self.state)?))
+        Ok(Some(super::files::provider(name, self.engine, self.state)?))
     }
 
     fn object(&self, name: &QualifiedName) -> Result<Arc<dyn TableSource>> {

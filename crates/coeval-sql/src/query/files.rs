@@ -5,9 +5,9 @@
 //! lie: Parquet by columns and row groups, CSV with the names in its first line, JSON an object a line. They are as they are when
 //! they are read: no snapshot has them.
 
+use super::column_type_of_field;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
-use crate::query::column_type_of_field;
 use crate::rights::insufficient;
 use arrow::datatypes::{Field, Schema};
 use datafusion::catalog::TableProvider;
@@ -83,12 +83,12 @@ impl Form {
 }
 
 /// Whether a name can be one of files.
-pub(crate) fn is_name_of_files(name: &str) -> bool {
+pub(super) fn is_name_of_files(name: &str) -> bool {
     Form::of(name).is_some()
 }
 
 /// `42501`: files of the server are for superusers, as for COPY.
-pub(crate) fn refused() -> SqlError {
+pub(super) fn refused() -> SqlError {
     insufficient("must be superuser or have privileges of the pg_read_server_files role to read a file")
         .with_hint("Anyone can COPY from stdin into a table, a temporary one for one.")
 }
@@ -98,7 +98,7 @@ pub(crate) fn refused() -> SqlError {
 /// # Errors
 /// `58P01` if there are none, `58030` if one cannot be looked at, `42P10` for columns that differ from file to file, `0A000` for a
 /// column of a type that SQL has nothing like, `22P04` for a file that is not what its name says, `54000` for too many.
-pub(crate) fn provider(
+pub(super) fn provider(
     name: &str,
     engine: &Engine,
     state: &SessionState,

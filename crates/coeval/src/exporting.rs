@@ -8,7 +8,8 @@ use arrow::array::{
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use coeval::{ColumnType, column_type_of_field};
+use coeval_sql::column_type_of_field;
+use coeval_store::ColumnType;
 use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -16,7 +17,7 @@ const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 
 /// The Arrow types of texts and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TextForm {
+pub enum TextForm {
     /// `utf8_view` and `binary_view`, as queries have them: nothing is copied.
     #[default]
     Views,
@@ -24,28 +25,34 @@ pub(crate) enum TextForm {
     Offsets,
 }
 
-/// How the batches of one schema go out.
-pub(crate) struct Exporter {
+/// Makes batches of results, of one schema, what other programs know: enums become dictionaries, documents and identifiers have the
+/// names of Arrow's extension types, and texts and bytes have one form each, whatever the query had them in.
+#[derive(Debug)]
+pub struct Exporter {
     schema: SchemaRef,
     /// Of the columns that are enums.
     labels: Vec<Option<Labels>>,
 }
 
 /// The labels of an enum, in its order, and the numbers by which rows keep them, which are not one after the other.
+#[derive(Debug)]
 struct Labels {
     places: Vec<i64>,
     names: ArrayRef,
 }
 
 impl Exporter {
-    pub(crate) fn new(schema: &Schema, form: TextForm) -> Self {
+    /// For batches of this schema.
+    #[must_use]
+    pub fn new(schema: &Schema, form: TextForm) -> Self {
         let exported = schema.fields().iter().map(|field| exported(field, form));
         let (fields, labels): (Vec<_>, Vec<_>) = exported.unzip();
         Self { schema: Arc::new(Schema::new(fields)), labels }
     }
 
     /// The columns that go out.
-    pub(crate) fn schema(&self) -> &SchemaRef {
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
@@ -53,7 +60,7 @@ impl Exporter {
     ///
     /// # Errors
     /// If its columns are not those of the schema.
-    pub(crate) fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    pub fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = batch.columns().iter().zip(&self.labels).zip(self.schema.fields());
         let columns = columns.map(|((column, labels), field)| match labels {
             Some(labels) => labelled(column, labels),
