@@ -58,9 +58,13 @@ class _Watch:
         return numbers
 
     def call(self, session: _native.Session, work: Callable[..., T], arguments: tuple) -> T:
-        self._session = session
-        earlier = self._earlier = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        earlier = -1
+        with self._lock:
+            # Python may have raised from a handler anywhere, also where the end of the last call was about to do this.
+            self._take()
+            self._session = session
         try:
+            earlier = self._earlier = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
             return work(*arguments)
         finally:
             signal.set_wakeup_fd(earlier, warn_on_full_buffer=False)

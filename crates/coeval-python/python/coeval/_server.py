@@ -285,6 +285,8 @@ def _csv(batch: Any) -> bytes:
             raise NotSupportedError(f'the column "{field.name}" of type {kind} cannot be sent to a server by append()')
         elif pyarrow.types.is_dictionary(kind):
             column = column.dictionary_decode()
+        elif pyarrow.types.is_string_view(kind):
+            column = column.cast(pyarrow.string())
         columns.append(column)
     written = io.BytesIO()
     table = pyarrow.record_batch(columns, names=[str(place) for place in range(len(columns))])
