@@ -41,7 +41,8 @@ impl Sources {
         let top = Path::new("..");
         let paths = tracked(top).unwrap_or_else(|| walk(top));
         let read = |path: PathBuf| {
-            let text = std::fs::read_to_string(top.join(&path)).ok()?;
+            // A picture has no text, and is there to be linked to.
+            let text = String::from_utf8(std::fs::read(top.join(&path)).ok()?).unwrap_or_default();
             Some(SourceFile { path: path.to_string_lossy().into_owned(), text })
         };
         Self { files: paths.into_iter().filter_map(read).collect() }
