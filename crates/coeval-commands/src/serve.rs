@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 /// Serves the database until it is asked to stop, or to be promoted; `promoted`: the replica that it was before.
 fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
+    let was_promoted = promoted.is_some();
     let Opened { database, following, watch } = open(arguments, promoted)?;
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
@@ -88,7 +89,7 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
-    let options = fitted_to_open_files(options);
+    let options = fitted_to_open_files(options, arguments);
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     let is_replica = following.is_some();
@@ -98,7 +99,14 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         let address = server.address();
-        let console = console(&server, arguments).await?;
+        let console = match console(&server, arguments).await {
+            // A database that has just been promoted is wanted more than its console.
+            Err(Failure::Work(why)) if was_promoted => {
+                tracing::warn!(%why, "the console is not served");
+                None
+            }
+            console => console?,
+        };
         // Before anybody hears that it listens, and may ask it to stop.
         let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         eprintln!("Listening on {address}");
@@ -302,8 +310,11 @@ fn options(arguments: &ServeArguments) -> Result<ServerOptions, Failure> {
     })
 }
 
+/// Open files that a console may have: browsers' connections, the other ends of its own, results.
+const CONSOLE_FILES: u64 = 1_024;
+
 /// The same options, with no more connections than the system allows this process open files.
-fn fitted_to_open_files(options: ServerOptions) -> ServerOptions {
+fn fitted_to_open_files(options: ServerOptions, arguments: &ServeArguments) -> ServerOptions {
     let limit = match coeval_server::raise_open_files_limit() {
         Ok(Some(limit)) => limit,
         Ok(None) => return options,
@@ -312,6 +323,8 @@ fn fitted_to_open_files(options: ServerOptions) -> ServerOptions {
             return options;
         }
     };
+    let of_console = arguments.console.as_ref().map_or(0, |_| CONSOLE_FILES.min(limit / 4));
+    let limit = limit - of_console;
     let asked = options.connections_max;
     let fitted = options.fitted_to(limit);
     let sessions = fitted.connections_max;
