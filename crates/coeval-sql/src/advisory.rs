@@ -4,7 +4,7 @@
 //! They are row locks of a table of their own, in which each session is one owner: a queue for each key, and deadlocks
 //! among them are found. A wait for a row is not seen there; `lock_timeout` ends a circle that has both.
 
-use crate::cancel::CancelHandle;
+use crate::cancel::{self, CancelHandle};
 use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
 use crate::quota::QuotaShare;
@@ -110,6 +110,9 @@ impl SessionLocks {
         lasting: Lasting,
     ) -> Result<bool, SqlError> {
         let mut held = self.held.lock();
+        // Rows of a statement that has failed may still be computed, on other threads: they lock nothing any more. Asked under
+        // the lock, so that none comes behind what the session does next.
+        cancel::check()?;
         held.make_room(key, sharing)?;
         let is_granted = held.owner.lock(&key, sharing.strength(), Patience::None).is_ok();
         if is_granted {
@@ -141,6 +144,7 @@ impl SessionLocks {
             interrupt: Some(&*self.interrupt),
         };
         let mut held = self.held.lock();
+        cancel::check()?;
         held.make_room(key, sharing)?;
         let outcome = aside(|| held.owner.lock(&key, sharing.strength(), patience)).map(|_| ());
         match outcome {
