@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 
 /// How a run of the server has ended.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 /// Serves the database until it is asked to stop, or to be promoted; `promoted`: the replica that it was before.
 fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
-    let was_promoted = promoted.is_some();
+    let run = if promoted.is_some() { Run::Promoted } else { Run::First };
     let Opened { database, following, watch } = open(arguments, promoted)?;
     if let Some(dir) = &arguments.dir {
         warn_of_open_directory(dir);
@@ -99,24 +100,14 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
             .await
             .map_err(|error| Failure::Work(error.to_string()))?;
         let address = server.address();
-        let console = match console(&server, arguments).await {
-            // A database that has just been promoted is wanted more than its console.
-            Err(Failure::Work(why)) if was_promoted => {
-                tracing::warn!(%why, "the console is not served");
-                None
-            }
-            console => console?,
-        };
+        let console = console(&server, arguments, run).await?;
         // Before anybody hears that it listens, and may ask it to stop.
         let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         eprintln!("Listening on {address}");
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
         }
-        let console = console.map(|console| {
-            eprintln!("Console at {}", console.url());
-            tokio::spawn(console.run())
-        });
+        let console = console.map(begin_console);
         tokio::spawn(reload_when_asked(database.clone()));
         let mut ended = Ended::Stopped;
         let registry = Arc::clone(database.engine().registry());
@@ -152,14 +143,34 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     Ok(ended)
 }
 
+/// Which of the program's servers it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    First,
+    /// That of a replica which was promoted.
+    Promoted,
+}
+
+fn begin_console(console: Console) -> JoinHandle<()> {
+    eprintln!("Console at {}", console.url());
+    tokio::spawn(console.run())
+}
+
 /// The console of this server, if one is asked for.
-async fn console(server: &Server, arguments: &ServeArguments) -> Result<Option<Console>, Failure> {
+async fn console(server: &Server, arguments: &ServeArguments, run: Run) -> Result<Option<Console>, Failure> {
     let Some(address) = &arguments.console else { return Ok(None) };
     let address = on_loopback_by_default(address);
     // Beside the database, where its user expects files, and room for them.
     let options = ConsoleOptions { directory: arguments.dir.clone(), ..ConsoleOptions::default() };
-    let bound = Console::bind(server.entrance(), &address, options).await;
-    bound.map(Some).map_err(|error| Failure::Work(error.to_string()))
+    match Console::bind(server.entrance(), &address, options).await {
+        Ok(console) => Ok(Some(console)),
+        // A database that has just been promoted is wanted more than its console.
+        Err(why) if run == Run::Promoted => {
+            tracing::warn!(%why, "the console is not served");
+            Ok(None)
+        }
+        Err(error) => Err(Failure::Work(error.to_string())),
+    }
 }
 
 /// Ends the program when the standard input ends, as a crash does: nothing that was acknowledged is lost by it.
