@@ -3,7 +3,7 @@
 
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use coeval::{Durability, Isolation, QUERY_MEMORY_MIN};
 use coeval_bench::{
     Api, Certification, KeyChoice, Options, Population, ProcessId, Readers, Sending, TiquePart, UpdateReads,
@@ -12,8 +12,12 @@ use coeval_bench::{
 use std::path::PathBuf;
 
 mod feed;
+mod first_steps;
 
 pub(crate) use feed::{FeedArguments, FeedFormat};
+pub(crate) use first_steps::{
+    CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
+};
 
 /// Coeval: transactions and analytics on the same live data.
 #[derive(Debug, Parser)]
@@ -119,31 +123,6 @@ pub(crate) struct DemoArguments {
     /// A small fraction of the data, for tests
     #[arg(long, hide = true)]
     pub(crate) tiny: bool,
-}
-
-/// Make a new database, with data to play with if you like
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  coeval init my-data
-  coeval init --example shop shop          customers, products, orders and their lines
-  coeval init --example metrics metrics    what machines measured, in a brick table")]
-pub(crate) struct InitArguments {
-    /// Where; there is nothing yet, or an empty directory
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// Data to play with
-    #[arg(long)]
-    pub(crate) example: Option<Example>,
-}
-
-/// Data to play with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Example {
-    /// A shop: 30,000 orders of 2,000 customers
-    Shop,
-    /// What 40 machines measured in a week: 400,000 rows in bricks
-    Metrics,
 }
 
 /// Run SQL statements: at the terminal, from files, or from a pipe
@@ -347,46 +326,6 @@ pub(crate) struct PromoteArguments {
     /// Promote it even if others may have commits that were acknowledged and are not here: they are given up
     #[arg(long)]
     pub(crate) accept_loss: bool,
-}
-
-/// Say what this machine, and a directory on it, give a database, and what to set
-///
-/// Looks at processors, memory, open files, the file system with its free room and how long a synced write takes, and the clock.
-/// The directory need not be there; nothing is left in it.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  coeval doctor
-  coeval doctor my-data")]
-pub(crate) struct DoctorArguments {
-    /// Where the database is, or is to be [default: here]
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-/// Print what a shell needs to complete commands and options
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  coeval completions bash >~/.local/share/bash-completion/completions/coeval
-  coeval completions fish >~/.config/fish/completions/coeval.fish
-  coeval completions zsh >\"${fpath[1]}/_coeval\"")]
-pub(crate) struct CompletionsArguments {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-/// Write the pages for man: one of the program, and one of each command
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  coeval manual ~/.local/share/man/man1
-  man coeval-serve")]
-pub(crate) struct ManualArguments {
-    /// Where they are written; made if it is not there
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
 }
 
 /// What the machines with one database are called, and where they are.

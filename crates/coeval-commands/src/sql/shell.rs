@@ -20,9 +20,6 @@ use std::time::{Duration, Instant};
 /// How deep files may include each other.
 const INCLUDE_DEPTH_MAX: usize = 16;
 
-/// How often a pause looks whether it is to end.
-const WATCH_LOOK: Duration = Duration::from_millis(50);
-
 /// What `\du` asks.
 const ROLES: &str = "SELECT rolname AS role, concat_ws(', ', \
     CASE WHEN rolsuper THEN 'superuser' END, CASE WHEN rolcreaterole THEN 'create role' END, \
@@ -299,6 +296,7 @@ impl<'o> Shell<'o> {
             eprintln!("\\watch runs the last statement again: there is none yet");
             return Ok(Flow::Failed);
         };
+        let clock = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         let (pager, cancel) = (self.pager, self.session.cancel_handle());
         // Nobody pages through what is about to be shown anew.
         self.pager = Pager::Off;
@@ -306,15 +304,12 @@ impl<'o> Shell<'o> {
             let now = chrono::Local::now().format("%F %T");
             writeln!(self.out, "{now} (every {} s)\n", pause.as_secs_f64())?;
             let flow = self.run(&sql, Origin { file: None, line: 1 })?;
-            let until = Instant::now() + pause;
-            while Instant::now() < until && cancel.requested().is_none() {
-                std::thread::sleep(WATCH_LOOK.min(until.saturating_duration_since(Instant::now())));
-            }
-            if cancel.requested().is_some() {
-                break Flow::Next;
-            }
-            if flow != Flow::Next {
+            if flow != Flow::Next && cancel.requested().is_none() {
                 break flow;
+            }
+            let waited = async { tokio::time::timeout(pause, cancel.cancelled()).await };
+            if clock.block_on(waited).is_ok() {
+                break Flow::Next;
             }
         };
         self.pager = pager;

@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// # Errors
 /// 58P01 if it is not there, 42809 if it is a directory, 58030 otherwise.
 pub(super) fn open(path: &Path) -> Result<File, SqlError> {
-    let file = File::open(path).map_err(|error| cannot(&error, path, "open", "reading"))?;
+    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(SqlError::new(
             SqlState::WrongObjectType,
@@ -98,6 +98,11 @@ impl Drop for NewFile {
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
+}
+
+/// What is said of a file that is to be read and cannot be opened: `58P01` if it is not there, `58030` otherwise.
+pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> SqlError {
+    cannot(error, path, "open", "reading")
 }
 
 fn cannot(error: &io::Error, path: &Path, what: &str, purpose: &str) -> SqlError {

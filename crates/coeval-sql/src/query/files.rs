@@ -6,6 +6,7 @@
 //! they are read: no snapshot has them.
 
 use super::column_type_of_field;
+use crate::copy::cannot_read;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::rights::insufficient;
@@ -22,7 +23,6 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
@@ -149,7 +149,7 @@ fn in_sql(
 fn named(name: &str) -> Result<Vec<PathBuf>, SqlError> {
     let path = Path::new(name);
     if path.is_file() || !name.contains(['*', '?', '[']) {
-        let found = std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?;
+        let found = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
         if found.is_dir() {
             let message = format!("\"{name}\" is a directory");
             return Err(SqlError::new(SqlState::WrongObjectType, message)
@@ -166,7 +166,7 @@ fn named(name: &str) -> Result<Vec<PathBuf>, SqlError> {
     let mut paths = Vec::new();
     for found in glob::glob(name).map_err(malformed)? {
         crate::cancel::check()?;
-        let path = found.map_err(|error| cannot_open(error.path(), error.error()))?;
+        let path = found.map_err(|error| cannot_read(error.path(), error.error()))?;
         if path.is_file() {
             paths.push(path);
         }
@@ -182,21 +182,9 @@ fn named(name: &str) -> Result<Vec<PathBuf>, SqlError> {
 }
 
 fn url_of(path: &Path) -> Result<ListingTableUrl, SqlError> {
-    let absolute = std::fs::canonicalize(path).map_err(|error| cannot_open(path, &error))?;
+    let absolute = std::fs::canonicalize(path).map_err(|error| cannot_read(path, &error))?;
     let url = Url::from_file_path(&absolute).expect("the path is absolute");
     Ok(ListingTableUrl::try_new(url, None)?)
-}
-
-/// What COPY says of such a file.
-fn cannot_open(path: &Path, error: &io::Error) -> SqlError {
-    let state = match error.kind() {
-        io::ErrorKind::NotFound => SqlState::UndefinedFile,
-        _ => SqlState::of_io(error),
-    };
-    let words = error.to_string();
-    // The system's words without Rust's number behind them.
-    let words = words.split(" (os error").next().unwrap_or_default();
-    SqlError::new(state, format!("could not open file \"{}\" for reading: {words}", path.display()))
 }
 
 /// A file that is not what its name says. Other errors stay what they are.
