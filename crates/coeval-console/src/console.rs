@@ -7,30 +7,24 @@ use crate::peer::Peer;
 use crate::results::Room;
 use crate::routes::{self, Served};
 use axum::{Extension, Router};
-use coeval_server::{Encryption, Entrance};
+use coeval_server::{Doorway, DoorwayLimits, Encryption, Entrance, Place};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 /// Connections of browsers at a time; one more waits until another has gone.
 const CONNECTIONS_MAX: usize = 512;
 
-/// Connections of one address, of which a browser has up to six; one more is closed at once.
-const CONNECTIONS_OF_ADDRESS_MAX: usize = 128;
-
-/// How long a connection lasts on which nobody has shown that they are logged in.
-const STRANGER_TIME_MAX: Duration = Duration::from_secs(60);
+/// Connections on which nobody has shown that they are logged in. A browser has up to six.
+const STRANGERS: DoorwayLimits = DoorwayLimits { all: 256, each_peer: 64 };
 
 /// After which silence a browser's machine is asked whether it is there.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(60);
@@ -54,13 +48,20 @@ pub struct ConsoleOptions {
     pub result_bytes_max: u64,
     /// Bytes of all results together; those of one login have at most a half.
     pub results_bytes_max: u64,
+    /// How long a connection lasts on which nobody has shown that they are logged in.
+    pub stranger_time_max: Duration,
     /// Where results are kept, in files without names; the system's directory for such if there is none.
     pub directory: Option<PathBuf>,
 }
 
 impl Default for ConsoleOptions {
     fn default() -> Self {
-        Self { result_bytes_max: 1 << 30, results_bytes_max: 4 << 30, directory: None }
+        Self {
+            result_bytes_max: 1 << 30,
+            results_bytes_max: 4 << 30,
+            stranger_time_max: Duration::from_secs(60),
+            directory: None,
+        }
     }
 }
 
@@ -112,19 +113,21 @@ impl Console {
 
     /// Answers browsers until the task is ended. Needs the server's [runtime](coeval_server::runtime).
     pub async fn run(self) {
-        let ConsoleOptions { result_bytes_max, results_bytes_max, directory } = self.options;
+        let ConsoleOptions { result_bytes_max, results_bytes_max, stranger_time_max, directory } =
+            self.options;
         let room = Room::new(directory, result_bytes_max, results_bytes_max);
         // A browser sends cookies to all ports of a machine: each console has its own. One whose name begins so is sent to
         // the host that has set it, over TLS, and nobody else can have set it.
         let host = if self.entrance.tls().is_some() { "__Host-" } else { "" };
         let served = Arc::new(Served {
-            logins: Logins::new(self.entrance.clone(), room, results_bytes_max),
+            logins: Logins::new(self.entrance.clone(), room),
             entrance: self.entrance.clone(),
             cookie: format!("{host}coeval_console_{}", self.address.port()),
         });
         let router = routes::router(Arc::clone(&served));
+        let accepting = Accepting { entrance: &self.entrance, router: &router, stranger_time_max };
         tokio::select! {
-            () = accept(&self.listener, &self.entrance, &router) => {}
+            () = accepting.accept(&self.listener) => {}
             () = sweep(&served) => {}
         }
     }
@@ -140,101 +143,98 @@ async fn sweep(served: &Served) {
     }
 }
 
-/// Connections by address.
-type Counts = Arc<Mutex<HashMap<IpAddr, usize>>>;
-
-/// A connection's place among those of its address.
-struct Place {
-    counts: Counts,
-    ip: IpAddr,
+/// What connections are accepted into.
+struct Accepting<'c> {
+    entrance: &'c Entrance,
+    router: &'c Router,
+    stranger_time_max: Duration,
 }
 
-impl Place {
-    /// Nothing if the address has as many as it may have.
-    fn take(counts: &Counts, ip: IpAddr) -> Option<Self> {
-        let mut all = counts.lock();
-        let count = all.entry(ip).or_default();
-        if *count >= CONNECTIONS_OF_ADDRESS_MAX {
-            return None;
+impl Accepting<'_> {
+    async fn accept(&self, listener: &TcpListener) {
+        let sockets = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let doorway = Doorway::new(STRANGERS);
+        loop {
+            let (stream, address) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "the console cannot accept a connection");
+                    doorway.make_room();
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let place = doorway.enter(address);
+            if sockets.available_permits() == 0 {
+                doorway.make_room();
+            }
+            let Ok(socket) = Arc::clone(&sockets).acquire_owned().await else { return };
+            let newcomer = Newcomer {
+                entrance: self.entrance.clone(),
+                router: self.router.clone(),
+                stranger_time_max: self.stranger_time_max,
+            };
+            tokio::spawn(async move {
+                newcomer.welcome(stream, address, place).await;
+                drop(socket);
+            });
         }
-        *count += 1;
-        Some(Self { counts: Arc::clone(counts), ip })
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut all = self.counts.lock();
-        if let Some(count) = all.get_mut(&self.ip) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.ip);
-            }
-        }
-    }
+/// A connection that has come.
+struct Newcomer {
+    entrance: Entrance,
+    router: Router,
+    stranger_time_max: Duration,
 }
 
-async fn accept(listener: &TcpListener, entrance: &Entrance, router: &Router) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let counts = Counts::default();
-    loop {
-        let (stream, address) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "the console cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
+impl Newcomer {
+    /// Serves a connection of a browser until it ends; while nobody has shown on it that they are logged in, it may have to go.
+    async fn welcome(self, stream: TcpStream, address: SocketAddr, place: Place) {
+        let is_known = Arc::new(Notify::new());
+        let stranger_time_max = self.stranger_time_max;
+        let served = self.serve(stream, address, Arc::clone(&is_known));
+        tokio::pin!(served);
+        tokio::select! {
+            () = &mut served => return,
+            () = is_known.notified() => {}
+            () = place.pushed_out() => return,
+            () = tokio::time::sleep(stranger_time_max) => {
+                return tracing::debug!(%address, "a connection ended on which nobody was logged in");
             }
+        }
+        drop(place);
+        served.await;
+    }
+
+    async fn serve(self, stream: TcpStream, address: SocketAddr, is_known: Arc<Notify>) {
+        // An answer is sent as it comes, as events are.
+        let alive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
+        if stream.set_nodelay(true).and_then(|()| SockRef::from(&stream).set_tcp_keepalive(&alive)).is_err() {
+            return;
+        }
+        let peer = |encryption| Peer { address, encryption, is_known };
+        let Some(tls) = self.entrance.tls() else {
+            return answer(stream, peer(Encryption::None), self.router).await;
         };
-        let Some(own) = Place::take(&counts, address.ip().to_canonical()) else { continue };
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-        let (entrance, router) = (entrance.clone(), router.clone());
-        tokio::spawn(async move {
-            welcome(stream, address, &entrance, router).await;
-            drop((own, place));
-        });
+        match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
+            Ok(Ok(stream)) => answer(stream, peer(Encryption::Tls), self.router).await,
+            Ok(Err(error)) => tracing::debug!(%address, %error, "a browser did not agree on encryption"),
+            Err(_) => tracing::debug!(%address, "a browser took too long to agree on encryption"),
+        }
     }
 }
 
-/// Serves a connection of a browser until it ends.
-async fn welcome(stream: TcpStream, address: SocketAddr, entrance: &Entrance, router: Router) {
-    // An answer is sent as it comes, as events are.
-    let alive = TcpKeepalive::new().with_time(KEEPALIVE_TIME);
-    if stream.set_nodelay(true).and_then(|()| SockRef::from(&stream).set_tcp_keepalive(&alive)).is_err() {
-        return;
-    }
-    let peer = |encryption| Peer { address, encryption, is_known: Arc::default() };
-    let Some(tls) = entrance.tls() else {
-        return serve(stream, peer(Encryption::None), router).await;
-    };
-    match tokio::time::timeout(HANDSHAKE_TIME_MAX, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve(stream, peer(Encryption::Tls), router).await,
-        Ok(Err(error)) => tracing::debug!(%address, %error, "a browser did not agree on encryption"),
-        Err(_) => tracing::debug!(%address, "a browser took too long to agree on encryption"),
-    }
-}
-
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, router: Router) {
-    let service = TowerToHyperService::new(router.layer(Extension(peer.clone())));
-    let mut connection = http1::Builder::new()
+/// Answers the requests of a connection.
+async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, router: Router) {
+    let address = peer.address;
+    let service = TowerToHyperService::new(router.layer(Extension(peer)));
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .serve_connection(TokioIo::new(stream), service);
-    let address = peer.address;
-    loop {
-        tokio::select! {
-            ended = &mut connection => {
-                if let Err(error) = ended {
-                    tracing::debug!(%address, %error, "a browser's connection ended");
-                }
-                return;
-            }
-            () = tokio::time::sleep(STRANGER_TIME_MAX) => {
-                if !peer.is_known.swap(false, Ordering::Relaxed) {
-                    tracing::debug!(%address, "a connection ended on which nobody was logged in");
-                    return;
-                }
-            }
-        }
+    if let Err(error) = connection.await {
+        tracing::debug!(%address, %error, "a browser's connection ended");
     }
 }

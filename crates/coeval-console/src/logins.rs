@@ -7,7 +7,7 @@
 use crate::report::Report;
 use crate::results::{Room, Row, ShownColumn, values_of};
 use crate::tabs::Tab;
-use crate::wire::{Begun, Column, Connection, Identity, Lost, TransactionState, columns_of, unsendable};
+use crate::wire::{Column, Connection, Identity, Lost, QUESTION_PARTS, columns_of, unsendable};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use coeval_server::Entrance;
@@ -57,9 +57,8 @@ const ANSWER_ROWS_MAX: i32 = 10_000;
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
 /// How sessions begin that answer the page's own questions.
-const ASKING_SETTINGS: [(&str, &str); 4] = [
+const ASKING_SETTINGS: [(&str, &str); 3] = [
     ("application_name", "coeval console"),
-    ("default_transaction_read_only", "on"),
     ("default_transaction_isolation", "read committed"),
     ("statement_timeout", "10s"),
 ];
@@ -225,11 +224,7 @@ impl Login {
         Ok(Answer { columns: Box::pin(self.shown(columns)).await, rows, truncated })
     }
 
-    async fn asked(
-        &self,
-        sql: &str,
-        parameters: &[Option<String>],
-    ) -> Result<(Vec<Column>, Vec<Row>, bool), Report> {
+    async fn asked(&self, sql: &str, parameters: &[Option<String>]) -> Given {
         if let Some(report) = unsendable(sql, parameters) {
             return Err(report);
         }
@@ -248,12 +243,9 @@ impl Login {
                 return Err(Report::own("57014", "the answer took too long"));
             };
             match answer {
-                // Nothing but a question is to have changed the session, for the next one.
-                Ok(answered) => {
-                    if answered.is_question && connection.state() == TransactionState::Idle {
-                        *asking = Some(connection);
-                    }
-                    return answered.rows;
+                Ok(given) => {
+                    *asking = Some(connection);
+                    return given;
                 }
                 // One that was ended while nobody asked; a question does nothing that could be done twice.
                 Err(_) if was_there => {}
@@ -262,6 +254,9 @@ impl Login {
         }
     }
 }
+
+/// What a question gives: columns, rows, and whether there are more of them.
+type Given = Result<(Vec<Column>, Vec<Row>, bool), Report>;
 
 /// The name of a type of the database, never to be taken for one of PostgreSQL's own.
 fn told_apart(name: &str) -> String {
@@ -273,14 +268,7 @@ fn told_apart(name: &str) -> String {
 const BUILT_IN: [&str; 10] =
     ["bool", "int2", "int4", "int8", "float4", "float8", "numeric", "oid", "json", "jsonb"];
 
-/// What came of a question.
-struct Answered {
-    rows: Result<(Vec<Column>, Vec<Row>, bool), Report>,
-    /// Whether it can have changed nothing of its session.
-    is_question: bool,
-}
-
-/// What a statement gives.
+/// What a question gives, in a transaction that only reads and is rolled back: whatever it is, it leaves nothing set for the next.
 ///
 /// # Errors
 /// Why the session has ended.
@@ -288,11 +276,11 @@ async fn answered(
     connection: &mut Connection,
     sql: &str,
     parameters: &[Option<String>],
-) -> Result<Answered, Lost> {
-    connection.begin_statement(sql, parameters, ANSWER_ROWS_MAX).await?;
+) -> Result<Given, Lost> {
+    connection.begin_question(sql, parameters, ANSWER_ROWS_MAX).await?;
     let (mut columns, mut rows, mut bytes, mut truncated) = (Vec::new(), Vec::new(), 0, false);
-    let (mut failure, mut is_question) = (None, false);
-    loop {
+    let (mut failure, mut parts) = (None, 0);
+    while parts < QUESTION_PARTS {
         match connection.next().await? {
             Message::RowDescription(described) => columns = columns_of(&described)?,
             Message::DataRow(row) => {
@@ -303,26 +291,16 @@ async fn answered(
                     truncated = true;
                 }
             }
-            Message::PortalSuspended => (truncated, is_question) = (true, true),
-            Message::CommandComplete(complete) => {
-                is_question = complete.tag()?.starts_with("SELECT") && !sets_something(sql);
-            }
-            Message::CopyInResponse(_) => connection.refuse_copy(Begun::Statement).await?,
+            Message::PortalSuspended => truncated = true,
             Message::ErrorResponse(error) => match Report::of(error.fields())? {
                 last if last.is_last() => return Err(Lost::Ended(last)),
                 report => failure = Some(report),
             },
-            Message::ReadyForQuery(_) => break,
+            Message::ReadyForQuery(_) => parts += 1,
             _ => {}
         }
     }
-    let rows = failure.map_or(Ok((columns, rows, truncated)), Err);
-    Ok(Answered { is_question: is_question || rows.is_err(), rows })
-}
-
-/// Whether a question may set something for the session.
-fn sets_something(sql: &str) -> bool {
-    sql.to_ascii_lowercase().contains("set_config")
+    Ok(failure.map_or(Ok((columns, rows, truncated)), Err))
 }
 
 /// See the module.
@@ -332,17 +310,16 @@ fn sets_something(sql: &str) -> bool {
 pub(crate) struct Logins {
     entrance: Entrance,
     room: Arc<Room>,
-    results_bytes_max: u64,
     /// A permit for each password that is being proven.
     proven: Semaphore,
     by_digest: Mutex<HashMap<Digest, Arc<Login>>>,
 }
 
 impl Logins {
-    /// Logins whose results have so many bytes together, of which none has more than a half.
-    pub(crate) fn new(entrance: Entrance, room: Arc<Room>, results_bytes_max: u64) -> Self {
+    /// Logins whose results have this room together, of which none has more than a half.
+    pub(crate) fn new(entrance: Entrance, room: Arc<Room>) -> Self {
         let proven = Semaphore::new(PROVEN_AT_ONCE);
-        Self { entrance, room, results_bytes_max, proven, by_digest: Mutex::default() }
+        Self { entrance, room, proven, by_digest: Mutex::default() }
     }
 
     /// Lets somebody in whom the server lets in; with what the browser has to show from then on.
@@ -360,7 +337,7 @@ impl Logins {
             began: now,
             last_used: Mutex::new(now),
             entrance: self.entrance.clone(),
-            room: self.room.share(self.results_bytes_max),
+            room: self.room.half(),
             asking: AsyncMutex::new(Some(connection)),
             last_asked: Mutex::new(now),
             tickets: Mutex::default(),

@@ -4,13 +4,13 @@
 use coeval_server::Encryption;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use tokio::sync::Notify;
 
 /// Who a request comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) encryption: Encryption,
-    /// Whether somebody who is logged in has asked on this connection.
-    pub(crate) is_known: Arc<AtomicBool>,
+    /// Told when somebody who is logged in asks on this connection.
+    pub(crate) is_known: Arc<Notify>,
 }

@@ -46,20 +46,26 @@ pub(crate) struct Room {
     /// Where their files are; the system's directory for such if none is named.
     directory: Option<PathBuf>,
     each_max: u64,
+    all_max: u64,
     left: AtomicU64,
     of: Option<Arc<Self>>,
 }
 
 impl Room {
     pub(crate) fn new(directory: Option<PathBuf>, each_max: u64, all_max: u64) -> Arc<Self> {
-        Arc::new(Self { directory, each_max, left: AtomicU64::new(all_max), of: None })
+        Arc::new(Self { directory, each_max, all_max, left: AtomicU64::new(all_max), of: None })
     }
 
     /// A half of it, for one of several: nobody takes all by themselves.
-    pub(crate) fn share(self: &Arc<Self>, all_max: u64) -> Arc<Self> {
-        let directory = self.directory.clone();
-        let left = AtomicU64::new(all_max / 2);
-        Arc::new(Self { directory, each_max: self.each_max, left, of: Some(Arc::clone(self)) })
+    pub(crate) fn half(self: &Arc<Self>) -> Arc<Self> {
+        let all_max = self.all_max / 2;
+        Arc::new(Self {
+            directory: self.directory.clone(),
+            each_max: self.each_max,
+            all_max,
+            left: AtomicU64::new(all_max),
+            of: Some(Arc::clone(self)),
+        })
     }
 
     fn take(&self, bytes: u64) -> bool {
@@ -341,7 +347,7 @@ mod tests {
     #[test]
     fn the_first_results_of_a_run_have_room_whatever_others_have() {
         let all = Room::new(None, 1 << 30, 4_000);
-        let (greedy, modest) = (all.share(4_000), all.share(4_000));
+        let (greedy, modest) = (all.half(), all.half());
         let rows = |room: &Arc<Room>, index: usize| {
             let result = ResultSet::new(Vec::new(), room, index);
             for number in 0..1_000 {

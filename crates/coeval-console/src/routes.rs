@@ -46,7 +46,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
@@ -155,7 +154,7 @@ impl FromRequestParts<Arc<Served>> for Caller {
             return Err(Refused::new(StatusCode::FORBIDDEN, Report::own("28000", message)));
         }
         if let Some(peer) = parts.extensions.get::<Peer>() {
-            peer.is_known.store(true, Ordering::Relaxed);
+            peer.is_known.notify_one();
         }
         Ok(Self { login, token: token.to_owned() })
     }

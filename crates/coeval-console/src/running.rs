@@ -13,7 +13,7 @@ use crate::logins::{Login, TAB_SETTINGS};
 use crate::report::Report;
 use crate::results::{ResultSet, ShownColumn};
 use crate::tabs::{Slot, Tab};
-use crate::wire::{Begun, Column, Connection, Lost, TransactionState, columns_of, unsendable};
+use crate::wire::{Column, Connection, Lost, TransactionState, columns_of, unsendable};
 use bytes::Bytes;
 use postgres_protocol::message::backend::Message;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl Request {
 #[serde(tag = "event", rename_all = "lowercase")]
 enum Event<'a> {
     Columns { result: u64, columns: &'a [ShownColumn] },
-    Progress { result: u64, rows: u64 },
+    Progress { result: u64, rows: u64, kept: u64 },
     Notice(Report),
     Result { result: Option<u64>, tag: &'a str, rows: u64, kept: u64, truncated: bool },
     Error(Report),
@@ -150,13 +150,11 @@ impl Run {
             return Ok(());
         }
         self.tab.note_cancel_key(Some(session.cancel_key()));
-        let begun = if request.parameters.is_empty() {
+        if request.parameters.is_empty() {
             session.begin_script(&request.sql).await?;
-            Begun::Script
         } else {
-            session.begin_statement(&request.sql, &request.parameters, 0).await?;
-            Begun::Statement
-        };
+            session.begin_statement(&request.sql, &request.parameters).await?;
+        }
         let (mut is_there, mut cancelling) = (true, tokio::time::interval(CANCEL_PAUSE));
         loop {
             let message = tokio::select! {
@@ -181,7 +179,7 @@ impl Run {
                         .await;
                 }
                 Message::CopyData(line) => self.take(&as_row(line.data())?).await?,
-                Message::CopyInResponse(_) => session.refuse_copy(begun).await?,
+                Message::CopyInResponse(_) => session.refuse_copy().await?,
                 Message::CommandComplete(complete) => self.end_result(complete.tag()?).await,
                 Message::EmptyQueryResponse => self.end_result("").await,
                 Message::NoticeResponse(notice) => {
@@ -223,7 +221,8 @@ impl Run {
         }
         if current.told.elapsed() >= PROGRESS_PAUSE {
             current.told = Instant::now();
-            self.page.hear(&Event::Progress { result, rows: current.set.rows_seen() }).await;
+            let (rows, kept) = (current.set.rows_seen(), current.set.rows_kept());
+            self.page.hear(&Event::Progress { result, rows, kept }).await;
         }
         Ok(())
     }

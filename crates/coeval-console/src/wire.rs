@@ -21,6 +21,9 @@ use tokio::net::UnixStream;
 /// Longest user, password or database: proving a password takes time by its length.
 const CREDENTIAL_BYTES_MAX: usize = 1 << 10;
 
+/// How often the server is ready until a question is answered: behind its beginning, the statement and its end.
+pub(crate) const QUESTION_PARTS: usize = 3;
+
 /// Values that a statement may have for its parameters.
 const PARAMETERS_MAX: usize = 65_535;
 
@@ -79,15 +82,6 @@ impl From<Lost> for Report {
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) type_oid: Oid,
-}
-
-/// How what runs was begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begun {
-    /// As a text, by the simple protocol.
-    Script,
-    /// With parameters, by the extended one.
-    Statement,
 }
 
 /// Why something is not sent to the server at all.
@@ -226,8 +220,7 @@ impl Connection {
         self.send().await
     }
 
-    /// Begins one statement with values for its parameters, which the server takes as texts of the types that it finds; of its
-    /// rows at most so many, all for 0.
+    /// Begins one statement with values for its parameters, which the server takes as texts of the types that it finds.
     ///
     /// # Errors
     /// If the connection has ended.
@@ -235,8 +228,30 @@ impl Connection {
         &mut self,
         sql: &str,
         parameters: &[Option<String>],
+    ) -> io::Result<()> {
+        self.push_statement(sql, parameters, 0)?;
+        self.send().await
+    }
+
+    /// Begins one statement in a transaction that only reads and is rolled back; of its rows at most so many. The server is ready
+    /// [so often](QUESTION_PARTS) before it is done.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub(crate) async fn begin_question(
+        &mut self,
+        sql: &str,
+        parameters: &[Option<String>],
         rows_max: i32,
     ) -> io::Result<()> {
+        frontend::query("BEGIN READ ONLY", &mut self.output)?;
+        self.push_statement(sql, parameters, rows_max)?;
+        frontend::query("ROLLBACK", &mut self.output)?;
+        self.send().await
+    }
+
+    /// The messages of a statement; of its rows so many, all for 0.
+    fn push_statement(&mut self, sql: &str, parameters: &[Option<String>], rows_max: i32) -> io::Result<()> {
         let output = &mut self.output;
         frontend::parse("", sql, [], output)?;
         let text = |value: &Option<String>, buffer: &mut BytesMut| {
@@ -255,19 +270,15 @@ impl Connection {
         frontend::describe(b'P', "", output)?;
         frontend::execute("", rows_max, output)?;
         frontend::sync(output);
-        self.send().await
+        Ok(())
     }
 
     /// Tells a COPY FROM STDIN that there is nothing to come.
     ///
     /// # Errors
     /// If the connection has ended.
-    pub(crate) async fn refuse_copy(&mut self, begun: Begun) -> io::Result<()> {
+    pub(crate) async fn refuse_copy(&mut self) -> io::Result<()> {
         frontend::copy_fail("the console has no rows to send: use psql, or coeval sql", &mut self.output)?;
-        if begun == Begun::Statement {
-            // The one that was sent with the statement has been passed over by the COPY.
-            frontend::sync(&mut self.output);
-        }
         self.send().await
     }
 

@@ -291,9 +291,7 @@ fn what_runs_ends_with_its_tab_and_with_its_login() {
         for way in ["tab", "login"] {
             let (browser, tab) = console.user("admin", "geheim").await;
             let running = browser.begin_run(&tab, &json!({"sql": ENDLESS})).await;
-            while browser.get(&format!("/api/tabs/{tab}")).await.json()["running"] != true {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            assert_eq!(browser.get(&format!("/api/tabs/{tab}")).await.json()["running"], true);
             let (method, path) = match way {
                 "tab" => (Method::DELETE, format!("/api/tabs/{tab}")),
                 _ => (Method::POST, "/api/logout".to_owned()),
@@ -316,6 +314,25 @@ fn what_strangers_send_is_bounded() {
         let long = json!({"user": "admin", "password": "x".repeat(2_000)});
         let answer = browser.post("/api/login", &long).await;
         assert_eq!((answer.status, &answer.json()["sqlstate"]), (StatusCode::UNAUTHORIZED, &json!("28000")));
+    });
+}
+
+#[test]
+fn a_stranger_has_to_go_and_a_run_may_last() {
+    let roles = Roles::new().with("admin", "geheim").unwrap();
+    let options =
+        ConsoleOptions { stranger_time_max: Duration::from_millis(300), ..ConsoleOptions::default() };
+    let console = Running::with(ServerOptions { roles, ..ServerOptions::default() }, options);
+    console.runtime.block_on(async {
+        let (browser, tab) = console.user("admin", "geheim").await;
+        // Its connection carries nothing else meanwhile.
+        let events = browser.run_sql(&tab, "SELECT pg_sleep(1.5); SELECT 2 AS two").await;
+        assert_eq!(state_of(&events), "idle", "{events:?}");
+        let mut stranger = tokio::net::TcpStream::connect(console.address).await.unwrap();
+        let mut byte = [0];
+        let closed = tokio::io::AsyncReadExt::read(&mut stranger, &mut byte);
+        let closed = tokio::time::timeout(Duration::from_secs(20), closed).await.unwrap();
+        assert!(closed.is_err() || matches!(closed, Ok(0)), "{closed:?}");
     });
 }
 

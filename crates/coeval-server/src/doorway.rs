@@ -34,19 +34,22 @@ impl Peer {
     }
 }
 
-/// How many connections there may be.
+/// How many connections there may be that are nobody's yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DoorwayLimits {
-    pub(crate) all: usize,
-    pub(crate) each_peer: usize,
+pub struct DoorwayLimits {
+    /// In all.
+    pub all: usize,
+    /// Of one address; of IPv6 of one network, whose addresses a client chooses.
+    pub each_peer: usize,
 }
 
-/// See the module.
+/// The places of connections that are nobody's yet. Whoever comes gets one; when there are too many, the one that has waited for
+/// longest of the address that has most has to go.
 ///
 /// # Locking
 /// `waiting` is a leaf, held for a step in its maps.
 #[derive(Debug)]
-pub(crate) struct Doorway {
+pub struct Doorway {
     limits: DoorwayLimits,
     waiting: Mutex<Waiting>,
 }
@@ -100,13 +103,18 @@ impl Waiting {
 }
 
 impl Doorway {
-    pub(crate) fn new(limits: DoorwayLimits) -> Arc<Self> {
+    /// A doorway without anybody in it.
+    ///
+    /// # Panics
+    /// If a limit is zero.
+    #[must_use]
+    pub fn new(limits: DoorwayLimits) -> Arc<Self> {
         assert!(limits.all > 0 && limits.each_peer > 0, "somebody can come in");
         Arc::new(Self { limits, waiting: Mutex::default() })
     }
 
     /// Gives a connection from this address a place, and pushes out another one if there are too many.
-    pub(crate) fn enter(self: &Arc<Self>, address: SocketAddr) -> Place {
+    pub fn enter(self: &Arc<Self>, address: SocketAddr) -> Place {
         let (peer, pushed_out) = (Peer::of(address), Arc::new(Notify::new()));
         let mut waiting = self.waiting.lock();
         let theirs = waiting.by_peer.get(&peer).map_or(0, BTreeMap::len);
@@ -123,7 +131,7 @@ impl Doorway {
     }
 
     /// Pushes out the oldest connection of the peer that has most: the system has no room for another.
-    pub(crate) fn make_room(&self) {
+    pub fn make_room(&self) {
         let mut waiting = self.waiting.lock();
         if let Some(greediest) = waiting.greediest() {
             waiting.push_out(greediest);
@@ -139,7 +147,7 @@ impl Doorway {
 
 /// A connection's place; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     doorway: Arc<Doorway>,
     peer: Peer,
     number: u64,
@@ -148,7 +156,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Ready once the connection has to go.
-    pub(crate) async fn pushed_out(&self) {
+    pub async fn pushed_out(&self) {
         self.pushed_out.notified().await;
     }
 

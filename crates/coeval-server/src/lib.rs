@@ -48,6 +48,7 @@ mod types;
 pub use auth::Roles;
 pub use auth::rules::Encryption;
 pub use coeval_secret::{SecretFileError, read_secret_file};
+pub use doorway::{Doorway, DoorwayLimits, Place};
 pub use entrance::Entrance;
 pub use error::ServerError;
 pub use open_files::raise_open_files_limit;

@@ -17,7 +17,7 @@ export class FetchedRows {
     this.windows = new Map();
     /** Changes when rows have come. */
     this.version = signal(0);
-    /** How many rows are kept, once it was noticed that not all of them are. */
+    /** How many rows are kept, if not all of them are. */
     this.end = signal(null);
     this.error = signal(null);
   }
@@ -46,7 +46,6 @@ export class FetchedRows {
       this.windows.delete(number);
       this.windows.set(number, window);
       this.#dropOldest();
-      if (rows.length === 0) this.end.value = await this.#findEnd(from);
     } catch (error) {
       this.error.value = error;
       return;
@@ -54,22 +53,6 @@ export class FetchedRows {
       window.isComing = false;
     }
     this.version.value += 1;
-  }
-
-  /** How many rows are kept, if the one at `missing` is not. */
-  async #findEnd(missing) {
-    let [kept, end] = [0, missing];
-    for (const [number, { rows }] of this.windows) {
-      const last = number * WINDOW + rows.length;
-      if (rows.length > 0 && last <= missing) kept = Math.max(kept, last);
-    }
-    while (kept < end) {
-      const middle = Math.floor((kept + end) / 2);
-      const { rows } = await resultRows(this.tab, this.result, middle, 1);
-      if (rows.length > 0) kept = middle + 1;
-      else end = middle;
-    }
-    return end;
   }
 
   #dropOldest() {

@@ -98,6 +98,7 @@ function apply(tab, id, event, run, change) {
       break;
     }
     case 'progress':
+      noteEnd(results, event);
       change({ results: update(event.result, { count: event.rows }) });
       break;
     case 'notice':
@@ -105,6 +106,7 @@ function apply(tab, id, event, run, change) {
       break;
     case 'result': {
       const { tag, rows, truncated } = event;
+      noteEnd(results, event);
       change({
         results:
           event.result === null ? results : update(event.result, { tag, count: rows, truncated, isDone: true }),
@@ -127,6 +129,12 @@ function apply(tab, id, event, run, change) {
       break;
     default:
   }
+}
+
+/** Where a result ends whose other rows are not kept. */
+function noteEnd(results, { result, rows, kept }) {
+  const one = results.find(({ number }) => number === result);
+  if (one && kept < rows) one.rows.end.value = kept;
 }
 
 function fail(tab, run, change, { message, sqlstate, detail, hint, position }) {
