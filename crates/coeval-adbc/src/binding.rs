@@ -34,7 +34,7 @@ impl Plans {
     pub(crate) fn foreseen(&mut self, open: &mut Open, sql: &str) -> Result<Option<Prepared>> {
         match self.with(open, sql, Vec::new())? {
             Ok(prepared) => Ok(Some(prepared)),
-            Err(error) if is_about_types(&error) || is_about_number(&error) => Ok(None),
+            Err(error) if error.is_about_parameter_types() || is_about_number(&error) => Ok(None),
             Err(error) => Err(of_database(&error)),
         }
     }
@@ -59,7 +59,7 @@ impl Plans {
         });
         let own: Vec<_> = own.collect();
         let prepared = match inferred {
-            Err(error) if !is_about_types(&error) => Err(error),
+            Err(error) if !error.is_about_parameter_types() => Err(error),
             inferred if own.iter().all(Option::is_none) => inferred,
             _ => self.with(open, sql, own)?,
         };
@@ -89,17 +89,6 @@ impl Plans {
 pub(crate) fn miscounted(wanted: usize, given: usize) -> Error {
     let message = format!("the statement has {wanted} parameters, {given} columns of values were bound");
     refused_by_code("07001", message)
-}
-
-/// Whether a statement was refused because nobody said of what type its parameters are.
-fn is_about_types(error: &coeval::Error) -> bool {
-    matches!(
-        error.state(),
-        SqlState::IndeterminateDatatype
-            | SqlState::UndefinedFunction
-            | SqlState::AmbiguousFunction
-            | SqlState::DatatypeMismatch
-    )
 }
 
 /// Whether a text was refused because it is not one statement. An error of syntax has a position.

@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The savepoint that a group of statements within a transaction goes back to.
 const GROUP: &str = "coeval_adbc_group";
-/// The savepoint that an error of preparing a statement goes back to.
-const PREPARING: &str = "coeval_adbc_preparing";
 
 /// A session that several objects use.
 ///
@@ -248,16 +246,7 @@ impl Open {
         sql: &str,
         types: &[Option<coeval::ColumnType>],
     ) -> Result<std::result::Result<Prepared, coeval::Error>> {
-        if self.status()? != TransactionStatus::Active {
-            return Ok(self.session()?.prepare_typed(sql, types));
-        }
-        self.execute(&format!("SAVEPOINT {PREPARING}"))?;
-        let prepared = self.session()?.prepare_typed(sql, types);
-        if prepared.is_err() {
-            self.execute(&format!("ROLLBACK TO SAVEPOINT {PREPARING}"))?;
-        }
-        self.execute(&format!("RELEASE SAVEPOINT {PREPARING}"))?;
-        Ok(prepared)
+        Ok(self.session()?.prepare_aside(sql, types))
     }
 }
 

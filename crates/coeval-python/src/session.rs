@@ -7,7 +7,7 @@ use crate::parameters::{Parameters, own_type};
 use crate::placeholders::{Given, Numbered, numbered};
 use crate::rows::Rows;
 use chrono_tz::Tz;
-use coeval::{CancelHandle, ColumnType, Error, Outcome, Prepared, SqlState, TransactionStatus, Value};
+use coeval::{CancelHandle, ColumnType, Error, Outcome, Prepared, TransactionStatus, Value};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyString};
@@ -18,9 +18,6 @@ use std::sync::Arc;
 
 /// So many texts of statements with parameters are remembered; then all are forgotten.
 const KNOWN_MAX: usize = 256;
-
-/// The savepoint that an error of preparing a statement goes back to.
-const PREPARING: &str = "coeval_preparing";
 
 /// One client's statements.
 ///
@@ -44,22 +41,6 @@ struct Known {
     numbered: Numbered,
     /// By the types that are not inferred, but those of the values.
     prepared: Mutex<Vec<(Vec<Option<ColumnType>>, Prepared)>>,
-}
-
-impl Open {
-    /// Prepares a statement. An error leaves an open transaction as it was.
-    fn prepared(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Prepared, Error> {
-        if self.session.transaction_status() != TransactionStatus::Active {
-            return self.session.prepare_typed(sql, types);
-        }
-        self.session.execute(&format!("SAVEPOINT {PREPARING}"))?;
-        let prepared = self.session.prepare_typed(sql, types);
-        if prepared.is_err() {
-            self.session.execute(&format!("ROLLBACK TO SAVEPOINT {PREPARING}"))?;
-        }
-        self.session.execute(&format!("RELEASE SAVEPOINT {PREPARING}"))?;
-        prepared
-    }
 }
 
 impl Session {
@@ -92,7 +73,7 @@ impl Session {
         let own = own.map(|(index, value)| if is_open(index) { own_type(value, texts) } else { Ok(None) });
         let own = own.collect::<PyResult<Vec<_>>>()?;
         let prepared = match inferred {
-            Err(error) if !is_about_types(&error) => Err(error),
+            Err(error) if !error.is_about_parameter_types() => Err(error),
             inferred if own.iter().all(Option::is_none) => inferred,
             _ => self.prepared_with(py, known, own)?,
         };
@@ -111,7 +92,7 @@ impl Session {
             return Ok(Ok(found));
         }
         let sql = &known.numbered.sql;
-        let made = self.with(py, |open| Ok(open.prepared(sql, &types)))?;
+        let made = self.with(py, |open| Ok(open.session.prepare_aside(sql, &types)))?;
         Ok(made.inspect(|made| known.prepared.lock().push((types, made.clone()))))
     }
 
@@ -172,17 +153,6 @@ impl Session {
         let values = values.collect::<PyResult<Vec<_>>>()?;
         Ok((prepared, values, zone))
     }
-}
-
-/// Whether a statement was refused because nobody said of what type its parameters are.
-fn is_about_types(error: &Error) -> bool {
-    matches!(
-        error.state(),
-        SqlState::IndeterminateDatatype
-            | SqlState::UndefinedFunction
-            | SqlState::AmbiguousFunction
-            | SqlState::DatatypeMismatch
-    )
 }
 
 #[pymethods]

@@ -54,6 +54,18 @@ impl Error {
         }
     }
 
+    /// Whether a statement was refused because nobody said of what types its parameters are, or something else than they are.
+    #[must_use]
+    pub fn is_about_parameter_types(&self) -> bool {
+        matches!(
+            self.state(),
+            SqlState::IndeterminateDatatype
+                | SqlState::UndefinedFunction
+                | SqlState::AmbiguousFunction
+                | SqlState::DatatypeMismatch
+        )
+    }
+
     /// Whether another transaction was first: nothing took effect, and running this one again may succeed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {

@@ -12,6 +12,9 @@ use coeval_sql::{
 use coeval_store::{ColumnType, Value};
 use std::sync::Arc;
 
+/// The savepoint that an error of preparing a statement goes back to.
+const PREPARING: &str = "coeval_preparing";
+
 /// A statement that was parsed and planned once. Valid in the session that prepared it; planned again by
 /// itself when a definition it relies on changes.
 #[derive(Clone)]
@@ -152,6 +155,24 @@ impl Session {
     /// As [`prepare`](Self::prepare).
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Prepared, Error> {
         Ok(Prepared { inner: self.inner.prepare_typed(sql, types)? })
+    }
+
+    /// As [`prepare_typed`](Self::prepare_typed), and an error leaves an open transaction as it was: for who has to try which
+    /// types a statement goes with.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare); what a savepoint meets.
+    pub fn prepare_aside(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Prepared, Error> {
+        if self.transaction_status() != TransactionStatus::Active {
+            return self.prepare_typed(sql, types);
+        }
+        self.execute(&format!("SAVEPOINT {PREPARING}"))?;
+        let prepared = self.prepare_typed(sql, types);
+        if prepared.is_err() {
+            self.execute(&format!("ROLLBACK TO SAVEPOINT {PREPARING}"))?;
+        }
+        self.execute(&format!("RELEASE SAVEPOINT {PREPARING}"))?;
+        prepared
     }
 
     /// Runs a prepared statement with these parameters; returns how many rows it is about.

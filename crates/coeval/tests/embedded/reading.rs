@@ -100,3 +100,15 @@ fn there_is_no_client_to_exchange_copies_with() {
     }
     assert_eq!(session.query("SELECT * FROM t").unwrap()[0].num_rows(), 2);
 }
+
+#[test]
+fn a_statement_that_is_tried_out_leaves_the_transaction_as_it_was() {
+    let (_db, mut session) = session();
+    session.execute("BEGIN; INSERT INTO t VALUES (3)").unwrap();
+    let error = session.prepare_aside("SELECT nothing FROM t", &[]).err().unwrap();
+    assert_eq!((error.state(), error.is_about_parameter_types()), (SqlState::UndefinedColumn, false));
+    let prepared = session.prepare_aside("SELECT count(*) FROM t WHERE id > $1", &[]).unwrap();
+    let batches = session.query_prepared(&prepared, &[coeval::Value::Int64(0)]).unwrap();
+    assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 3);
+    session.execute("COMMIT").unwrap();
+}
