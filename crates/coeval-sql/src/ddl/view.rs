@@ -27,7 +27,7 @@ pub(super) fn create(
     create: &CreateView,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
-    context.open = context.open.without_frames();
+    context.open = context.open.for_a_definition();
     let mut body = Query::clone(&create.query);
     qualify(context, &mut body);
     let relations = view_query::relations(&body);

@@ -35,8 +35,8 @@ impl<'s> OpenObjects<'s> {
         self.frames.is_some()
     }
 
-    /// The same for a definition, which may outlive the session.
-    pub(crate) fn without_frames(self) -> Self {
+    /// The same for a definition, which may outlive the session: neither frames nor files.
+    pub(crate) fn for_a_definition(self) -> Self {
         Self { frames: None, ..self }
     }
 
