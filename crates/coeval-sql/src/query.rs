@@ -5,6 +5,7 @@
 mod apply;
 mod arithmetic;
 mod beside;
+mod coded_groups;
 mod concatenation;
 mod dialect;
 mod duplicate_groups;
@@ -34,6 +35,7 @@ mod window_memory;
 mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use coded_groups::CodedGroups;
 pub(crate) use dialect::{expression_in_dialect, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;

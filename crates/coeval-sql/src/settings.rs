@@ -103,6 +103,12 @@ const KNOWN: &[Known] = &[
     known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known(
+        "coeval.coded_groups",
+        "on",
+        Domain::Boolean,
+        "Whether GROUP BY groups by codes of values where it can.",
+    ),
+    known(
         "coeval.copy_memory",
         "2GB",
         Domain::Size,

@@ -5,8 +5,8 @@ use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    CheckedArithmetic, ClearPushdown, CountSpreading, DuplicateGroups, EagerAggregation, GroupTop, JoinOrder,
-    StreamSeries, Watch, WholeGroups, estimates,
+    CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups, EagerAggregation,
+    GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -101,7 +101,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, and before them the one that
 /// makes series while they are read. Once the plan stands, groups that keep all are made in one step, aggregates of brick
-/// tables are begun at the bricks, rows beyond the best of their group are dropped before they are sorted, and conditions guard
+/// tables are begun at the bricks, others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard
 /// each other.
 fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let rules = PhysicalOptimizer::new().rules.into_iter();
@@ -114,6 +114,7 @@ fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync
     let all = first.into_iter().chain(rules.map(clear)).chain([
         Arc::new(WholeGroups) as _,
         Arc::new(BeginBrickAggregates) as _,
+        Arc::new(CodedGroups) as _,
         Arc::new(GroupTop) as _,
         Arc::new(GuardConditions) as _,
     ]);

@@ -2,6 +2,7 @@
 //! From a logical plan to rows: parameters, snapshot, optimization, execution.
 
 use super::apply::{Extent, applied, has_correlated};
+use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
@@ -389,6 +390,9 @@ fn statement_state(
     snapshot.carry_in(config.options_mut());
     if !context.settings.is_on("coeval.group_top") {
         WithoutGroupTop.carry_in(config.options_mut());
+    }
+    if !context.settings.is_on("coeval.coded_groups") {
+        WithoutCodedGroups.carry_in(config.options_mut());
     }
     let zone = context.settings.zone().name();
     if config.options().execution.time_zone.as_deref() != Some(zone) {

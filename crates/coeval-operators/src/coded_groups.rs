@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The first step of GROUP BY, by codes in the place of values.
+//!
+//! DataFusion's operator hashes the columns of each row's group, compares them with those of a group in a table, and hands all rows to
+//! each aggregate in turn, which keeps its states in an array of its own. Here each column's values get numbers first: integers and
+//! dates their distance from the least one, texts and decimals by a dictionary. A group's codes stand side by side in 64 bits; while
+//! they are few bits, a group is found by one load. The states of the plain aggregates (`count`, `sum`, `min`, `max`, and so `avg`)
+//! stand side by side, too, and a value that several of them ask for is made once. Other aggregates are DataFusion's own, given the
+//! groups' numbers.
+//!
+//! ```text
+//! AggregateExec: mode=FinalPartitioned       as before
+//!   RepartitionExec: hash of the groups      as before
+//!     CodedGroupsExec                        in the place of AggregateExec: mode=Partial
+//!       the rows
+//! ```
+//!
+//! A first step may give a group several times: the second one merges. So the operator gives up without harm at any batch, and it does
+//! when the groups are too many, when they are nearly as many as rows, or when memory is refused: it gives the groups that it has, and
+//! lets DataFusion's operator, which can put groups aside on disk, do the rest of the rows.
+//!
+//! ```text
+//! keys.rs        a column's codes: integers.rs, texts.rs, decimals.rs, booleans.rs; dictionary.rs below them
+//! groups.rs      codes side by side, and the number of each group
+//! folds.rs       the states of the plain aggregates
+//! plan.rs        which aggregates are done here, and what of each is shared
+//! work.rs        one partition's groups and states
+//! remainder.rs   the rows that are left to DataFusion's operator
+//! ```
+
+mod booleans;
+mod decimals;
+mod dictionary;
+mod folds;
+mod groups;
+mod integers;
+mod keys;
+mod plan;
+mod remainder;
+#[cfg(test)]
+mod tests;
+mod texts;
+mod work;
+
+use arrow::array::RecordBatch;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PhysicalExpr, PlanProperties,
+};
+use futures::{StreamExt, stream};
+use plan::{Call, Plan};
+use remainder::Remainder;
+use std::fmt;
+use std::sync::Arc;
+use work::Work;
+
+/// What its memory is reserved as.
+const CONSUMER: &str = "CodedGroups";
+
+/// See the module.
+pub struct CodedGroupsExec {
+    /// What it stands for.
+    aggregate: AggregateExec,
+    plan: Arc<Plan>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl CodedGroupsExec {
+    /// The operator that does what this one does; `None` if it is no first step, or of a kind that stays as it is: no columns to group
+    /// by, rows in their order, grouping sets, columns that have no codes (floats, arrays), aggregates that take one row at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the plan's own expressions, when their types are asked for.
+    pub fn in_place_of(aggregate: &AggregateExec) -> Result<Option<Self>> {
+        let Some(plan) = Plan::of(aggregate)? else { return Ok(None) };
+        Ok(Some(Self {
+            aggregate: aggregate.clone(),
+            plan: Arc::new(plan),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+}
+
+impl fmt::Debug for CodedGroupsExec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CodedGroupsExec").field("aggregate", &self.aggregate).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for CodedGroupsExec {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if matches!(t, DisplayFormatType::TreeRender) {
+            return Ok(());
+        }
+        let keys: Vec<String> =
+            self.aggregate.group_expr().expr().iter().map(|(key, name)| format!("{key} as {name}")).collect();
+        let calls: Vec<&str> = self.aggregate.aggr_expr().iter().map(|call| call.name()).collect();
+        write!(f, "CodedGroupsExec: gby=[{}], aggr=[{}]", keys.join(", "), calls.join(", "))?;
+        let general = self.plan.calls.iter().filter(|call| matches!(call, Call::General { .. })).count();
+        if general > 0 { write!(f, ", general={general}") } else { Ok(()) }
+    }
+}
+
+impl ExecutionPlan for CodedGroupsExec {
+    fn name(&self) -> &'static str {
+        "CodedGroupsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.aggregate.properties()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.aggregate.input_distribution_requirements()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.aggregate.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.aggregate.apply_expressions(visit)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let aggregate = replace_children_if_necessary(Arc::new(self.aggregate.clone()), children)?;
+        let Some(aggregate) = aggregate.downcast_ref::<AggregateExec>() else {
+            return internal_err!("an aggregate with other input is one");
+        };
+        Ok(match Self::in_place_of(aggregate)? {
+            Some(coded) => Arc::new(coded),
+            None => Arc::new(aggregate.clone()),
+        })
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.aggregate.input();
+        let pool = task.memory_pool();
+        let counted = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let grouping = Grouping {
+            rows: input.execute(partition, Arc::clone(&task))?,
+            work: Work::new(Arc::clone(&self.plan))?,
+            reservation: MemoryConsumer::new(CONSUMER).register(pool),
+            rest: Rest {
+                aggregate: self.aggregate.clone(),
+                partition,
+                task,
+                left_rows: counted("left_rows"),
+            },
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let output = self.aggregate.schema();
+        let groups = stream::once(grouping.run()).flat_map(|given| match given {
+            Ok(given) => given,
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(output, groups)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+/// One partition at its work.
+struct Grouping {
+    rows: SendableRecordBatchStream,
+    work: Work,
+    reservation: MemoryReservation,
+    rest: Rest,
+    metrics: BaselineMetrics,
+}
+
+/// What does the rows that are left.
+struct Rest {
+    aggregate: AggregateExec,
+    partition: usize,
+    task: Arc<TaskContext>,
+    left_rows: Count,
+}
+
+type Batches = stream::BoxStream<'static, Result<RecordBatch>>;
+
+impl Grouping {
+    /// Reads all rows, or as many as it is of use for; then gives the groups, and what comes of the other rows.
+    async fn run(mut self) -> Result<Batches> {
+        let time = self.metrics.elapsed_compute().clone();
+        let mut left = None;
+        while let Some(batch) = self.rows.next().await.transpose()? {
+            let timer = time.timer();
+            let was_added = self.work.add(&batch)?;
+            let goes_on = was_added && !self.work.is_past_use();
+            timer.done();
+            if !goes_on || self.reservation.try_resize(self.work.bytes()).is_err() {
+                left = Some((!was_added).then_some(batch));
+                break;
+            }
+        }
+        let timer = time.timer();
+        self.metrics.record_output(self.work.groups());
+        let output = self.rest.aggregate.schema();
+        let groups = self.work.finish(&output)?;
+        timer.done();
+        let rows_max = self.rest.task.session_config().batch_size();
+        let given = stream::iter(slices(groups, rows_max)).map(Ok);
+        let reservation = self.reservation;
+        let Some(unadded) = left else {
+            // The reservation is held until the last slice was taken.
+            return Ok(given
+                .chain(stream::once(async move { drop(reservation) }).filter_map(|()| async { None }))
+                .boxed());
+        };
+        drop(reservation);
+        let rest = self.rest.run(self.rows, unadded)?;
+        Ok(given.chain(rest).boxed())
+    }
+}
+
+impl Rest {
+    /// What DataFusion's operator makes of these rows.
+    fn run(
+        self,
+        rows: SendableRecordBatchStream,
+        unadded: Option<RecordBatch>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = rows.schema();
+        let left_rows = self.left_rows;
+        let rows = stream::iter(unadded.map(Ok)).chain(rows).inspect(move |batch| {
+            left_rows.add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+        });
+        let rows = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        let remainder = Remainder::new(self.aggregate.input(), self.partition, rows);
+        let aggregate = replace_children_if_necessary(Arc::new(self.aggregate), vec![Arc::new(remainder)])?;
+        aggregate.execute(self.partition, self.task)
+    }
+}
+
+/// The batch in pieces of at most so many rows; none of an empty one.
+fn slices(batch: RecordBatch, rows_max: usize) -> impl Iterator<Item = RecordBatch> {
+    let rows = batch.num_rows();
+    (0..rows).step_by(rows_max.max(1)).map(move |at| batch.slice(at, rows_max.min(rows - at)))
+}

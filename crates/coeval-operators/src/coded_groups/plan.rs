@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one partition does with its rows, found once for all partitions.
+
+use super::folds::{Fold, FoldedInput, Kind};
+use super::keys::key_codes;
+use arrow::array::{Array, BooleanArray, RecordBatch};
+use arrow::compute::prep_null_mask_filter;
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::cast::as_boolean_array;
+use datafusion::error::Result;
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::expressions::{CastExpr, Literal};
+use datafusion::physical_expr_common::physical_expr::is_volatile;
+use datafusion::physical_plan::InputOrderMode;
+use datafusion::physical_plan::PhysicalExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct Plan {
+    pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) key_types: Vec<DataType>,
+    /// What is folded, each value once, whatever number of calls asks for it.
+    pub(super) inputs: Vec<Input>,
+    pub(super) calls: Vec<Call>,
+    /// Of each state that is folded.
+    pub(super) kinds: Vec<Kind>,
+    /// How many inputs may miss values.
+    pub(super) missing: usize,
+}
+
+/// A value of each row, and the states it goes into.
+pub(super) struct Input {
+    /// `None`: the rows themselves are counted.
+    pub(super) argument: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) filter: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) folded: FoldedInput,
+}
+
+/// How the state of one aggregate comes to be.
+pub(super) enum Call {
+    /// The number of values of an input; `None`: of rows.
+    Count(Option<usize>),
+    /// A fold of an input.
+    Folded { input: usize, fold: Fold, ty: DataType },
+    /// By DataFusion's accumulators.
+    General {
+        function: Arc<AggregateFunctionExpr>,
+        arguments: Vec<Arc<dyn PhysicalExpr>>,
+        filter: Option<Arc<dyn PhysicalExpr>>,
+    },
+}
+
+impl Plan {
+    /// What is done in the place of this aggregate; `None` if it stays DataFusion's.
+    pub(super) fn of(aggregate: &AggregateExec) -> Result<Option<Self>> {
+        let group_by = aggregate.group_expr();
+        let is_plain = *aggregate.mode() == AggregateMode::Partial
+            && *aggregate.input_order_mode() == InputOrderMode::Linear
+            && aggregate.limit_options().is_none()
+            && group_by.is_single()
+            && !group_by.is_empty();
+        if !is_plain {
+            return Ok(None);
+        }
+        let schema = aggregate.input_schema();
+        let keys: Vec<_> = group_by.expr().iter().map(|(key, _)| Arc::clone(key)).collect();
+        let key_types = keys.iter().map(|key| key.data_type(&schema)).collect::<Result<Vec<_>>>()?;
+        if !key_types.iter().all(|ty| key_codes(ty).is_some()) {
+            return Ok(None);
+        }
+        let mut plan =
+            Self { keys, key_types, inputs: Vec::new(), calls: Vec::new(), kinds: Vec::new(), missing: 0 };
+        for (function, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
+            let Some(call) = plan.call(function, filter.as_ref(), &schema)? else { return Ok(None) };
+            plan.calls.push(call);
+        }
+        Ok(Some(plan))
+    }
+
+    fn call(
+        &mut self,
+        function: &Arc<AggregateFunctionExpr>,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+    ) -> Result<Option<Call>> {
+        if let Some(call) = self.folded(function, filter, schema)? {
+            return Ok(Some(call));
+        }
+        if !function.groups_accumulator_supported() {
+            return Ok(None);
+        }
+        let mut arguments = function.expressions();
+        arguments.extend(function.order_bys().iter().map(|by| Arc::clone(&by.expr)));
+        Ok(Some(Call::General { function: Arc::clone(function), arguments, filter: filter.cloned() }))
+    }
+
+    fn folded(
+        &mut self,
+        function: &AggregateFunctionExpr,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+    ) -> Result<Option<Call>> {
+        let is_plain = !function.is_distinct() && !function.ignore_nulls() && function.order_bys().is_empty();
+        let (arguments, states) = (function.expressions(), function.state_fields()?);
+        let ([argument], [state], true) = (arguments.as_slice(), states.as_slice(), is_plain) else {
+            return Ok(None);
+        };
+        let name = function.fun().name();
+        if name == "count" && state.data_type() == &DataType::Int64 {
+            let is_row = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
+            let argument = (!is_row).then_some(argument);
+            let counts_all = filter.is_none() && argument.is_none();
+            let input = if counts_all { None } else { Some(self.input(argument, filter, schema)?) };
+            return Ok(Some(Call::Count(input)));
+        }
+        let Some(kind) = Kind::of(name, &argument.data_type(schema)?, state.data_type()) else {
+            return Ok(None);
+        };
+        let argument = match kind {
+            Kind::Sum | Kind::WideSum => before_widening(argument, schema)?,
+            _ => argument,
+        };
+        let input = self.input(Some(argument), filter, schema)?;
+        let fold = self.fold(input, kind);
+        Ok(Some(Call::Folded { input, fold, ty: state.data_type().clone() }))
+    }
+
+    /// The input of this value, a new one if there is none.
+    fn input(
+        &mut self,
+        argument: Option<&Arc<dyn PhysicalExpr>>,
+        filter: Option<&Arc<dyn PhysicalExpr>>,
+        schema: &Schema,
+    ) -> Result<usize> {
+        let is_known = |input: &Input| {
+            input.argument.as_ref() == argument
+                && input.filter.as_ref() == filter
+                && ![argument, filter].into_iter().flatten().any(is_volatile)
+        };
+        if let Some(known) = self.inputs.iter().position(is_known) {
+            return Ok(known);
+        }
+        let may_miss = filter.is_some() || argument.is_some_and(|one| one.nullable(schema).unwrap_or(true));
+        let missing = may_miss.then_some(self.missing);
+        self.missing += usize::from(may_miss);
+        self.inputs.push(Input {
+            argument: argument.cloned(),
+            filter: filter.cloned(),
+            folded: FoldedInput { missing, folds: Vec::new() },
+        });
+        Ok(self.inputs.len() - 1)
+    }
+
+    fn fold(&mut self, input: usize, kind: Kind) -> Fold {
+        if let Some(known) = self.inputs[input].folded.folds.iter().find(|fold| fold.kind == kind) {
+            return known.clone();
+        }
+        let fold = Fold { kind, state: self.kinds.len() };
+        self.kinds.push(kind);
+        self.inputs[input].folded.folds.push(fold.clone());
+        fold
+    }
+}
+
+/// Integers that are summed up need not be made wider first.
+fn before_widening<'a>(
+    argument: &'a Arc<dyn PhysicalExpr>,
+    schema: &Schema,
+) -> Result<&'a Arc<dyn PhysicalExpr>> {
+    let Some(cast) = argument.downcast_ref::<CastExpr>() else { return Ok(argument) };
+    let is_narrow = matches!(cast.expr().data_type(schema)?, DataType::Int16 | DataType::Int32);
+    Ok(if is_narrow && cast.cast_type() == &DataType::Int64 { cast.expr() } else { argument })
+}
+
+/// Which rows pass: NULL is no.
+pub(super) fn passing(filter: &Arc<dyn PhysicalExpr>, batch: &RecordBatch) -> Result<BooleanArray> {
+    let mask = filter.evaluate(batch)?.into_array(batch.num_rows())?;
+    let mask = as_boolean_array(&mask)?;
+    Ok(if mask.null_count() == 0 { mask.clone() } else { prep_null_mask_filter(mask) })
+}

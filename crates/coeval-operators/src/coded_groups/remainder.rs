@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows of one partition that are on their way already, as the input of another operator.
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{internal_datafusion_err, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the module.
+pub(super) struct Remainder {
+    properties: Arc<PlanProperties>,
+    partition: usize,
+    rows: Mutex<Option<SendableRecordBatchStream>>,
+}
+
+impl Remainder {
+    /// The rest of this partition of `plan`.
+    pub(super) fn new(
+        plan: &Arc<dyn ExecutionPlan>,
+        partition: usize,
+        rows: SendableRecordBatchStream,
+    ) -> Self {
+        Self { properties: Arc::clone(plan.properties()), partition, rows: Mutex::new(Some(rows)) }
+    }
+}
+
+impl fmt::Debug for Remainder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remainder").field("partition", &self.partition).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for Remainder {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remainder: partition={}", self.partition)
+    }
+}
+
+impl ExecutionPlan for Remainder {
+    fn name(&self) -> &'static str {
+        "Remainder"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("it has no input") }
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        if partition != self.partition {
+            return internal_err!("the rest of partition {} was asked for as {partition}", self.partition);
+        }
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner).take();
+        rows.ok_or_else(|| internal_datafusion_err!("the rest was taken before"))
+    }
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The operator beside DataFusion's own, over random rows: the model is what it stands in the place of.
+
+mod model;
+
+use super::groups::Groups;
+use super::work::JUDGED_ROWS;
+use arrow::array::{ArrayRef, AsArray, Int64Array, StringViewArray};
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::error::Result;
+use model::{Rows, both_ways, differences};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::sync::Arc;
+
+/// Columns to group by; `model.rs` says what is in them.
+const KEYS: [&str; 14] = [
+    "tiny",
+    "small",
+    "wide",
+    "date",
+    "moment",
+    "flag",
+    "amount",
+    "word",
+    "text",
+    "tiny, word",
+    "small, flag, date",
+    "text, amount",
+    "wide, word, moment",
+    "small % 3, word",
+];
+
+const CALLS: [&str; 12] = [
+    "count(*), count(small), count(text)",
+    "sum(small), sum(tiny), min(small), max(small)",
+    "sum(wide), min(wide), max(wide)",
+    "avg(real), sum(real)",
+    "sum(amount), min(amount), max(amount), avg(amount)",
+    "min(date), max(date), min(moment), max(moment)",
+    "sum(small) FILTER (WHERE flag), count(*) FILTER (WHERE tiny > 1), sum(small)",
+    "min(word), max(text), stddev(real)",
+    "count(DISTINCT small), sum(small)",
+    "max(real), min(real), median(small)",
+    "sum(CASE WHEN flag THEN small END), sum(small + tiny), bool_or(flag)",
+    "corr(real, small), count(real)",
+];
+
+#[tokio::test]
+async fn groups_are_those_of_datafusion() -> Result<()> {
+    for seed in 0..40 {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let rows = Rows::random(&mut random);
+        for _ in 0..6 {
+            let keys = KEYS[random.random_range(0..KEYS.len())];
+            let calls = CALLS[random.random_range(0..CALLS.len())];
+            let query = format!("SELECT {keys}, {calls} FROM t GROUP BY {keys}");
+            let (ours, theirs) = both_ways(&rows, &query, None).await?;
+            assert_eq!(differences(&ours.rows, &theirs.rows), None, "seed {seed}: {query}");
+            assert!(ours.replaced > 0 && theirs.replaced == 0, "seed {seed}: {query}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_not_for_it_stays_as_it_is() -> Result<()> {
+    let rows = Rows::random(&mut SmallRng::seed_from_u64(1));
+    for query in [
+        "SELECT sum(small) FROM t",
+        "SELECT real, sum(small) FROM t GROUP BY real",
+        "SELECT tiny, word, sum(small) FROM t GROUP BY ROLLUP (tiny, word)",
+    ] {
+        let (ours, theirs) = both_ways(&rows, query, None).await?;
+        assert_eq!(ours.replaced, 0, "{query}");
+        assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn groups_that_do_not_make_rows_fewer_are_left_to_datafusion() -> Result<()> {
+    let rows = Rows::distinct(JUDGED_ROWS * 3);
+    for keys in ["wide", "text", "wide, text"] {
+        let query = format!("SELECT {keys}, count(*), sum(small), max(text) FROM t GROUP BY {keys}");
+        let (ours, theirs) = both_ways(&rows, &query, None).await?;
+        assert_eq!(differences(&ours.rows, &theirs.rows), None, "{query}");
+        assert!(ours.left_rows > JUDGED_ROWS, "{query}: {} rows were left", ours.left_rows);
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn when_memory_is_refused_the_rest_is_left_to_datafusion() -> Result<()> {
+    let rows = Rows::repeated(20_000, 4);
+    let query = "SELECT text, count(*), sum(small), avg(real) FROM t GROUP BY text";
+    let (ours, theirs) = both_ways(&rows, query, Some(1 << 20)).await?;
+    assert_eq!(differences(&ours.rows, &theirs.rows), None);
+    assert!(ours.left_rows > 0, "memory was not refused");
+    Ok(())
+}
+
+/// Numbers of groups and their values, by the plainest code there is.
+fn model_groups(columns: &[ArrayRef]) -> Vec<Vec<Option<String>>> {
+    let value = |column: &ArrayRef, row: usize| match column.data_type() {
+        DataType::Int64 => {
+            let values = column.as_primitive::<Int64Type>();
+            values.iter().nth(row).flatten().map(|value| value.to_string())
+        }
+        _ => column.as_string_view().iter().nth(row).flatten().map(ToOwned::to_owned),
+    };
+    (0..columns[0].len()).map(|row| columns.iter().map(|column| value(column, row)).collect()).collect()
+}
+
+#[test]
+fn codes_that_move_keep_their_groups() {
+    let mut random = SmallRng::seed_from_u64(7);
+    for _ in 0..200 {
+        let mut groups =
+            Groups::new([DataType::Int64, DataType::Int64, DataType::Utf8View]).expect("types with codes");
+        let mut known: Vec<Vec<Option<String>>> = Vec::new();
+        let mut members = Vec::new();
+        for batch in 0..random.random_range(1..8) {
+            let spread = 1_i64 << random.random_range(0..if batch > 4 { 62 } else { 20 });
+            let rows = random.random_range(1..60);
+            let mut integers = || {
+                let value = |random: &mut SmallRng| {
+                    random.random_bool(0.9).then(|| random.random_range(-spread..=spread))
+                };
+                Arc::new((0..rows).map(|_| value(&mut random)).collect::<Int64Array>()) as ArrayRef
+            };
+            let mut columns = vec![integers(), integers()];
+            let words = (0..rows).map(|_| Some("x".repeat(random.random_range(0..20))));
+            columns.push(Arc::new(words.collect::<StringViewArray>()));
+            if groups.assign(&columns, &mut members).is_err() {
+                break;
+            }
+            for (row, member) in model_groups(&columns).into_iter().zip(&members) {
+                let member = *member as usize;
+                if member == known.len() {
+                    assert!(!known.contains(&row), "{row:?} is a group already");
+                    known.push(row);
+                } else {
+                    assert_eq!(known[member], row);
+                }
+            }
+            assert_eq!(groups.len(), known.len());
+        }
+        if !known.is_empty() {
+            assert_eq!(model_groups(&groups.values()), known);
+        }
+    }
+}
+
+#[test]
+fn a_single_text_is_numbered_by_its_code() {
+    let column =
+        |values: &[Option<&str>]| Arc::new(values.iter().copied().collect::<StringViewArray>()) as ArrayRef;
+    let mut groups = Groups::new([DataType::Utf8View]).expect("a type with codes");
+    let mut members = Vec::new();
+    groups.assign(&[column(&[Some("a"), Some("b"), Some("a")])], &mut members).expect("few bits");
+    assert_eq!(members, [0, 1, 0]);
+    groups
+        .assign(&[column(&[None, Some("a text beyond twelve bytes"), Some("b")])], &mut members)
+        .expect("few bits");
+    assert_eq!(members, [2, 3, 1]);
+    let values = model_groups(&groups.values()).concat();
+    assert_eq!(
+        values,
+        [Some("a"), Some("b"), None, Some("a text beyond twelve bytes")].map(|one| one.map(str::to_owned))
+    );
+}
+
+#[test]
+fn keys_of_more_than_64_bits_end_the_groups_and_keep_those_that_are_there() {
+    let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let mut groups = Groups::new(vec![DataType::Int64; 6]).expect("types with codes");
+    let mut members = Vec::new();
+    let first: Vec<ArrayRef> = (0..6).map(|_| column(vec![1, 2])).collect();
+    groups.assign(&first, &mut members).expect("few bits");
+    // Far apart: each column has a list of 5,000 values, of 13 bits.
+    let second: Vec<ArrayRef> =
+        (0..6).map(|place| column((0..5_000).map(|row| row * 1_000_003 - place).collect())).collect();
+    assert!(groups.assign(&second, &mut members).is_err(), "78 bits");
+    assert_eq!(groups.len(), 2);
+    assert_eq!(model_groups(&groups.values()), model_groups(&first));
+    assert!(groups.assign(&first, &mut members).is_err(), "once it has ended");
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The groups and states of one partition.
+
+use super::folds::Folds;
+use super::groups::Groups;
+use super::plan::{Call, Plan, passing};
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::internal_datafusion_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::{EmitTo, GroupsAccumulator};
+use std::sync::Arc;
+
+/// So many groups are kept at most: beyond, few rows meet their group in a cache, and DataFusion's operator, which can put groups
+/// aside on disk, is no slower.
+const GROUPS_MAX: usize = 1 << 18;
+
+/// Rows that are seen before it is judged whether grouping makes them fewer.
+pub(super) const JUDGED_ROWS: usize = 1 << 16;
+
+/// See the module.
+pub(super) struct Work {
+    plan: Arc<Plan>,
+    groups: Groups,
+    folds: Folds,
+    /// Of each call that is not folded.
+    accumulators: Vec<Option<Box<dyn GroupsAccumulator>>>,
+    rows: usize,
+    /// Of a batch: each row's group.
+    members: Vec<u32>,
+    /// The same for DataFusion's accumulators.
+    places: Vec<usize>,
+}
+
+impl Work {
+    pub(super) fn new(plan: Arc<Plan>) -> Result<Self> {
+        let groups = Groups::new(plan.key_types.iter().cloned())
+            .ok_or_else(|| internal_datafusion_err!("a column without codes"))?;
+        let accumulator = |call: &Call| match call {
+            Call::General { function, .. } => function.create_groups_accumulator().map(Some),
+            Call::Count(_) | Call::Folded { .. } => Ok(None),
+        };
+        let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
+        let folds = Folds::new(&plan.kinds, plan.missing);
+        Ok(Self { plan, groups, folds, accumulators, rows: 0, members: Vec::new(), places: Vec::new() })
+    }
+
+    /// Adds rows. `false`: these rows were not added, nor can others be.
+    pub(super) fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
+        let plan = Arc::clone(&self.plan);
+        let rows = batch.num_rows();
+        let keys = plan.keys.iter().map(|key| key.evaluate(batch)?.into_array(rows));
+        if self.groups.assign(&keys.collect::<Result<Vec<_>>>()?, &mut self.members).is_err() {
+            return Ok(false);
+        }
+        self.rows += rows;
+        let groups = self.groups.len();
+        self.folds.count_rows(&self.members, groups);
+        for input in &plan.inputs {
+            let values =
+                input.argument.as_ref().map(|one| one.evaluate(batch)?.into_array(rows)).transpose()?;
+            let passes = input.filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
+            self.folds.add(&input.folded, &self.members, values.as_ref(), passes.as_ref())?;
+        }
+        if self.accumulators.iter().any(Option::is_some) {
+            self.places.clear();
+            self.places.extend(self.members.iter().map(|group| *group as usize));
+        }
+        for (call, accumulator) in plan.calls.iter().zip(&mut self.accumulators) {
+            let (Call::General { arguments, filter, .. }, Some(accumulator)) = (call, accumulator) else {
+                continue;
+            };
+            let values = arguments.iter().map(|one| one.evaluate(batch)?.into_array(rows));
+            let passes = filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
+            let values = values.collect::<Result<Vec<ArrayRef>>>()?;
+            accumulator.update_batch(&values, &self.places, passes.as_ref(), groups)?;
+        }
+        Ok(true)
+    }
+
+    /// Whether it is better to add no more.
+    pub(super) fn is_past_use(&self) -> bool {
+        let groups = self.groups.len();
+        groups > GROUPS_MAX || (self.rows >= JUDGED_ROWS && groups * 2 > self.rows)
+    }
+
+    /// The groups' values and states, as the operator gives them.
+    pub(super) fn finish(mut self, output: &SchemaRef) -> Result<RecordBatch> {
+        if self.rows == 0 {
+            return Ok(RecordBatch::new_empty(Arc::clone(output)));
+        }
+        let mut columns = self.groups.values();
+        for (call, accumulator) in self.plan.calls.iter().zip(&mut self.accumulators) {
+            let missing = |input: usize| self.plan.inputs[input].folded.missing;
+            match (call, accumulator) {
+                (Call::Count(input), _) => columns.push(self.folds.counts(input.and_then(missing))),
+                (Call::Folded { input, fold, ty }, _) => {
+                    columns.push(self.folds.state(fold, missing(*input), ty)?);
+                }
+                (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
+                (Call::General { .. }, None) => unreachable!("each such call has one"),
+            }
+        }
+        let columns = columns.into_iter().zip(output.fields()).map(|(column, field)| {
+            if column.data_type() == field.data_type() {
+                Ok(column)
+            } else {
+                cast(&column, field.data_type())
+            }
+        });
+        Ok(RecordBatch::try_new(Arc::clone(output), columns.collect::<Result<_, _>>()?)?)
+    }
+
+    pub(super) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Bytes that it holds, and while the states go out once more.
+    pub(super) fn bytes(&self) -> usize {
+        let general = self.accumulators.iter().flatten().map(|one| one.size()).sum::<usize>();
+        (self.groups.bytes() + self.folds.bytes() + general) * 2
+            + self.members.capacity() * size_of::<u32>()
+            + self.places.capacity() * size_of::<usize>()
+    }
+}

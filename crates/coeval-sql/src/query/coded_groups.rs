@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts the operator that groups by codes into plans.
+
+use crate::carried::Carry;
+use coeval_operators::coded_groups::CodedGroupsExec;
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use std::sync::Arc;
+
+/// The statement does without the rule: `coeval.coded_groups` is off.
+#[derive(Clone, Debug)]
+pub(super) struct WithoutCodedGroups;
+
+impl Carry for WithoutCodedGroups {
+    const NAME: &'static str = "coeval_without_coded_groups";
+}
+
+/// The rule. Behind those that divide aggregates into steps, and the one that begins them at bricks.
+#[derive(Debug)]
+pub(crate) struct CodedGroups;
+
+impl PhysicalOptimizerRule for CodedGroups {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if WithoutCodedGroups::carried_by(options).is_some() {
+            return Ok(plan);
+        }
+        let coded = plan.transform_up(|node| {
+            let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            Ok(match CodedGroupsExec::in_place_of(aggregate)? {
+                Some(coded) => Transformed::yes(Arc::new(coded) as _),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(coded.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "coeval_coded_groups"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
