@@ -99,8 +99,11 @@ pub(crate) async fn begin(tab: Arc<Tab>, request: Request) -> Result<(), Report>
     let (begun, has_begun) = oneshot::channel();
     let copying = Copying { tab: Arc::clone(&tab), pieces, begun: Some(begun) };
     tokio::spawn(copying.all(session, sql));
-    let lost = || Err(Report::own("08006", "the session has ended"));
-    has_begun.await.unwrap_or_else(|_| lost())?;
+    match has_begun.await {
+        Ok(None) => {}
+        Ok(Some(report)) => return Err(report),
+        Err(_) => return Err(Report::own("08006", "the session has ended")),
+    }
     tab.prepare(Copy { format: request.format, pieces: received });
     Ok(())
 }
@@ -108,8 +111,8 @@ pub(crate) async fn begin(tab: Arc<Tab>, request: Request) -> Result<(), Report>
 struct Copying {
     tab: Arc<Tab>,
     pieces: Sender<io::Result<Bytes>>,
-    /// Whoever waits to hear whether the query has begun.
-    begun: Option<oneshot::Sender<Result<(), Report>>>,
+    /// Whoever waits to hear that the query has begun, or why it has not.
+    begun: Option<oneshot::Sender<Option<Report>>>,
 }
 
 impl Copying {
@@ -129,7 +132,7 @@ impl Copying {
     /// Tells whoever waits, or ends the file in the middle: a browser says then that it is not whole.
     async fn fail(&mut self, report: Report) {
         match self.begun.take() {
-            Some(begun) => drop(begun.send(Err(report))),
+            Some(begun) => drop(begun.send(Some(report))),
             None => drop(self.pieces.send(Err(io::Error::other(report.message))).await),
         }
     }
@@ -169,7 +172,7 @@ impl Copying {
                 Message::CopyOutResponse(_) => {
                     if let Some(begun) = self.begun.take() {
                         // Who does not wait any more drops the file, too.
-                        let _ = begun.send(Ok(()));
+                        let _ = begun.send(None);
                     }
                 }
                 Message::CopyData(piece) if is_there => self.give(piece.into_bytes()).await,
