@@ -22,6 +22,7 @@
 
 mod assets;
 mod console;
+mod copying;
 mod error;
 mod export;
 mod guard;

@@ -7,7 +7,7 @@
 use crate::report::Report;
 use crate::results::{Room, Row, ShownColumn, values_of};
 use crate::tabs::Tab;
-use crate::wire::{Column, Connection, Identity, Lost, QUESTION_PARTS, columns_of, unsendable};
+use crate::wire::{Column, Connection, Heard, Identity, Lost, QUESTION_PARTS, columns_of, unsendable};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use coeval_server::Entrance;
@@ -134,6 +134,7 @@ impl Login {
     /// Ends tabs that nobody sees, and the session that nobody asks.
     fn sweep(&self, now: Instant) {
         self.tabs.lock().retain(|_, tab| {
+            tab.forget_prepared(now, TICKET_TIME_MAX);
             let is_over = tab.is_over(now);
             if is_over {
                 tab.ended.cancel();
@@ -281,7 +282,14 @@ async fn answered(
     let (mut columns, mut rows, mut bytes, mut truncated) = (Vec::new(), Vec::new(), 0, false);
     let (mut failure, mut parts) = (None, 0);
     while parts < QUESTION_PARTS {
-        match connection.next().await? {
+        let message = match connection.hear().await? {
+            Heard::Message(message) => message,
+            Heard::LongRow(_) => {
+                (bytes, truncated) = (ANSWER_BYTES_MAX + 1, true);
+                continue;
+            }
+        };
+        match message {
             Message::RowDescription(described) => columns = columns_of(&described)?,
             Message::DataRow(row) => {
                 bytes += row.buffer().len();

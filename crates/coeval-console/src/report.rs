@@ -34,6 +34,12 @@ impl Report {
         }
     }
 
+    /// The same, with what to do.
+    pub(crate) fn hinted(mut self, hint: &str) -> Self {
+        self.hint = Some(hint.to_owned());
+        self
+    }
+
     /// Whether the session ends with it.
     pub(crate) fn is_last(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")

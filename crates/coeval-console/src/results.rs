@@ -192,6 +192,13 @@ impl ResultSet {
         Ok(kept.tail.len() >= TAIL_BYTES && !kept.has_failed)
     }
 
+    /// Counts a row that is not kept, and neither are those behind it; whether it is the first one.
+    pub(crate) fn pass_over(&self) -> bool {
+        let mut kept = self.kept.lock();
+        kept.rows_seen += 1;
+        kept.rows + 1 == kept.rows_seen
+    }
+
     /// Writes to the file what has gathered in memory.
     ///
     /// # Errors
@@ -317,6 +324,17 @@ mod tests {
             assert_eq!((result.rows_seen(), result.is_truncated()), (rows, false));
         }
         assert!(numbers(100_000, &room).kept.lock().file.is_some(), "some rows were in the file");
+    }
+
+    #[test]
+    fn a_row_that_is_passed_over_is_the_end_of_what_is_kept() {
+        let result = ResultSet::new(Vec::new(), &Room::new(None, 1 << 30, 1 << 30), 0);
+        let row = encoded(&[Some("x")]);
+        result.push(&row).unwrap();
+        assert!(result.pass_over());
+        result.push(&row).unwrap();
+        assert!(!result.pass_over(), "it is told once");
+        assert_eq!((result.rows_kept(), result.rows_seen(), result.is_truncated()), (1, 4, true));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! | `GET /api/session` | who is logged in |
 //! | `POST /api/logout` | nothing |
 //! | `POST /api/query` | an answer to one of the page's own questions |
-//! | `GET /api/figures` | the metrics, in Prometheus' text format |
+//! | `GET /api/figures` | the metrics, in Prometheus' text format: all for `pg_monitor`, else of the own sessions |
 //! | `POST /api/tabs` | the name of a new tab |
 //! | `GET /api/tabs/TAB` | where it stands; a page that is there asks now and then, else the tab ends |
 //! | `DELETE /api/tabs/TAB` | nothing |
@@ -17,12 +17,15 @@
 //! | `GET /api/tabs/TAB/results/N/rows` | a window of a result |
 //! | `POST /api/tabs/TAB/results/N/ticket` | a ticket for the next one |
 //! | `GET /api/tabs/TAB/results/N/csv?ticket=...` | all of it, as a file |
+//! | `POST /api/tabs/TAB/copy` | a ticket for the next one, once the query runs (`copying.rs`) |
+//! | `GET /api/tabs/TAB/copy?ticket=...` | what it gives, as a file of Arrow or Parquet |
 //!
 //! A browser sends the cookie to every port of the host, other programs' too. So all of `/api` but the login wants the login's
 //! second value in a header, which only the page has that has logged in; a download, which is none of the page's own requests, wants
 //! a ticket in its place.
 
 use crate::assets;
+use crate::copying::{self, Copy};
 use crate::export::{Format, exported};
 use crate::guard::{CSRF_HEADER, guard};
 use crate::logins::{Answer, Login, Logins};
@@ -37,7 +40,7 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router, middleware};
-use coeval_server::{Encryption, Entrance};
+use coeval_server::{Encryption, Entrance, Figures};
 use futures::Stream;
 use futures::stream::poll_fn;
 use http::request::Parts;
@@ -122,6 +125,7 @@ pub(crate) fn router(served: Arc<Served>) -> Router {
         .route("/api/tabs/{tab}/results/{result}/rows", get(rows))
         .route("/api/tabs/{tab}/results/{result}/ticket", post(ticket))
         .route("/api/tabs/{tab}/results/{result}/csv", get(download))
+        .route("/api/tabs/{tab}/copy", post(begin_copy).get(download_copy))
         .fallback(get(file))
         .layer(middleware::from_fn(guard))
         .with_state(served)
@@ -162,7 +166,7 @@ impl FromRequestParts<Arc<Served>> for Caller {
 
 /// The ticket of a download.
 fn ticket_of(uri: &Uri) -> Option<&str> {
-    let query = uri.query().filter(|_| uri.path().ends_with("/csv"))?;
+    let query = uri.query().filter(|_| uri.path().ends_with("/csv") || uri.path().ends_with("/copy"))?;
     query.split('&').find_map(|part| part.strip_prefix("ticket="))
 }
 
@@ -279,8 +283,12 @@ async fn query(caller: Caller, body: Body) -> Result<Json<Answer>, Refused> {
     answer.map(Json).map_err(|report| Refused::new(StatusCode::UNPROCESSABLE_ENTITY, report))
 }
 
-async fn figures(State(served): Shared, _caller: Caller) -> String {
-    served.entrance.figures()
+/// All of them for who sees what all sessions do; a user who is no role has been asked at the login.
+async fn figures(State(served): Shared, caller: Caller) -> String {
+    let Login { identity, is_superuser, .. } = &*caller.login;
+    let is_monitor = served.entrance.is_monitor(&identity.user).unwrap_or(*is_superuser);
+    let seen = if is_monitor { Figures::All } else { Figures::OwnSessions(&identity.user) };
+    served.entrance.figures(&seen)
 }
 
 #[derive(Serialize)]
@@ -375,6 +383,29 @@ async fn ticket(caller: Caller, Path((name, number)): Path<(String, u64)>) -> Re
     Ok(Json(Ticket { ticket: caller.login.ticket() }))
 }
 
+async fn begin_copy(caller: Caller, Path(name): Path<String>, body: Body) -> Result<Json<Ticket>, Refused> {
+    let tab = tab(&caller, &name)?;
+    let request: copying::Request = said(body, BODY_BYTES_MAX).await?;
+    let refused = |report| Refused::new(StatusCode::UNPROCESSABLE_ENTITY, report);
+    copying::begin(tab, request).await.map_err(refused)?;
+    Ok(Json(Ticket { ticket: caller.login.ticket() }))
+}
+
+async fn download_copy(caller: Caller, Path(name): Path<String>) -> Result<Response, Refused> {
+    let prepared = tab(&caller, &name)?.take_prepared();
+    let Copy { format, pieces } = prepared.ok_or_else(|| missing("file: it was not asked for in time"))?;
+    Ok(attached(format.content_type(), format.file_name(), Body::from_stream(streamed(pieces))))
+}
+
+/// A file that the browser is to keep.
+fn attached(content_type: &str, name: &str, body: Body) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, content_type.to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    (headers, body).into_response()
+}
+
 #[derive(Deserialize)]
 struct Wanted {
     format: Option<String>,
@@ -394,11 +425,7 @@ async fn download(
         }
     };
     let pieces = exported(result(&caller, &name, number)?, format);
-    let headers = [
-        (header::CONTENT_TYPE, format.content_type().to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", format.file_name())),
-    ];
-    Ok((headers, Body::from_stream(pieces)).into_response())
+    Ok(attached(format.content_type(), format.file_name(), Body::from_stream(pieces)))
 }
 
 #[cfg(test)]

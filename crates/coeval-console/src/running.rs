@@ -13,7 +13,7 @@ use crate::logins::{Login, TAB_SETTINGS};
 use crate::report::Report;
 use crate::results::{ResultSet, ShownColumn};
 use crate::tabs::{Slot, Tab};
-use crate::wire::{Column, Connection, Lost, TransactionState, columns_of, unsendable};
+use crate::wire::{Column, Connection, Heard, Lost, ROW_BYTES_MAX, TransactionState, columns_of, unsendable};
 use bytes::Bytes;
 use postgres_protocol::message::backend::Message;
 use serde::{Deserialize, Serialize};
@@ -157,7 +157,7 @@ impl Run {
         }
         let (mut is_there, mut cancelling) = (true, tokio::time::interval(CANCEL_PAUSE));
         loop {
-            let message = tokio::select! {
+            let heard = tokio::select! {
                 biased;
                 () = self.page.gone(), if is_there => {
                     is_there = false;
@@ -168,7 +168,14 @@ impl Run {
                     self.tab.cancel().await?;
                     continue;
                 }
-                message = session.next() => message?,
+                heard = session.hear() => heard?,
+            };
+            let message = match heard {
+                Heard::Message(message) => message,
+                Heard::LongRow(bytes) => {
+                    self.pass_over(bytes).await;
+                    continue;
+                }
             };
             match message {
                 Message::RowDescription(described) => self.begin_result(columns_of(&described)?).await,
@@ -225,6 +232,23 @@ impl Run {
             self.page.hear(&Event::Progress { result, rows, kept }).await;
         }
         Ok(())
+    }
+
+    /// Notes a row that is longer than any that is kept.
+    async fn pass_over(&mut self, bytes: usize) {
+        let Some(current) = &self.current else { return };
+        if current.set.pass_over() && current.number.is_some() {
+            let mib = |bytes: usize| bytes.div_ceil(1 << 20);
+            let message = format!(
+                "row {} has {} MiB, and the console keeps rows of up to {} MiB: the rows from there on are not kept",
+                current.set.rows_seen(),
+                mib(bytes),
+                mib(ROW_BYTES_MAX)
+            );
+            let notice = Report { severity: "WARNING".to_owned(), ..Report::own("54000", message) };
+            let hint = "Ask for a part of the value, such as left(value, 1000), or take the row with psql or a driver.";
+            self.page.hear(&Event::Notice(notice.hinted(hint))).await;
+        }
     }
 
     async fn end_result(&mut self, tag: &str) {

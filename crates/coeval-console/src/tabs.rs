@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Tab`]: a tab of the editor: a session of its own, and the results of what ran there last.
 
+use crate::copying::Copy;
 use crate::results::{ResultSet, Room};
 use crate::wire::{self, CancelKey, Connection, Identity, TransactionState};
 use coeval_server::Entrance;
@@ -45,6 +46,8 @@ pub(crate) struct Tab {
     standing: Mutex<Standing>,
     cancel_key: Mutex<Option<CancelKey>>,
     results: Mutex<Results>,
+    /// A file that is being made and that nobody has asked for yet, and since when.
+    prepared: Mutex<Option<(Copy, Instant)>>,
     last_seen: Mutex<Instant>,
 }
 
@@ -66,6 +69,7 @@ impl Tab {
             standing: Mutex::new(Standing { running: false, transaction: Some(TransactionState::Idle) }),
             cancel_key: Mutex::default(),
             results: Mutex::default(),
+            prepared: Mutex::default(),
             last_seen: Mutex::new(Instant::now()),
         }
     }
@@ -84,11 +88,32 @@ impl Tab {
         *self.standing.lock()
     }
 
-    /// The session, for a run; nothing while another one has it, and none if the tab has ended.
-    pub(crate) fn begin_run(&self) -> Option<OwnedMutexGuard<Slot>> {
+    /// The session, for a file that is made of a query; the results stay. Nothing as for [`begin_run`](Self::begin_run).
+    pub(crate) fn begin_copy(&self) -> Option<OwnedMutexGuard<Slot>> {
         let session =
             Arc::clone(&self.session).try_lock_owned().ok().filter(|_| !self.ended.is_cancelled())?;
         *self.standing.lock() = Standing { running: true, transaction: None };
+        Some(session)
+    }
+
+    /// Keeps a file that is being made until it is asked for.
+    pub(crate) fn prepare(&self, copy: Copy) {
+        *self.prepared.lock() = Some((copy, Instant::now()));
+    }
+
+    /// The file that is being made, for whoever asks first.
+    pub(crate) fn take_prepared(&self) -> Option<Copy> {
+        self.prepared.lock().take().map(|(copy, _)| copy)
+    }
+
+    /// Lets go of a file that nobody has asked for in `time_max`: its query ends.
+    pub(crate) fn forget_prepared(&self, now: Instant, time_max: Duration) {
+        self.prepared.lock().take_if(|(_, since)| now.duration_since(*since) > time_max);
+    }
+
+    /// The session, for a run; nothing while another one has it, and none if the tab has ended.
+    pub(crate) fn begin_run(&self) -> Option<OwnedMutexGuard<Slot>> {
+        let session = self.begin_copy()?;
         let mut results = self.results.lock();
         results.first += results.sets.len() as u64;
         let former = std::mem::take(&mut results.sets);

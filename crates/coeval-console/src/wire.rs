@@ -5,7 +5,7 @@
 //! columns before their rows. So this speaks the protocol itself, by the crate that drivers are made of.
 
 use crate::report::Report;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use coeval_server::{Encryption, Entrance};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
@@ -26,6 +26,9 @@ pub(crate) const QUESTION_PARTS: usize = 3;
 
 /// Values that a statement may have for its parameters.
 const PARAMETERS_MAX: usize = 65_535;
+
+/// Bytes of a row that is taken as a whole, whatever the server sends: it goes through memory, here and in the browser.
+pub(crate) const ROW_BYTES_MAX: usize = 32 << 20;
 
 /// Bytes that are asked of the connection at a time.
 const READ_ROOM: usize = 32 << 10;
@@ -100,10 +103,19 @@ pub(crate) struct CancelKey {
     secret: i32,
 }
 
+/// What a session says.
+pub(crate) enum Heard {
+    Message(Message),
+    /// A row of so many bytes, which are gone.
+    LongRow(usize),
+}
+
 /// See the module.
 pub(crate) struct Connection {
     stream: UnixStream,
     input: BytesMut,
+    /// Of a row that is passed over: the bytes that are to come, and its length.
+    passing: Option<(usize, usize)>,
     output: BytesMut,
     cancel_key: CancelKey,
     state: TransactionState,
@@ -136,6 +148,7 @@ impl Connection {
         let mut connection = Self {
             stream,
             input: BytesMut::new(),
+            passing: None,
             output: BytesMut::new(),
             cancel_key: CancelKey { pid: 0, secret: 0 },
             state: TransactionState::Idle,
@@ -282,17 +295,63 @@ impl Connection {
         self.send().await
     }
 
-    /// The server's next message; settings that it tells are noted on the way.
+    /// The server's next message, where no long row is expected.
+    ///
+    /// # Errors
+    /// If the connection has ended, or a [long row](Heard::LongRow) has come.
+    pub(crate) async fn next(&mut self) -> io::Result<Message> {
+        match self.hear().await? {
+            Heard::Message(message) => Ok(message),
+            Heard::LongRow(bytes) => Err(unexpected(&format!("a message of {bytes} bytes"))),
+        }
+    }
+
+    /// The length of the message that comes next, if it is a row that is longer than any that is kept.
+    fn long_row(&self) -> Option<usize> {
+        let (kind, length) = self.input.split_first_chunk::<5>().map(|(head, _)| (head[0], &head[1..]))?;
+        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+        (matches!(kind, b'D' | b'd') && length > ROW_BYTES_MAX).then_some(length)
+    }
+
+    /// Drops what has come of a row that is passed over; its length, once all of it has.
+    fn pass(&mut self) -> Option<usize> {
+        let (left, length) = self.passing.as_mut()?;
+        let there = self.input.len().min(*left);
+        self.input.advance(there);
+        *left -= there;
+        let passed = (*left == 0).then_some(*length)?;
+        self.passing = None;
+        Some(passed)
+    }
+
+    async fn read(&mut self) -> io::Result<()> {
+        self.input.reserve(READ_ROOM);
+        if self.stream.read_buf(&mut self.input).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+
+    /// What comes next; settings that the server tells are noted on the way. A row that is too long is passed over, and never in
+    /// memory as a whole. Whoever drops it while it waits loses nothing.
     ///
     /// # Errors
     /// If the connection has ended.
-    pub(crate) async fn next(&mut self) -> io::Result<Message> {
+    pub(crate) async fn hear(&mut self) -> io::Result<Heard> {
         loop {
-            let Some(message) = Message::parse(&mut self.input)? else {
-                self.input.reserve(READ_ROOM);
-                if self.stream.read_buf(&mut self.input).await? == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+            if self.passing.is_none() {
+                // The byte that says what it is comes on top of what the length counts.
+                self.passing = self.long_row().map(|length| (length + 1, length));
+            }
+            if self.passing.is_some() {
+                match self.pass() {
+                    Some(length) => return Ok(Heard::LongRow(length)),
+                    None => self.read().await?,
                 }
+                continue;
+            }
+            let Some(message) = Message::parse(&mut self.input)? else {
+                self.read().await?;
                 continue;
             };
             match message {
@@ -307,9 +366,9 @@ impl Connection {
                         b'E' => TransactionState::Failed,
                         _ => TransactionState::Idle,
                     };
-                    return Ok(Message::ReadyForQuery(ready));
+                    return Ok(Heard::Message(Message::ReadyForQuery(ready)));
                 }
-                message => return Ok(message),
+                message => return Ok(Heard::Message(message)),
             }
         }
     }

@@ -65,6 +65,8 @@ fn nobody_is_answered_but_the_page_and_the_login() {
             (Method::POST, "/api/tabs/x/cancel"),
             (Method::GET, "/api/tabs/x/results/0/rows"),
             (Method::GET, "/api/tabs/x/results/0/csv"),
+            (Method::POST, "/api/tabs/x/copy"),
+            (Method::GET, "/api/tabs/x/copy"),
         ] {
             let mut stranger = browser.clone();
             for cookie in [None, Some("".to_owned()), Some("x".repeat(43))] {
@@ -491,4 +493,120 @@ fn beyond_the_loopback_it_wants_encryption_and_passwords() {
     assert!(matches!(bound(Roles::new()), Err(ConsoleError::Unprotected(_))));
     let console = bound(Roles::new().with("admin", "geheim").unwrap()).unwrap();
     assert!(console.url().starts_with("https://"), "{}", console.url());
+}
+
+#[test]
+fn figures_of_all_sessions_are_for_who_may_see_them() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (admin, admins_tab) = console.user("admin", "geheim").await;
+        admin.run_sql(&admins_tab, "CREATE ROLE clerk LOGIN PASSWORD 'secret'; CREATE ROLE pg_monitor").await;
+        let (clerk, clerks_tab) = console.user("clerk", "secret").await;
+        clerk.run_sql(&clerks_tab, "BEGIN").await;
+        let own = clerk.get("/api/figures").await;
+        // One that answers the page, and one of the tab: those of others are not counted.
+        let sessions: Vec<&str> = own.text().lines().filter(|line| line.starts_with("coeval_")).collect();
+        assert_eq!(
+            sessions,
+            [
+                "coeval_sessions{state=\"active\"} 0",
+                "coeval_sessions{state=\"idle\"} 1",
+                "coeval_sessions{state=\"idle in transaction\"} 1",
+                "coeval_sessions{state=\"idle in transaction (aborted)\"} 0",
+            ]
+        );
+        let sees_all = async || clerk.get("/api/figures").await.text().contains("coeval_version");
+        admin.run_sql(&admins_tab, "GRANT pg_monitor TO clerk").await;
+        assert!(sees_all().await);
+        admin.run_sql(&admins_tab, "REVOKE pg_monitor FROM clerk").await;
+        assert!(!sees_all().await);
+        assert!(admin.get("/api/figures").await.text().contains("coeval_version"), "a user who is no role");
+    });
+}
+
+#[test]
+fn a_query_is_downloaded_once_more_and_changes_nothing() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (mut browser, tab) = console.user("admin", "geheim").await;
+        let plain = Browser { csrf: None, ..browser.clone() };
+        let copy = format!("/api/tabs/{tab}/copy");
+        browser.run_sql(&tab, "CREATE TEMPORARY TABLE t (a int); INSERT INTO t VALUES (1), (2)").await;
+        for (format, name, head) in
+            [("parquet", "result.parquet", &b"PAR1"[..]), ("arrow", "result.arrows", &[255; 4])]
+        {
+            let begun = browser.post(&copy, &json!({"sql": "SELECT * FROM t; ", "format": format})).await;
+            assert_eq!(begun.status, StatusCode::OK, "{}", begun.text());
+            let address = format!("{copy}?ticket={}", begun.json()["ticket"].as_str().unwrap());
+            let file = plain.get(&address).await;
+            assert_eq!((file.status, file.body.starts_with(head)), (StatusCode::OK, true));
+            let disposition = file.headers[header::CONTENT_DISPOSITION].to_str().unwrap();
+            assert_eq!(disposition, format!("attachment; filename=\"{name}\""));
+            assert_eq!(plain.get(&address).await.status, StatusCode::FORBIDDEN, "it is good for once");
+        }
+        browser.run_sql(&tab, "CREATE SEQUENCE s").await;
+        for (sql, sqlstate) in [
+            ("SELECT nothing", "42703"),
+            ("DELETE FROM t", "0A000"),
+            ("SELECT 1; SELECT 2", "42601"),
+            ("SELECT nextval('s')", "25006"),
+            ("SELECT 1) TO STDOUT; DROP TABLE t; SELECT (1", "42601"),
+        ] {
+            let refused = browser.post(&copy, &json!({"sql": sql, "format": "arrow"})).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{sql}: {}", refused.text());
+            assert_eq!(refused.json()["sqlstate"], sqlstate, "{sql}");
+        }
+        assert_eq!(browser.all(&tab, "SELECT count(*) FROM t").await, json!([["2"]]));
+        // An error would end a transaction that is open.
+        browser.run_sql(&tab, "BEGIN").await;
+        let refused = browser.post(&copy, &json!({"sql": "SELECT 1", "format": "arrow"})).await;
+        assert_eq!(refused.json()["sqlstate"], "25001");
+        assert_eq!(state_of(&browser.run_sql(&tab, "SELECT 1").await), "block");
+    });
+}
+
+#[test]
+fn a_download_that_nobody_reads_ends_its_query() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (mut browser, tab) = console.user("admin", "geheim").await;
+        let (other, others_tab) = console.user("admin", "geheim").await;
+        let long = "SELECT n, md5(n::text) FROM generate_series(1, 1000000000::bigint) g(n)";
+        let copy = format!("/api/tabs/{tab}/copy");
+        let begun = browser.post(&copy, &json!({"sql": long, "format": "arrow"})).await;
+        assert_eq!(begun.status, StatusCode::OK, "{}", begun.text());
+        let busy = browser
+            .ask(Method::POST, &format!("/api/tabs/{tab}/run"), Some(&json!({"sql": "SELECT 1"})))
+            .await;
+        assert_eq!(busy.status, StatusCode::CONFLICT);
+        let address = format!("{copy}?ticket={}", begun.json()["ticket"].as_str().unwrap());
+        let mut body = browser.begin_download(&address).await;
+        assert!(body.frame().await.unwrap().unwrap().into_data().unwrap().starts_with(&[255; 4]));
+        drop(body);
+        sessions_at_rest(&other, &others_tab).await;
+        assert_eq!(browser.all(&tab, "SELECT 1").await, json!([["1"]]), "the tab goes on");
+        // And one that is never asked for ends with its tab.
+        browser.post(&copy, &json!({"sql": long, "format": "parquet"})).await;
+        browser.ask(Method::DELETE, &format!("/api/tabs/{tab}"), None).await;
+        sessions_at_rest(&other, &others_tab).await;
+    });
+}
+
+#[test]
+fn a_row_that_is_too_long_is_passed_over_and_the_rest_is_counted() {
+    let console = protected();
+    console.runtime.block_on(async {
+        let (browser, tab) = console.user("admin", "geheim").await;
+        let sql = "SELECT n, CASE n WHEN 3 THEN repeat('x', 40000000) END FROM generate_series(1, 5) g(n) ORDER BY n";
+        let events = browser.run_sql(&tab, sql).await;
+        let notice = events.iter().find(|event| event["event"] == "notice").unwrap();
+        assert_eq!(notice["sqlstate"], "54000");
+        assert!(notice["message"].as_str().unwrap().starts_with("row 3 has 39 MiB"), "{notice}");
+        let end = events.iter().find(|event| event["event"] == "result").unwrap();
+        assert_eq!((&end["rows"], &end["kept"], &end["truncated"]), (&json!(5), &json!(2), &json!(true)));
+        assert_eq!(browser.rows(&tab, &events[0]["result"], "count=10").await, json!([["1", null], ["2", null]]));
+        // One of the page's own questions has what comes before it.
+        let answer = browser.ask(Method::POST, "/api/query", Some(&json!({ "sql": sql }))).await.json();
+        assert_eq!((answer["rows"].as_array().unwrap().len(), &answer["truncated"]), (2, &json!(true)));
+    });
 }

@@ -126,12 +126,23 @@ export function resultRows(id, result, from, count) {
   return json('GET', `api/tabs/${encodeURIComponent(id)}/results/${result}/rows?from=${from}&count=${count}`);
 }
 
+/** The same of a query's text, as Arrow or Parquet: the server asks it again. */
+export async function downloadCopy(id, sql, format) {
+  const address = `api/tabs/${encodeURIComponent(id)}/copy`;
+  const { ticket } = await json('POST', address, { body: { sql, format } });
+  follow(`${address}?ticket=${encodeURIComponent(ticket)}`);
+}
+
+function follow(address) {
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = '';
+  link.click();
+}
+
 /** Has the browser download the whole result. What it does so cannot carry the second value, but a ticket for this one time. */
 export async function download(id, result, format) {
   const address = `api/tabs/${encodeURIComponent(id)}/results/${result}`;
   const { ticket } = await json('POST', `${address}/ticket`);
-  const link = document.createElement('a');
-  link.href = `${address}/csv?format=${format}&ticket=${encodeURIComponent(ticket)}`;
-  link.download = '';
-  link.click();
+  follow(`${address}/csv?format=${format}&ticket=${encodeURIComponent(ticket)}`);
 }

@@ -6,7 +6,7 @@ import { html } from './html.js';
 /** `columns`: `{key, label, number, cell}`; `cell` makes what is shown of a row, otherwise it is the row's text. */
 export function Table({ label, columns, rows, keyOf, empty = 'None.', className = '' }) {
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
-  return html`<div class="table-scroll ${className}" tabindex="0" role="region" aria-label=${label}>
+  return html`<div class="table-scroll ${className}" tabindex="0" role="group" aria-label=${label}>
     <table aria-label=${label}>
     <thead><tr>${columns.map(({ key, label: head, number }) => html`<th scope="col" key=${key}
       class=${number ? 'number' : ''}>${head}</th>`)}</tr></thead>

@@ -3,6 +3,7 @@
 
 use crate::auth::rules::Encryption;
 use crate::connection;
+use crate::metrics;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use std::io;
@@ -10,6 +11,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 use tokio_rustls::TlsAcceptor;
+
+/// Which figures somebody sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figures<'a> {
+    /// All.
+    All,
+    /// Those of this role's sessions.
+    OwnSessions(&'a str),
+}
 
 /// A way into the server for what serves the same database by another protocol in this process: whoever speaks for a client
 /// opens a connection as that client's, and everything that holds for connections holds for it: the rules of who may come from
@@ -52,9 +62,19 @@ impl Entrance {
         self.shared.admission.protects()
     }
 
-    /// The figures of the database and its server, in Prometheus' text format.
+    /// The figures of the database and its server, in Prometheus' text format: all of them, or those of a role's own sessions.
     #[must_use]
-    pub fn figures(&self) -> String {
-        self.shared.metrics.text(&self.shared.database)
+    pub fn figures(&self, seen: &Figures<'_>) -> String {
+        match seen {
+            Figures::All => self.shared.metrics.text(&self.shared.database),
+            Figures::OwnSessions(role) => metrics::text_of_sessions(&self.shared.database, role),
+        }
+    }
+
+    /// Whether a role sees what all sessions do, as of now: a superuser, and who has the rights of `pg_monitor`. Nothing if
+    /// there is no such role, but a user by other means.
+    #[must_use]
+    pub fn is_monitor(&self, role: &str) -> Option<bool> {
+        self.shared.database.engine().is_monitor(role)
     }
 }

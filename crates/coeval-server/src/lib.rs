@@ -49,7 +49,7 @@ pub use auth::Roles;
 pub use auth::rules::Encryption;
 pub use coeval_secret::{SecretFileError, read_secret_file};
 pub use doorway::{Doorway, DoorwayLimits, Place};
-pub use entrance::Entrance;
+pub use entrance::{Entrance, Figures};
 pub use error::ServerError;
 pub use open_files::raise_open_files_limit;
 pub use options::ServerOptions;

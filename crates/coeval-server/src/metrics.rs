@@ -5,9 +5,10 @@ mod endpoint;
 
 pub(crate) use endpoint::serve;
 
-use coeval::{ArchivingStatus, Database, LeaderStays};
-use coeval_sql::{ActivityState, UpstreamState};
+use coeval::{ArchivingStatus, Database, Durations};
+use coeval_sql::{ActivityState, Registered, UpstreamState};
 use std::fmt::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ impl Metrics {
         family(&mut text, "coeval_errors_total", "counter", "Statements that have failed.");
         sample(&mut text, "coeval_errors_total", "", load(&self.errors));
         self.write_statements(&mut text);
-        write_sessions(&mut text, database);
+        write_sessions(&mut text, &database.engine().registry().all());
         write_store(&mut text, database);
         text
     }
@@ -92,14 +93,22 @@ impl Metrics {
     }
 }
 
-fn write_sessions(text: &mut String, database: &Database) {
+/// What a role sees of its own: its sessions.
+pub(crate) fn text_of_sessions(database: &Database, role: &str) -> String {
+    let mut sessions = database.engine().registry().all();
+    sessions.retain(|session| session.client().user == role);
+    let mut text = String::new();
+    write_sessions(&mut text, &sessions);
+    text
+}
+
+fn write_sessions(text: &mut String, sessions: &[Arc<Registered>]) {
     let states = [
         ActivityState::Active,
         ActivityState::Idle,
         ActivityState::IdleInTransaction,
         ActivityState::IdleInFailedTransaction,
     ];
-    let sessions = database.engine().registry().all();
     family(text, "coeval_sessions", "gauge", "Sessions by what they are about.");
     for state in states {
         let count = sessions.iter().filter(|session| session.state() == state).count();
@@ -143,7 +152,14 @@ fn write_store(text: &mut String, database: &Database) {
     let name = "coeval_checkpoint_failing_seconds";
     family(text, name, "gauge", "For how long checkpoints have failed; 0 if the last one did not.");
     let _ = writeln!(text, "{name} {:.3}", lasting.as_secs_f64());
-    write_leader_stays(text, &store.leader_stays());
+    let stays = store.leader_stays();
+    let help = "How long the commit leader's lock was held at a time.";
+    write_durations(text, "coeval_leader_seconds", help, &stays);
+    let name = "coeval_leader_longest_seconds";
+    family(text, name, "gauge", "The longest of these since the server began.");
+    let _ = writeln!(text, "{name} {:.9}", stays.longest.as_secs_f64());
+    let help = "How long commits waited from being applied to being published.";
+    write_durations(text, "coeval_publication_seconds", help, &store.publication_times());
     write_replication(text, database);
 }
 
@@ -214,21 +230,17 @@ fn write_archive(text: &mut String, status: &ArchivingStatus) {
     sample(text, name, "", status.last_backup.map_or(0, |time| time.micros() / 1_000_000));
 }
 
-fn write_leader_stays(text: &mut String, stays: &LeaderStays) {
-    const NAME: &str = "coeval_leader_seconds";
-    family(text, NAME, "histogram", "How long the commit leader's lock was held at a time.");
+fn write_durations(text: &mut String, name: &str, help: &str, durations: &Durations) {
+    family(text, name, "histogram", help);
     let mut count = 0;
-    for (bound, stays) in &stays.counts {
-        count += stays;
+    for (bound, counted) in &durations.counts {
+        count += counted;
         let is_last = *bound == Duration::MAX;
         let bound = if is_last { "+Inf".to_owned() } else { bound.as_secs_f64().to_string() };
-        sample(text, "coeval_leader_seconds_bucket", &format!("{{le=\"{bound}\"}}"), count);
+        sample(text, &format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count);
     }
-    let _ = writeln!(text, "{NAME}_sum {:.9}", stays.total.as_secs_f64());
-    sample(text, "coeval_leader_seconds_count", "", count);
-    let name = "coeval_leader_longest_seconds";
-    family(text, name, "gauge", "The longest of these since the server began.");
-    let _ = writeln!(text, "{name} {:.9}", stays.longest.as_secs_f64());
+    let _ = writeln!(text, "{name}_sum {:.9}", durations.total.as_secs_f64());
+    sample(text, &format!("{name}_count"), "", count);
 }
 
 fn family(text: &mut String, name: &str, kind: &str, help: &str) {
@@ -258,6 +270,8 @@ mod tests {
             "coeval_checkpoint_failures 0",
             "coeval_checkpoint_failing_seconds 0.000",
             "# TYPE coeval_leader_seconds histogram",
+            "# TYPE coeval_publication_seconds histogram",
+            "coeval_publication_seconds_count 0",
             "coeval_statement_seconds_bucket{le=\"0.0001\"} 2",
             "coeval_statement_seconds_bucket{le=\"0.001\"} 3",
             "coeval_statement_seconds_bucket{le=\"1\"} 3",

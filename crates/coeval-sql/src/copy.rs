@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! COPY between tables and files or clients, as text, CSV, PostgreSQL's binary format and Parquet.
+//! COPY between tables and files or clients, as text, CSV, PostgreSQL's binary format, Parquet and Arrow.
 //!
 //! Reading is split so that it serves any source of bytes: [`decode::Decoder`] reads text and CSV, of which
 //! [`portions::PortionReader`] gives parts to several threads, and [`binary::BinaryDecoder`] the binary format; all give
-//! batches; [`load::Loading`] puts them into a table, in groups where their order allows it. Writing likewise: [`encode::Encoder`] makes bytes of batches.
+//! batches; [`load::Loading`] puts them into a table, in groups where their order allows it. Writing likewise: [`encode::Encoder`] makes bytes of rows,
+//! [`columnar::ColumnarEncoder`] Parquet and Arrow of batches.
 //! [`exchange`] is the same with a client at the other end.
 
 mod binary;
 mod block;
+mod columnar;
 mod decode;
 mod encode;
 mod exchange;
@@ -242,8 +244,20 @@ fn write(
     batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
 ) -> Result<u64, SqlError> {
     let zone = context.settings.zone();
-    if options.format == CopyFormat::Parquet {
-        return parquet::write(path, columns, batches, zone);
+    if let Some(format) = columnar::Columnar::of(options.format) {
+        let kept = context.engine.queries.keep(0, "")?;
+        let mut encoder = columnar::ColumnarEncoder::new(columns, format, zone, kept)?;
+        return file::write_pieces(path, |out| {
+            let mut rows = 0;
+            for batch in batches {
+                let batch = batch?;
+                rows += batch.num_rows() as u64;
+                encoder.write(&batch, out.buffer())?;
+                out.flush_if_full()?;
+            }
+            encoder.finish(out.buffer())?;
+            Ok(rows)
+        });
     }
     let mut encoder = encode::Encoder::new(columns, options, zone)?;
     file::write_pieces(path, |out| {

@@ -11,10 +11,10 @@ use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
-use crate::memory::{QueryEnvironment, QueryMemory};
+use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
 use crate::quota::Quotas;
 use crate::registry::Registry;
-use crate::rights::{Authority, is_member};
+use crate::rights::{Authority, Rights, is_member};
 use crate::session::Session;
 use crate::tique::Servers;
 use crate::upstream::{Upstream, UpstreamStatus};
@@ -187,6 +187,20 @@ impl Engine {
     #[must_use]
     pub fn is_member(&self, name: &str, of: &str) -> bool {
         is_member(name, of, &Authority::of_world(&self.store.world()))
+    }
+
+    /// Whether a role sees what all sessions do: a superuser, and who has the rights of `pg_monitor`. Nothing if there is no
+    /// such role.
+    #[must_use]
+    pub fn is_monitor(&self, role: &str) -> Option<bool> {
+        self.role(role)?;
+        let rights = Rights::of_owner(Some(role), Authority::of_world(&self.store.world()));
+        Some(rights.is_monitor())
+    }
+
+    /// The memory that queries have together.
+    pub(crate) fn query_memory(&self) -> QueryMemoryStanding {
+        self.queries.standing()
     }
 
     /// Whether this name is the administrator's, who is no role.

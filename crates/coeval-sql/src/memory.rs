@@ -79,6 +79,15 @@ pub fn default_query_memory() -> usize {
     (machine_memory() / 2).max(QUERY_MEMORY_MIN)
 }
 
+/// The memory that queries have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueryMemoryStanding {
+    /// Bytes that they have, changes of open transactions and kept results included.
+    pub(crate) taken: usize,
+    /// Bytes that they may have.
+    pub(crate) most: usize,
+}
+
 /// The memory of an engine's queries.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
@@ -306,6 +315,11 @@ impl QueryEnvironment {
         let files = Arc::new(SpillDirectory::new(memory.spill_directory.clone(), SPILLED_BYTES_MAX));
         let disk_manager = Arc::new(DiskManagerBuilder::default().with_temp_file_factory(files).build()?);
         Ok(Self { budget, shared: RuntimeEnv { disk_manager, ..RuntimeEnv::default() } })
+    }
+
+    /// What all queries have and may have.
+    pub(crate) fn standing(&self) -> QueryMemoryStanding {
+        QueryMemoryStanding { taken: self.budget.taken.lock().bytes, most: self.budget.size }
     }
 
     /// Bytes that one query may have at most.

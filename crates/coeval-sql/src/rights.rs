@@ -148,6 +148,9 @@ impl Kind {
     }
 }
 
+/// Members of the role of this name see what all sessions do, as in PostgreSQL. It is there once a superuser has made it.
+pub(crate) const MONITOR: &str = "pg_monitor";
+
 /// What a principal may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
@@ -190,6 +193,11 @@ impl Rights {
     /// Whether nothing is refused.
     pub(crate) fn is_superuser(&self) -> bool {
         self.roles.is_none()
+    }
+
+    /// Whether it sees what all sessions do.
+    pub(crate) fn is_monitor(&self) -> bool {
+        self.include(Some(MONITOR))
     }
 
     /// Whether it has the rights of a role, or of the administrator.

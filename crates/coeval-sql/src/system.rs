@@ -2,13 +2,17 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_epochs`, `coeval_ingest_offsets`, `coeval_safe_snapshots`,
-//! `coeval_snapshots`, `coeval_store`, `coeval_tables` and `coeval_transactions` are ours and are found without a schema.
+//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_dimensions`, `coeval_epochs`, `coeval_ingest_offsets`,
+//! `coeval_lock_waits`, `coeval_memory`, `coeval_safe_snapshots`, `coeval_snapshots`, `coeval_store`, `coeval_tables` and
+//! `coeval_transactions` are ours and are found without a schema.
 //! Each is put together when a statement names it; nothing is kept.
 
 mod bricks;
 mod conflicts;
 mod constraints;
+mod dimensions;
+mod lock_waits;
+mod memory;
 mod objects;
 mod privileges;
 mod rows;
@@ -89,11 +93,14 @@ fn standard_table(
 }
 
 /// Our own relations, which are in no schema.
-const OWN: [&str; 9] = [
+const OWN: [&str; 12] = [
     "coeval_bricks",
     "coeval_conflicts",
+    "coeval_dimensions",
     "coeval_epochs",
     "coeval_ingest_offsets",
+    "coeval_lock_waits",
+    "coeval_memory",
     "coeval_safe_snapshots",
     "coeval_snapshots",
     "coeval_store",
@@ -117,6 +124,9 @@ fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> 
         "coeval_bricks" => bricks::bricks(source.transaction, &source.rights()),
         "coeval_epochs" => bricks::epochs(store, registry),
         "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction, &source.rights())?,
+        "coeval_dimensions" => dimensions::dimensions(source.transaction),
+        "coeval_memory" => memory::memory(store, source),
+        "coeval_lock_waits" => lock_waits::lock_waits(store, source),
         "coeval_conflicts" => conflicts::conflicts(store, source),
         "coeval_safe_snapshots" => safe_snapshots::safe_snapshots(store, registry),
         "coeval_store" => store::store(store),

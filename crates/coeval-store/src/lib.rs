@@ -40,6 +40,7 @@ mod conflicts;
 mod cursor;
 mod delta;
 mod disk;
+mod durations;
 mod element;
 mod enum_type;
 mod error;
@@ -52,6 +53,7 @@ mod held_versions;
 #[cfg(test)]
 mod id_value;
 mod ids;
+mod index_uses;
 mod ingest;
 mod keeper;
 mod kept_log;
@@ -128,6 +130,7 @@ pub use conflicts::{
     RecentConflict, STATEMENT_MARK,
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
+pub use durations::Durations;
 pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
@@ -149,7 +152,6 @@ pub use manifest::FORMAT_VERSION;
 #[doc(hidden)]
 pub use options::SafeLogging;
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
-pub use pipeline::LeaderStays;
 pub use promises::{LogStanding, Promise};
 pub use publishing::{Publication, WAIVED_LAG_MAX};
 pub use range::{Direction, KeyRange};

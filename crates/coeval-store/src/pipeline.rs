@@ -20,14 +20,13 @@
 mod leading;
 mod new_indexes;
 
-pub use leading::LeaderStays;
-
 use crate::bricks::BrickChanges;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::clock::LogTime;
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
 use crate::delta::Delta;
+use crate::durations::DurationCounters;
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey, group, heap_bytes};
 use crate::ids::SpaceId;
@@ -56,7 +55,7 @@ use coeval_txn::{
     Access, Certifier, CommitOrder, Conflict, Epoch, LargeFootprint, LockOwner, Precision, TransactionId,
     Version,
 };
-use leading::{Leading, StayCounters};
+use leading::Leading;
 use parking_lot::Mutex;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -131,7 +130,9 @@ pub(crate) struct Leader {
 pub(crate) struct Pipeline {
     turns: Turns<Submission, Verdict>,
     leader: Mutex<Leader>,
-    pub(crate) stays: StayCounters,
+    pub(crate) stays: DurationCounters,
+    /// From when a world was applied to when it was published.
+    pub(crate) publications: DurationCounters,
     pub(crate) publishing: Publishing,
     /// Whether one of those who wait for their verdict has not gone to sleep yet.
     someone_looks_on: AtomicBool,
@@ -162,7 +163,8 @@ impl Pipeline {
                 recent_loads: RecentLoads::default(),
                 rows_max: sizes.leader_rows_max,
             }),
-            stays: StayCounters::default(),
+            stays: DurationCounters::default(),
+            publications: DurationCounters::default(),
             publishing: Publishing::new(handle, published),
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),

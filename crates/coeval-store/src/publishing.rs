@@ -86,6 +86,7 @@ struct Pending {
     registrations: Vec<Arc<ActiveGuard>>,
     /// Of those who wait for it without a thread; each knows its place.
     wakers: Vec<Waker>,
+    since: Instant,
 }
 
 /// What a world waits for beside its log record.
@@ -289,7 +290,15 @@ impl Publishing {
                 None
             }
         };
-        state.pending.push_back(Pending { world, needs, consent, shown, registrations, wakers: Vec::new() });
+        state.pending.push_back(Pending {
+            world,
+            needs,
+            consent,
+            shown,
+            registrations,
+            wakers: Vec::new(),
+            since: Instant::now(),
+        });
         let released = state.publish_ready(shared, self.log.as_ref());
         drop(state);
         released.settle();
@@ -675,8 +684,9 @@ impl State {
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
         self.published = version;
         // They leave the queue last: whoever is left in it is woken when commits stop.
-        let unshown = &mut self.unshown;
+        let (unshown, now) = (&mut self.unshown, Instant::now());
         self.pending.drain(..count).for_each(|mut pending| {
+            shared.pipeline.publications.note(now - pending.since);
             if let Some(end) = pending.shown.filter(|end| !is_shown(*end)) {
                 let wakers = std::mem::take(&mut pending.wakers);
                 unshown.push_back(Unshown { version: pending.world.version(), end, wakers });

@@ -11,6 +11,7 @@ use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::footprint::GlobalKey;
 use crate::ids::{SequenceId, SpaceId};
+use crate::index_uses::IndexUses;
 use crate::keeper::KeeperSignal;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
@@ -57,6 +58,7 @@ pub(crate) struct Shared {
     pub(crate) pipeline: Pipeline,
     pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
     pub(crate) conflicts: Conflicts,
+    pub(crate) index_uses: IndexUses,
     pub(crate) sequences: Sequences,
     /// # Locking
     /// Held to read or set the compiler, never while it compiles.
@@ -222,6 +224,7 @@ impl Shared {
             pipeline,
             row_locks: Arc::default(),
             conflicts: Conflicts::default(),
+            index_uses: IndexUses::default(),
             sequences: contents.sequences,
             check_compiler: RwLock::new(None),
             run_aside: OnceLock::new(),

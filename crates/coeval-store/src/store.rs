@@ -9,6 +9,7 @@ use crate::chunk_memory::DataMemory;
 use crate::clock::LogTime;
 use crate::companion::Companion;
 use crate::conflicts::{ConflictCounts, RecentConflict};
+use crate::durations::Durations;
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
 use crate::following::{BaseCopy, Follower, LogFeed, ReplicaSession};
@@ -18,7 +19,6 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::{LogOptions, Lsn};
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
-use crate::pipeline::LeaderStays;
 use crate::promises::{LogStanding, Promise};
 use crate::publishing::{Publication, Until};
 use crate::recovery::{Recovered, Role, recover, salvage};
@@ -365,6 +365,12 @@ impl Store {
         self.shared.row_locks.list()
     }
 
+    /// How often ranges of this index were walked since the store was opened, by statements and by what keeps constraints.
+    #[must_use]
+    pub fn index_walks(&self, index: SpaceId) -> u64 {
+        self.shared.index_uses.count(index)
+    }
+
     /// The latest conflicts, in order: who lost, against whom, where and why.
     #[must_use]
     pub fn recent_conflicts(&self) -> Vec<RecentConflict> {
@@ -696,6 +702,12 @@ impl Store {
         self.shared.disk.as_ref().map_or(0, |disk| disk.chunk_memory().bytes())
     }
 
+    /// How many of these there may be; `None` if there are no files.
+    #[must_use]
+    pub fn data_memory_max(&self) -> Option<u64> {
+        self.shared.disk.as_ref().map(|_| self.shared.options.data_memory_or_default())
+    }
+
     /// The same as something that can be asked to let go; `None` if there are no files.
     #[must_use]
     pub fn data_memory(&self) -> Option<DataMemory> {
@@ -704,8 +716,15 @@ impl Store {
 
     /// For how long the commit leader's lock was held, since it was opened: nobody commits meanwhile.
     #[must_use]
-    pub fn leader_stays(&self) -> LeaderStays {
+    pub fn leader_stays(&self) -> Durations {
         self.shared.pipeline.stays.read()
+    }
+
+    /// For how long commits waited, since it was opened, from being certified and applied to being published: for the sync of the
+    /// log, and for the replicas that they ask for. Commits that were published together are counted once.
+    #[must_use]
+    pub fn publication_times(&self) -> Durations {
+        self.shared.pipeline.publications.read()
     }
 
     /// Whether commits go on.

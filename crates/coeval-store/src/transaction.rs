@@ -393,6 +393,7 @@ impl Transaction {
     ) -> Result<IndexCursor<'_>, StoreError> {
         let table = self.row_table(table)?;
         let position = index_position(table.def(), index)?;
+        self.shared.index_uses.note(index);
         let private = self.writes_of(table.id()).map(|writes| &writes.indexes[position]);
         let cursor = SpaceCursor::new(&table.indexes()[position], private, range, direction);
         let walked = self.walked(table.id(), index, range, direction);

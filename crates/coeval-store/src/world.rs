@@ -137,7 +137,8 @@ impl World {
     }
 
     /// The table of a key, and the values that the key stands for: of an index, as many as there are.
-    pub(crate) fn place_of(&self, space: SpaceId, key: &Key) -> ConflictPlace {
+    #[must_use]
+    pub fn place_of(&self, space: SpaceId, key: &Key) -> ConflictPlace {
         let mut place = self.place_of_space(space);
         let table = self.tables().find(|table| table.id() == space || table.index(space).is_some());
         place.key = table.and_then(|table| table.describe_key(space, key));

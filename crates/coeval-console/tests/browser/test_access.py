@@ -4,11 +4,13 @@
 import re
 
 import pytest
+from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.sync_api import expect
 
 from console import Console
 
 AA_TEXT, AA_EDGE = 4.5, 3.0
+AXE_RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 # Pairs of a colour and what it stands on.
 TEXTS = [
@@ -116,6 +118,10 @@ def everywhere(console):
     expect(page.get_by_role("treeitem").first).to_be_visible()
     yield "tree"
     page.get_by_role("treeitem", name="events", exact=True).click()
+    expect(page.get_by_role("table", name="Columns")).to_be_visible()
+    yield "columns"
+    console.tab("Definition").click()
+    yield "definition"
     console.tab("Bricks").click()
     yield "bricks"
     console.tab("Rows").click()
@@ -144,6 +150,21 @@ class TestColours:
         page.reload()
         expect(console.editor).to_be_visible()
         assert page.locator("html").get_attribute("data-theme") == other
+
+
+@pytest.mark.parametrize("options", [
+    {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
+    {"viewport": {"width": 380, "height": 760}, "color_scheme": "dark"},
+], ids=["light, wide", "dark, narrow"])
+def test_axe_finds_nothing(console, page, options):
+    wrong = []
+    # Not as a script of the page, whose policy would not have it.
+    rules = AXE_FILE_PATH.read_text()
+    for place in everywhere(console):
+        page.evaluate(rules + "\n0")
+        found = page.evaluate(f"axe.run(document, {{ runOnly: {AXE_RULES} }})")["violations"]
+        wrong += [f"{place}: {one['id']}: {node['html'][:120]}" for one in found for node in one["nodes"]]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_everything_has_a_name(console, page):

@@ -43,6 +43,40 @@ def test_definition_makes_the_table_again(console, page, api, server):
     api.close_tab(tab)
 
 
+def test_definition_makes_a_brick_table_again(console, page, api):
+    show(console, "public", "events")
+    console.tab("Definition").click()
+    text = page.locator(".definition pre").inner_text()
+    assert "region CARDINALITY 64 RANGE SIZE 4" in text and "FROM '2026-01-01'" in text, text
+    tab = api.tab()
+    api.must(tab, "CREATE SCHEMA again")
+    for statement in text.replace("public.events", "again.events").split(";\n"):
+        api.must(tab, statement)
+    of = "SELECT column_name, cardinality, range_size, origin, retention FROM coeval_dimensions WHERE table_schema ="
+    events = api.must(tab, f"{of} 'again' EXCEPT {of} 'public'")
+    assert [event["rows"] for event in events if event["event"] == "result"] == [0], events
+    api.must(tab, "DROP SCHEMA again CASCADE")
+    api.close_tab(tab)
+
+
+def test_indexes_have_size_use_and_advice(console, page, api):
+    tab = api.tab()
+    api.must(tab, "CREATE INDEX twice ON accounts (owner, balance)")
+    for _ in range(2):
+        api.must(tab, "SELECT id FROM accounts WHERE owner = 'owner 9' AND balance = 90")
+    show(console, "public", "accounts")
+    indexes = page.get_by_role("table", name="Indexes")
+    row = indexes.get_by_role("row").filter(has_text="accounts_owner")
+    expect(row).to_contain_text(re.compile("[KM]iB|[0-9] B"))
+    expect(row).to_contain_text("twice begins with the same columns")
+    used = indexes.get_by_role("row").filter(has_text="twice ON")
+    expect(used).not_to_contain_text("Not used")
+    show(console, "sales", "orders")
+    expect(page.locator(".advice")).to_contain_text("CREATE INDEX ON sales.orders (account)")
+    api.must(tab, "DROP INDEX twice")
+    api.close_tab(tab)
+
+
 def test_tables_are_searched(console, page):
     console.part("Data")
     page.get_by_placeholder("Search tables").fill("order")
@@ -69,6 +103,8 @@ def test_bricks_are_a_picture(console, page):
     cell = page.get_by_role("complementary", name="The cell")
     for word in ("region", "day", "Rows", "Bytes", "Epochs entries"):
         expect(cell).to_contain_text(word)
+    page.get_by_label("Heat by").select_option("epochs entries")
+    expect(page.locator(".about")).to_contain_text("epochs entries in a cell")
     picture.focus()
     page.keyboard.press("Control+Home")
     page.keyboard.press("ArrowRight")

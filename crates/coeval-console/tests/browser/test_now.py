@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
+
 from playwright.sync_api import expect
+
+from server import Api
 
 
 def test_charts_are_drawn(console, page):
     console.part("Now")
-    for name in ("Commits", "Statements", "Latency", "Sessions"):
+    for name in ("Commits", "Statements", "Statement latency", "Commit latency", "Sessions"):
         expect(page.get_by_role("img", name=f"{name}, the last five minutes")).to_be_visible()
     expect(page.get_by_role("img", name="Commits, the last five minutes. Now: per second unknown")).to_have_count(0)
 
@@ -52,3 +56,39 @@ def test_open_transaction_holds_a_version(console, page):
     console.part("Query")
     console.button("Rollback").click()
     expect(console.state).to_have_text("No transaction")
+
+
+def test_waits_for_locks_are_a_picture(console, page, api, server):
+    holder = api.tab()
+    api.must(holder, "BEGIN")
+    api.must(holder, "UPDATE accounts SET balance = 1 WHERE id = 7")
+    # Each waits in a login of its own: one behind the other.
+    waiting = [Api(server) for _ in range(2)]
+    threads = []
+    console.part("Now")
+    for number, other in enumerate(waiting):
+        tab = other.tab()
+        threads.append(threading.Thread(target=other.run, args=(tab, "DELETE FROM accounts WHERE id = 7")))
+        threads[-1].start()
+        expect(page.locator(".lock-session.waits")).to_have_count(number + 1)
+    expect(page.locator(".lock-session")).to_have_count(3)
+    # To the holder both, and to the first one the second one, which stands behind it.
+    expect(page.locator(".lock-wait")).to_have_count(3)
+    expect(page.locator(".lock-wait.queued")).to_have_count(1)
+    expect(page.locator(".lock-wait").first).to_contain_text("accounts (id)=(7)")
+    table = page.get_by_role("table", name="Waits for locks")
+    expect(table).to_contain_text("holds NO KEY UPDATE")
+    expect(table).to_contain_text("DELETE FROM accounts WHERE id = 7")
+    api.run(holder, "ROLLBACK")
+    expect(page.get_by_text("Nobody waits for a lock.")).to_be_visible()
+    for thread in threads:
+        thread.join(20)
+    api.must(holder, "INSERT INTO accounts (id, owner, balance) VALUES (7, 'owner 7', 70)")
+    api.close_tab(holder)
+
+
+def test_memory_is_told_by_its_use(console, page):
+    console.part("Now")
+    memory = page.get_by_role("region", name="Memory and data")
+    expect(memory).to_contain_text("queries")
+    expect(memory.get_by_role("meter", name="queries")).to_be_visible()

@@ -193,6 +193,49 @@ def test_csv_is_downloaded(console, page):
     assert lines == ["id,owner", "1,owner 1", "2,owner 2", "3,owner 3"]
 
 
+def test_all_of_a_query_is_downloaded_with_its_types(console, page, api, tmp_path):
+    console.run("SELECT id, owner, balance FROM accounts WHERE id <= 5 ORDER BY id -- five of them")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Parquet").click()
+    assert download.value.suggested_filename == "result.parquet"
+    path = tmp_path / "five.parquet"
+    download.value.save_as(path)
+    tab = api.tab()
+    # The server reads it back: a number is one, and 5 / 0 says that all rows are there.
+    api.must(tab, f"SELECT 1 / (count(*) - 4) FROM '{path}'")
+    events = api.run(tab, f"SELECT 1 / (count(*) - 5) FROM '{path}' WHERE owner LIKE 'owner %' AND balance + id > 0")
+    assert [event["sqlstate"] for event in events if event["event"] == "error"] == ["22012"], events
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Arrow").click()
+    assert download.value.suggested_filename == "result.arrows"
+    with open(download.value.path(), "rb") as file:
+        head, size = file.read(4), len(file.read())
+    assert head == b"\xff\xff\xff\xff" and size > 200
+    # The tab's session goes on.
+    console.run("SELECT 1")
+    assert console.cells()[0] == ["1"]
+    api.close_tab(tab)
+
+
+def test_what_cannot_be_asked_again_says_why(console, page):
+    console.run("SELECT 1; SELECT 2")
+    expect(page.get_by_role("button", name="Parquet")).to_be_disabled()
+    console.run("BEGIN")
+    console.run("SELECT id FROM accounts")
+    page.get_by_role("button", name="Arrow").click()
+    expect(page.get_by_role("alert")).to_contain_text("Commit or roll back first")
+    expect(console.state).to_have_text("In a transaction")
+    console.button("Rollback").click()
+    expect(console.state).to_have_text("No transaction")
+
+
+def test_row_that_is_too_long_is_not_kept(console, page):
+    console.run("SELECT n, CASE n WHEN 3 THEN repeat('x', 40000000) ELSE 'short' END FROM generate_series(1, 5) g(n)")
+    expect(page.locator(".result")).to_contain_text("only the first 2 rows are kept")
+    console.tab(re.compile("Messages")).click()
+    expect(console.messages).to_contain_text(re.compile("row 3 has 39 MiB.*left", re.S))
+
+
 def test_names_are_completed(console, page):
     console.write("SELECT a. FROM accounts a")
     for _ in range(len(" FROM accounts a")):

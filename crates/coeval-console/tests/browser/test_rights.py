@@ -43,6 +43,22 @@ def test_now_says_what_is_hidden(as_reader, page):
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+def test_figures_of_all_are_for_members_of_pg_monitor(as_reader, page, reader):
+    as_reader.part("Now")
+    now = page.locator(".now")
+    expect(now).to_contain_text("members of pg_monitor")
+    expect(page.get_by_role("img", name="Commits, the last five minutes")).to_have_count(0)
+    expect(page.get_by_role("img", name="Sessions, the last five minutes")).to_be_visible()
+    tab = reader.tab()
+    reader.must(tab, "CREATE ROLE pg_monitor")
+    reader.must(tab, f"GRANT pg_monitor TO {ROLE}")
+    expect(page.get_by_role("img", name="Commits, the last five minutes")).to_be_visible()
+    expect(page.get_by_role("table", name="Sessions")).not_to_contain_text("not shown to this role")
+    reader.must(tab, "DROP ROLE pg_monitor")
+    expect(now).to_contain_text("members of pg_monitor")
+    reader.close_tab(tab)
+
+
 def test_data_says_what_is_hidden(as_reader, page):
     as_reader.part("Data")
     page.get_by_role("treeitem", name="accounts", exact=True).click()

@@ -130,6 +130,13 @@ impl Browser {
         answer
     }
 
+    /// Begins a download, and gives it as it comes.
+    pub async fn begin_download(&self, address: &str) -> Incoming {
+        let answer = self.sent(Method::GET, address, None).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        answer.into_body()
+    }
+
     /// Begins a run, and gives its events as they come.
     pub async fn begin_run(&self, tab: &str, request: &Value) -> Incoming {
         let answer = self.sent(Method::POST, &format!("/api/tabs/{tab}/run"), Some(request)).await;

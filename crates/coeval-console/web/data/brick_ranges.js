@@ -62,6 +62,7 @@ export function cells(bricks, x, y) {
   }
   return {
     at: (xText, yText) => found.get(JSON.stringify([xText, yText])),
-    most: Math.max(1, ...[...found.values()].map(({ rows }) => rows)),
+    /** The most of one kind that a cell has. */
+    most: heat => Math.max(1, ...[...found.values()].map(cell => cell[heat])),
   };
 }

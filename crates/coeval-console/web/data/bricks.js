@@ -5,6 +5,7 @@ import { useMemo, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { Facts } from '../facts.js';
 import { bytes, count, plural } from '../figures.js';
+import { Table } from '../table.js';
 import { cells, readBricks } from './brick_ranges.js';
 
 /** More cells than this along a side cannot be told apart. */
@@ -13,9 +14,17 @@ const FAINTEST = 0.14;
 /** Narrower cells have no room for what stands below them. */
 const LABELLED_WIDTH = 14;
 
-/** Few rows are to be seen beside many. */
-function strength(rows, most) {
-  return rows === 0 ? 0.05 : FAINTEST + (1 - FAINTEST) * Math.sqrt(rows / most);
+/** What the cells can be as dark as they have much of. */
+const HEATS = {
+  rows: 'rows',
+  visible: 'rows in sight',
+  epochsEntries: 'epochs entries',
+  bytes: 'bytes',
+};
+
+/** Little is to be seen beside much. */
+function strength(value, most) {
+  return value === 0 ? 0.05 : FAINTEST + (1 - FAINTEST) * Math.sqrt(value / most);
 }
 
 function About({ cell, names, texts }) {
@@ -38,10 +47,10 @@ function idOf(column, row) {
   return `brick-${column}-${row}`;
 }
 
-function Cell({ place: [column, row], x, y, width, most, cell, isActive }) {
+function Cell({ place: [column, row], x, y, width, heat, most, cell, isActive }) {
   const ranges = y ? `${x.text}, ${y.text}` : x.text;
   const look = { width: `${width}px`, height: `${width}px` };
-  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell.rows, most)})`;
+  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell[heat], most)})`;
   return html`<span id=${idOf(column, row)} role="gridcell" data-x=${column} data-y=${row} aria-selected=${isActive}
     class="brick${cell ? '' : ' none'}${isActive ? ' active' : ''}" style=${look}
     aria-label="${ranges}: ${cell ? plural(cell.rows, 'row') : 'no brick'}"></span>`;
@@ -53,7 +62,7 @@ function Below({ xs, width }) {
     ${xs.map(x => html`<span class="picture-x" style=${{ width: `${width}px` }}><span>${x.from}</span></span>`)}</div>`;
 }
 
-function Picture({ xs, ys, at, most, active, onActive }) {
+function Picture({ xs, ys, at, heat, most, active, onActive }) {
   const keydown = event => {
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
     const [x, y] = active ?? [0, 0];
@@ -78,7 +87,7 @@ function Picture({ xs, ys, at, most, active, onActive }) {
         (y, row) => html`<div class="picture-row" role="row" key=${row}>
           <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
           ${xs.map(
-            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} most=${most}
+            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} heat=${heat} most=${most}
               cell=${at(x.text, y?.text ?? null)} isActive=${active?.[0] === column && active?.[1] === row} />`,
           )}</div>`,
       )}
@@ -91,10 +100,26 @@ function Dimension({ label, chosen, all, onChoose }) {
     ${all.map(({ name, ranges }) => html`<option value=${name}>${name} (${ranges.length})</option>`)}</select></label>`;
 }
 
-export function Bricks({ rows, truncated }) {
+function Heat({ heat, onChoose }) {
+  return html`<label>Heat by <select value=${heat} onChange=${onChoose}>
+    ${Object.entries(HEATS).map(([key, label]) => html`<option value=${key}>${label}</option>`)}</select></label>`;
+}
+
+/** How far each source has come that loads name with their offsets. */
+function Loads({ loads }) {
+  const columns = [
+    { key: 'source', label: 'Source' },
+    { key: 'last_offset', label: 'Last load ended at', number: true, cell: row => count(row.last_offset) },
+    { key: 'rows', label: 'Rows', number: true, cell: row => count(row.rows) },
+  ];
+  return html`<h2>Loads</h2><${Table} label="Loads" columns=${columns} rows=${loads} keyOf=${row => row.source} />`;
+}
+
+export function Bricks({ rows, loads, truncated }) {
   const { bricks, dimensions } = useMemo(() => readBricks(rows), [rows]);
   const [xName, setX] = useState(null);
   const [yName, setY] = useState(null);
+  const [heat, setHeat] = useState('rows');
   const [active, setActive] = useState(null);
   if (dimensions.length === 0) {
     const hidden = `${plural(rows.length, 'brick')}. Their ranges are not shown to this role.`;
@@ -105,7 +130,8 @@ export function Bricks({ rows, truncated }) {
   const x = dimensions.find(({ name }) => name === xName) ?? byRanges[0];
   const others = dimensions.filter(one => one !== x);
   const y = others.find(({ name }) => name === yName) ?? byRanges.find(one => one !== x) ?? null;
-  const { at, most } = cells(bricks, x.name, y?.name ?? null);
+  const { at, most: mostOf } = cells(bricks, x.name, y?.name ?? null);
+  const most = mostOf(heat);
   const xs = x.ranges.slice(0, SIDE_MAX);
   const ys = y ? y.ranges.slice(0, SIDE_MAX) : [null];
   const isCut = x.ranges.length > SIDE_MAX || (y?.ranges.length ?? 0) > SIDE_MAX;
@@ -117,7 +143,7 @@ export function Bricks({ rows, truncated }) {
     setActive(null);
   };
   const number = `${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`;
-  const about = [number, `at most ${plural(most, 'row')} in a cell`];
+  const about = [number, `at most ${heat === 'bytes' ? bytes(most) : `${count(most)} ${HEATS[heat]}`} in a cell`];
   if (isCut) about.push(`the first ${SIDE_MAX} ranges of a dimension`);
   const names = y ? [x.name, y.name] : [x.name];
   const cell = isInside ? at(xs[column].text, ys[row]?.text ?? null) : null;
@@ -125,9 +151,11 @@ export function Bricks({ rows, truncated }) {
     <div class="bar">
       <${Dimension} label="Along x" chosen=${x} all=${dimensions} onChoose=${choose(setX)} />
       ${y && html`<${Dimension} label="Along y" chosen=${y} all=${others} onChoose=${choose(setY)} />`}
+      <${Heat} heat=${heat} onChoose=${event => setHeat(event.target.value)} />
       <span class="muted">${about.join(', ')}</span></div>
     <div class="bricks-and-facts">
-      <${Picture} xs=${xs} ys=${ys} at=${at} most=${most} active=${isInside ? active : null} onActive=${setActive} />
+      <${Picture} xs=${xs} ys=${ys} at=${at} heat=${heat} most=${most} active=${isInside ? active : null} onActive=${setActive} />
       <aside aria-label="The cell" aria-live="polite"><${About} cell=${cell} names=${names} texts=${texts} /></aside>
-    </div></div>`;
+    </div>
+    ${loads.length > 0 && html`<${Loads} loads=${loads} />`}</div>`;
 }

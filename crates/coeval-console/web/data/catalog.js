@@ -18,6 +18,14 @@ const BRICKS = `
   SELECT brick, ranges, rows, visible_rows, value_bytes, bytes, epochs_entries, epochs_bytes
   FROM coeval_bricks WHERE table_schema = $1 AND table_name = $2 ORDER BY brick`;
 
+const DIMENSIONS = `
+  SELECT column_name, cardinality, range_size, origin, retention
+  FROM coeval_dimensions WHERE table_schema = $1 AND table_name = $2`;
+
+const LOADS = `
+  SELECT source, last_offset, rows FROM coeval_ingest_offsets WHERE table_schema = $1 AND table_name = $2
+  ORDER BY source`;
+
 export const KINDS = { r: 'table', p: 'table', v: 'view', m: 'view', f: 'foreign table' };
 
 export function relations() {
@@ -30,6 +38,15 @@ export async function sizes({ schema, name }) {
 
 export function bricks({ schema, name }) {
   return ask(BRICKS, [schema, name]);
+}
+
+export function dimensions({ schema, name }) {
+  return ask(DIMENSIONS, [schema, name]);
+}
+
+/** How far each source of a brick table has come. */
+export function loads({ schema, name }) {
+  return ask(LOADS, [schema, name]);
 }
 
 export function columns(oid) {
@@ -45,8 +62,11 @@ export function columns(oid) {
 export function indexes(oid) {
   return ask(`
     SELECT c.relname AS name, i.indisprimary AS is_primary, i.indisunique AS is_unique,
-           pg_catalog.pg_get_indexdef(i.indexrelid, 0, true) AS definition
+           pg_catalog.pg_get_indexdef(i.indexrelid, 0, true) AS definition,
+           pg_catalog.array_to_string(i.indkey, ',') AS columns, i.indpred IS NOT NULL AS is_partial,
+           pg_catalog.pg_relation_size(i.indexrelid) AS bytes, s.idx_scan AS walks
     FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+    LEFT JOIN pg_catalog.pg_stat_all_indexes s ON s.indexrelid = i.indexrelid
     WHERE i.indrelid = ${Number(oid)} ORDER BY c.relname`);
 }
 

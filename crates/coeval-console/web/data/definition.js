@@ -17,16 +17,31 @@ function text(value) {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** `isBricks`: of brick tables the catalog does not say how they are cut. */
-export function tableDefinition(relation, { columns, constraints, indexes, isBricks }) {
+/** Sizes are in the unit of the column: days, microseconds, numbers. */
+function dimension({ column_name: name, cardinality, range_size: size, origin }) {
+  const from = origin === null ? '' : ` FROM ${text(origin)}`;
+  return `${quoted(name)} CARDINALITY ${cardinality} RANGE SIZE ${size}${from}`;
+}
+
+function retention(name, dimensions) {
+  const kept = dimensions.find(({ retention: how }) => how !== null);
+  return kept
+    ? [`ALTER TABLE ${name} SET RETENTION ${text(kept.retention)} ON ${quoted(kept.column_name)};`]
+    : [];
+}
+
+/** `dimensions`: of a brick table; none of another one. */
+export function tableDefinition(relation, { columns, constraints, indexes, dimensions }) {
   const name = qualified(relation);
   const kinds = { p: 0, u: 1, c: 2, f: 3 };
   const rules = constraints.filter(({ kind }) => kind in kinds).sort((a, b) => kinds[a.kind] - kinds[b.kind]);
   const lines = [...columns.map(column), ...rules.map(rule => `CONSTRAINT ${quoted(rule.name)} ${rule.definition}`)];
-  const end = isBricks
-    ? '\n) USING brick\n-- PARTITION BY: the catalog does not tell how its dimensions are cut\n;'
-    : '\n);';
+  const end =
+    dimensions.length > 0
+      ? `\n) USING brick PARTITION BY (\n${dimensions.map(one => `    ${dimension(one)}`).join(',\n')}\n);`
+      : '\n);';
   const statements = [`CREATE TABLE ${name} (\n${lines.map(line => `    ${line}`).join(',\n')}${end}`];
+  statements.push(...retention(name, dimensions));
   const ruled = new Set(constraints.map(rule => rule.name));
   for (const index of indexes) if (!ruled.has(index.name)) statements.push(`${index.definition};`);
   if (relation.comment) statements.push(`COMMENT ON TABLE ${name} IS ${text(relation.comment)};`);

@@ -27,6 +27,7 @@ export function DataPage({ names }) {
   }, [all, schema, name]);
   const missing = `There is no ${schema}.${name}, or it is not shown to this role.`;
   return html`<section class="data${relation ? ' has-relation' : ''}" aria-label="Data">
+    ${!relation && html`<h1 class="visually-hidden">Data</h1>`}
     <nav class="side" aria-label="Tables">
       <div class="bar"><h2 class="grow">Tables</h2><button type="button" class="quiet"
         onClick=${() => setTurn(turn + 1)}>Refresh</button></div>

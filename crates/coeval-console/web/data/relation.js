@@ -19,7 +19,9 @@ import {
   bricks,
   columns,
   constraints,
+  dimensions,
   indexes,
+  loads,
   qualified,
   quoted,
   referencedBy,
@@ -27,6 +29,7 @@ import {
   viewText,
 } from './catalog.js';
 import { tableDefinition, viewDefinition } from './definition.js';
+import { indexAdvice } from './index_advice.js';
 import { addressOf } from './tree.js';
 
 const ROWS = 200;
@@ -41,16 +44,18 @@ async function describe(relation) {
       error => ({ error }),
     );
   const ownOrNone = question => (relation.oid === undefined ? part(Promise.resolve([])) : part(question()));
-  const [size, brick, column, index, rule, child, view] = await Promise.all([
+  const [size, brick, dimension, load, column, index, rule, child, view] = await Promise.all([
     relation.schema === null || isView ? part(Promise.resolve(null)) : part(sizes(relation)),
     relation.schema === null || isView ? part(Promise.resolve([])) : part(bricks(relation)),
+    relation.schema === null || isView ? part(Promise.resolve([])) : part(dimensions(relation)),
+    relation.schema === null || isView ? part(Promise.resolve([])) : part(loads(relation)),
     ownOrNone(() => columns(relation.oid)),
     ownOrNone(() => indexes(relation.oid)),
     ownOrNone(() => constraints(relation.oid)),
     ownOrNone(() => referencedBy(relation.oid)),
     isView && relation.oid !== undefined ? part(viewText(relation.oid)) : part(Promise.resolve('')),
   ]);
-  return { size, brick, column, index, rule, child, view };
+  return { size, brick, dimension, load, column, index, rule, child, view };
 }
 
 function useAnswer(question, keys) {
@@ -73,7 +78,7 @@ function useAnswer(question, keys) {
   return answer;
 }
 
-function Columns({ about }) {
+function Columns({ relation, about }) {
   const keys = new Map();
   const rules = about.rule.value ?? [];
   for (const { kind, columns: numbers } of rules) {
@@ -103,25 +108,42 @@ function Columns({ about }) {
     { key: 'comment', label: 'Comment', wide: true },
   ];
   const children = about.child.value ?? [];
+  const advice = indexAdvice(relation, {
+    indexes: about.index.value ?? [],
+    constraints: rules,
+    columns: about.column.value ?? [],
+  });
   return html`<div class="structure">
     <${Failure} error=${about.column.error} />
     ${about.column.value && html`<${Table} label="Columns" columns=${cells} rows=${about.column.value}
       keyOf=${row => row.number} empty="The catalog does not list its columns: see its rows." />`}
     ${
       about.index.value?.length > 0 &&
-      html`<h3>Indexes</h3><${Table} label="Indexes" rows=${about.index.value} keyOf=${row => row.name} columns=${[
+      html`<h2>Indexes</h2><${Table} label="Indexes" rows=${about.index.value} keyOf=${row => row.name} columns=${[
         { key: 'name', label: 'Index' },
         {
           key: 'kind',
           label: 'Kind',
           cell: row => (row.is_primary === 't' ? 'primary key' : row.is_unique === 't' ? 'unique' : ''),
         },
+        { key: 'bytes', label: 'Size', number: true, cell: row => (row.is_primary === 't' ? '' : bytes(row.bytes)) },
+        {
+          key: 'walks',
+          label: 'Used',
+          number: true,
+          cell: row => (row.walks === null ? '' : html`<span title="since the database was opened">
+            ${count(row.walks)}</span>`),
+        },
         { key: 'definition', label: 'Definition', wide: true, cell: row => html`<code>${row.definition}</code>` },
+        { key: 'advice', label: 'Advice', wide: true, cell: row => advice.of.get(row.name) ?? '' },
       ]} />`
     }
+    ${advice.missing.map(
+      line => html`<p class="advice"><b>Advice</b> ${line.text} <code>${line.statement}</code></p>`,
+    )}
     ${
       rules.length > 0 &&
-      html`<h3>Constraints</h3><${Table} label="Constraints" rows=${rules} keyOf=${row => row.name} columns=${[
+      html`<h2>Constraints</h2><${Table} label="Constraints" rows=${rules} keyOf=${row => row.name} columns=${[
         { key: 'name', label: 'Constraint' },
         { key: 'kind', label: 'Kind', cell: row => CONSTRAINTS[row.kind] ?? row.kind },
         { key: 'definition', label: 'Definition', wide: true, cell: row => html`<code>${row.definition}</code>` },
@@ -129,7 +151,7 @@ function Columns({ about }) {
     }
     ${
       children.length > 0 &&
-      html`<h3>Referenced by</h3><${Table} label="Referenced by" rows=${children}
+      html`<h2>Referenced by</h2><${Table} label="Referenced by" rows=${children}
         keyOf=${row => `${row.schema}.${row.table_name}.${row.name}`} columns=${[
         {
           key: 'table',
@@ -219,7 +241,7 @@ export function Relation({ relation }) {
           columns: about.column.value ?? [],
           constraints: about.rule.value ?? [],
           indexes: about.index.value ?? [],
-          isBricks,
+          dimensions: about.dimension.value ?? [],
         });
   return html`<article class="relation" aria-label=${relation.name}>
     <${Head} relation=${relation} size=${about?.size} bricks=${about?.brick.value} onQuery=${query} />
@@ -231,10 +253,11 @@ export function Relation({ relation }) {
           : !about
             ? html`<p class="empty">Reading.</p>`
             : shown === 'columns'
-              ? html`<${Columns} about=${about} />`
+              ? html`<${Columns} relation=${relation} about=${about} />`
               : shown === 'definition'
                 ? html`<${Definition} text=${text()} />`
-                : html`<${Bricks} rows=${about.brick.value} truncated=${about.brick.value.length >= 10_000} />`
+                : html`<${Bricks} rows=${about.brick.value} loads=${about.load.value ?? []}
+                    truncated=${about.brick.value.length >= 10_000} />`
       }
     </div></article>`;
 }

@@ -78,6 +78,18 @@ export const SYSTEM_TABLES = [
     ],
   },
   {
+    name: 'coeval_lock_waits',
+    columns: ['pid', 'blocked_by', 'kind', 'table_name', 'key', 'wanted', 'held', 'granted'],
+  },
+  {
+    name: 'coeval_memory',
+    columns: ['used_for', 'bytes', 'bytes_max'],
+  },
+  {
+    name: 'coeval_dimensions',
+    columns: ['table_schema', 'table_name', 'column_name', 'cardinality', 'range_size', 'origin', 'retention'],
+  },
+  {
     name: 'coeval_bricks',
     columns: [
       'table_schema',

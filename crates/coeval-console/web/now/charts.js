@@ -5,7 +5,7 @@ import { html } from '../html.js';
 import { Failure } from '../failure.js';
 import { milliseconds, short } from '../figures.js';
 import { Plot } from '../plot.js';
-import { SECONDS, STATES, failure, samples } from './samples.js';
+import { SECONDS, STATES, failure, isMonitor, samples } from './samples.js';
 
 const HEIGHT = 150;
 const SHORT_STATES = ['active', 'idle', 'open', 'failed'];
@@ -29,25 +29,40 @@ function Figure({ title, at, lines, value = short, isLogarithmic = false }) {
         </figure>`;
 }
 
+function StatesFigure({ at, states }) {
+  const lines = STATES.map((state, index) => ({
+    label: SHORT_STATES[index],
+    title: state,
+    data: states[index],
+    steps: true,
+  }));
+  return html`<${Figure} title="Sessions" at=${at} value=${String} lines=${lines} />`;
+}
+
 export function Charts() {
   const known = samples.value;
   if (!known)
     return html`<div class="charts">${failure.value ? html`<${Failure} error=${failure.value} />` : ''}</div>`;
-  const { at, commits, statements, errors, p50, p99, states } = known.series;
+  const { at, commits, statements, errors, p50, p99, commit50, commit99, states } = known.series;
+  if (!isMonitor()) {
+    return html`<${Failure} error=${failure.value} />
+      <p class="muted">The figures of the whole server are shown to superusers and members of pg_monitor. What is below is
+        what this role may see; the chart is of its own sessions.</p>
+      <div class="charts few"><${StatesFigure} at=${at} states=${states} /></div>`;
+  }
   return html`<${Failure} error=${failure.value} /><div class="charts">
     <${Figure} title="Commits" at=${at} lines=${[{ label: 'per second', data: commits }]} />
     <${Figure} title="Statements" at=${at} lines=${[
       { label: 'per second', data: statements },
       { label: 'errors', data: errors },
     ]} />
-    <${Figure} title="Latency" at=${at} isLogarithmic=${true} value=${milliseconds} lines=${[
+    <${Figure} title="Statement latency" at=${at} isLogarithmic=${true} value=${milliseconds} lines=${[
       { label: 'p50', data: p50 },
       { label: 'p99', data: p99 },
     ]} />
-    <${Figure} title="Sessions" at=${at} value=${String} lines=${STATES.map((state, index) => ({
-      label: SHORT_STATES[index],
-      title: state,
-      data: states[index],
-      steps: true,
-    }))} /></div>`;
+    <${Figure} title="Commit latency" at=${at} isLogarithmic=${true} value=${milliseconds} lines=${[
+      { label: 'p50', title: 'from being applied to being published', data: commit50 },
+      { label: 'p99', title: 'from being applied to being published', data: commit99 },
+    ]} />
+    <${StatesFigure} at=${at} states=${states} /></div>`;
 }

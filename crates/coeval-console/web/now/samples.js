@@ -20,6 +20,11 @@ const readings = [];
 export const samples = signal(null);
 export const failure = signal(null);
 
+/** Whether the server tells this role its own figures: those of all sessions are for members of pg_monitor. */
+export function isMonitor() {
+  return samples.value !== null && samples.value.last.has('coeval_version');
+}
+
 export async function read() {
   try {
     const parsed = parse(await figures());
@@ -27,6 +32,7 @@ export async function read() {
       at: Date.now() / 1000,
       figures: parsed,
       statements: buckets(parsed, 'coeval_statement_seconds'),
+      publications: buckets(parsed, 'coeval_publication_seconds'),
     });
     failure.value = null;
   } catch (error) {
@@ -64,6 +70,8 @@ function series() {
     errors: [],
     p50: [],
     p99: [],
+    commit50: [],
+    commit99: [],
     logBytes: [],
     states: STATES.map(() => []),
   };
@@ -75,12 +83,14 @@ function series() {
     out.errors.push(rate(before, reading, 'coeval_errors_total'));
     out.logBytes.push(rate(before, reading, 'coeval_log_bytes'));
     const from = earlier(index, QUANTILE_SECONDS);
-    const milliseconds = share => {
-      const seconds = from === reading ? null : quantile(from.statements, reading.statements, share);
+    const milliseconds = (of, share) => {
+      const seconds = from === reading ? null : quantile(from[of], reading[of], share);
       return seconds === null ? null : seconds * 1000;
     };
-    out.p50.push(milliseconds(0.5));
-    out.p99.push(milliseconds(0.99));
+    out.p50.push(milliseconds('statements', 0.5));
+    out.p99.push(milliseconds('statements', 0.99));
+    out.commit50.push(milliseconds('publications', 0.5));
+    out.commit99.push(milliseconds('publications', 0.99));
     const sessions = reading.figures.get('coeval_sessions') ?? [];
     STATES.forEach((state, place) =>
       out.states[place].push(sessions.find(({ labels }) => labels.state === state)?.value ?? 0),

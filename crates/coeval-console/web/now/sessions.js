@@ -10,6 +10,7 @@ import { Panel } from '../facts.js';
 import { Failure } from '../failure.js';
 import { clock, moment, plural, since } from '../figures.js';
 import { Table } from '../table.js';
+import { Locks } from './locks.js';
 import { Statement } from './statement.js';
 import { useQuestion } from './watch.js';
 
@@ -18,13 +19,6 @@ const SESSIONS = `
          a.xact_start, a.wait_event_type, a.wait_event, a.query, t.isolation, t.access, now() AS now
   FROM pg_catalog.pg_stat_activity a LEFT JOIN coeval_transactions t ON t.pid = a.pid
   ORDER BY a.pid`;
-
-const ADVISORY = `
-  SELECT w.pid, w.mode, w.classid, w.objid, h.pid AS holder
-  FROM pg_catalog.pg_locks w
-  LEFT JOIN pg_catalog.pg_locks h
-    ON h.granted AND h.classid = w.classid AND h.objid = w.objid AND h.objsubid = w.objsubid
-  WHERE NOT w.granted`;
 
 const ORDER = { active: 0, 'idle in transaction (aborted)': 1, 'idle in transaction': 2, idle: 3 };
 
@@ -119,27 +113,5 @@ export function Sessions() {
       ${rows && html`<${Table} label="Sessions" columns=${columns} rows=${sorted} keyOf=${row => row.pid}
         className="tall" />`}
     </${Panel}>
-    <${Waits} sessions=${rows} />`;
-}
-
-function Waits({ sessions }) {
-  const { rows: advisory, error } = useQuestion(ADVISORY, 2000);
-  if (!sessions) return null;
-  const waiting = sessions
-    .filter(({ wait_event_type: kind }) => kind === 'Lock')
-    .map(session => {
-      const lock = advisory?.find(({ pid }) => pid === session.pid);
-      return { ...session, lock: lock ? `advisory ${lock.classid}/${lock.objid}` : 'row', holder: lock?.holder };
-    });
-  const columns = [
-    { key: 'pid', label: 'pid', number: true },
-    { key: 'lock', label: 'Lock' },
-    { key: 'since', label: 'For', number: true, cell: row => since(row.query_start, moment(row.now)) },
-    { key: 'holder', label: 'Held by', cell: row => row.holder ?? '' },
-    { key: 'query', label: 'Statement', wide: true, cell: row => html`<${Statement} text=${row.query} />` },
-  ];
-  return html`<${Panel} title="Waits for locks" note=${waiting.length > 0 && plural(waiting.length, 'session')}>
-    <${Failure} error=${error} />
-    <${Table} label="Waits for locks" columns=${columns} rows=${waiting} keyOf=${row => row.pid}
-      empty="Nobody waits for a lock." /></${Panel}>`;
+    <${Locks} sessions=${rows} />`;
 }

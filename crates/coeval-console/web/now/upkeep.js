@@ -4,7 +4,7 @@
 import { html } from '../html.js';
 import { Facts, Panel } from '../facts.js';
 import { Failure } from '../failure.js';
-import { bytes, clock, count, milliseconds, since } from '../figures.js';
+import { bytes, clock, count, milliseconds, moment, since } from '../figures.js';
 import { Table } from '../table.js';
 import { single } from './figures_text.js';
 import { samples } from './samples.js';
@@ -19,11 +19,17 @@ const ARCHIVER = `
   SELECT archived_count, last_archived_wal, last_archived_time, failed_count, last_failed_time
   FROM pg_catalog.pg_stat_archiver`;
 const REPLICAS = `
-  SELECT pid, usename, application_name, client_addr, state, sent_lsn, flush_lsn, replay_lsn, sync_state, reply_time
+  SELECT pid, usename, application_name, client_addr, state, sent_lsn, flush_lsn, replay_lsn, replay_lag, sync_state,
+         reply_time
   FROM pg_catalog.pg_stat_replication ORDER BY pid`;
 const SLOTS = `
   SELECT slot_name, active, restart_lsn, wal_status, safe_wal_size
   FROM pg_catalog.pg_replication_slots ORDER BY slot_name`;
+const MEMORY = 'SELECT used_for, bytes, bytes_max FROM coeval_memory';
+// A replica that is idle shows all there is: how old its newest transaction is says nothing then.
+const FOLLOWING = `
+  SELECT pg_catalog.pg_is_in_recovery() AS follows, pg_catalog.pg_last_wal_replay_lsn() AS replayed,
+         pg_catalog.pg_last_xact_replay_timestamp() AS newest, now() AS now`;
 const EPOCHS = 'SELECT * FROM coeval_epochs';
 
 function figure(name) {
@@ -61,14 +67,29 @@ export function Log() {
     ]} /></${Panel}>`;
 }
 
+function Uses({ uses }) {
+  return html`<dl class="uses">${uses
+    .filter(use => use.bytes !== null)
+    .map(use => {
+      const most = use.bytes_max === null ? null : Number(use.bytes_max);
+      return html`<div key=${use.used_for}><dt>${use.used_for}</dt>
+        <dd>${bytes(use.bytes)}${
+          most !== null &&
+          html` <small>of ${bytes(most)}</small>
+          <meter min="0" max=${most} value=${Number(use.bytes)} aria-label=${use.used_for}></meter>`
+        }</dd></div>`;
+    })}</dl>`;
+}
+
 export function Memory() {
   const { rows, error } = useQuestion(SIZES, 5000);
   const epochs = useQuestion(EPOCHS, 5000);
+  const memory = useQuestion(MEMORY, 2000);
   const sizes = rows?.[0];
   const epoch = epochs.rows?.[0];
-  return html`<${Panel} title="Memory and data"><${Failure} error=${error} />
+  return html`<${Panel} title="Memory and data"><${Failure} error=${error ?? memory.error} />
+    ${memory.rows && html`<${Uses} uses=${memory.rows} />`}
     <${Facts} facts=${[
-      ['Files in memory', bytes(figure('coeval_data_memory_bytes'))],
       ['Base', bytes(sizes?.base)],
       ['Delta', bytes(sizes?.delta)],
       ['Changed since checkpoint', count(sizes?.delta_rows)],
@@ -124,8 +145,9 @@ function behindOf(pid) {
 export function Replication() {
   const { rows, error } = useQuestion(REPLICAS, 2000);
   const slots = useQuestion(SLOTS, 5000);
+  const own = useQuestion(FOLLOWING, 2000).rows?.[0];
   const following = figure('coeval_following');
-  const isThere = rows?.length > 0 || slots.rows?.length > 0 || following !== null || error;
+  const isThere = rows?.length > 0 || slots.rows?.length > 0 || own?.follows === 't' || error;
   if (!isThere) return null;
   const columns = [
     { key: 'pid', label: 'pid', number: true },
@@ -139,6 +161,7 @@ export function Replication() {
     { key: 'sync_state', label: 'Kind' },
     { key: 'flushed', label: 'Not flushed', number: true, cell: row => bytes(behindOf(row.pid)('flushed')) },
     { key: 'applied', label: 'Not applied', number: true, cell: row => bytes(behindOf(row.pid)('applied')) },
+    { key: 'replay_lag', label: 'Lag', number: true },
     { key: 'replay_lsn', label: 'Applied up to' },
     {
       key: 'reply_time',
@@ -160,15 +183,17 @@ export function Replication() {
   ];
   return html`<${Panel} title="Replication" className="whole"><${Failure} error=${error} />
     ${
-      following !== null &&
+      own?.follows === 't' &&
       html`<${Facts} facts=${[
-        [
+        following !== null && [
           'This replica',
           following === 1 ? 'takes the log' : 'does not take the log',
           following === 1 ? 'good' : 'bad',
         ],
+        ['Shows up to', own.replayed],
         ['Not shown yet', bytes(figure('coeval_replica_unshown_bytes'))],
-      ]} />`
+        ['Newest transaction', own.newest && `${since(own.newest, moment(own.now))} ago`],
+      ].filter(Boolean)} />`
     }
     ${rows?.length > 0 && html`<${Table} label="Replicas" columns=${columns} rows=${rows} keyOf=${row => row.pid} />`}
     ${slots.rows?.length > 0 && html`<${Table} label="Replication slots" columns=${slotColumns} rows=${slots.rows}

@@ -255,8 +255,8 @@ export function Grid({ columns, rows, total: seen, label }) {
         <div class="grid-view" role="rowgroup"
           style=${{ height: `${viewHeight + HEADER}px`, width: `${allWidth}px` }}>
           <div class="row head" role="row" aria-rowindex="1" style=${{ width: `${allWidth}px` }}>
-            <div class="row-number" role="columnheader" aria-colindex="1" aria-label="Row"
-              style=${{ width: `${numberWidth}px` }}></div>
+            <div class="row-number" role="columnheader" aria-colindex="1"
+              style=${{ width: `${numberWidth}px` }}><span class="visually-hidden">Row</span></div>
             <div class="spacer" role="presentation" style=${{ width: `${spacer}px` }}></div>
             ${shownColumns.map(
               ([column, place]) => html`<div key=${place} role="columnheader" aria-colindex=${place + 2}

@@ -18,16 +18,16 @@ function Message({ message, onPlace }) {
       <div><b>${message.severity}</b> ${message.message}</div><${Fields} message=${message} /></li>`;
   }
   const { place } = message;
-  return html`<li class="error" role="alert">
-    <div><b>ERROR</b> ${message.message} ${message.sqlstate && html`<code class="sqlstate">${message.sqlstate}
-      </code>`}</div>
+  const state = message.sqlstate && html`<code class="sqlstate">${message.sqlstate}</code>`;
+  return html`<li class="error"><div role="alert">
+    <div><b>ERROR</b> ${message.message} ${state}</div>
     <${Fields} message=${message} />
     ${
       place &&
       html`<div>Line ${place.line}, column ${place.column}
       ${place.inText && html` <button type="button" class="link"
         onClick=${() => onPlace(place.inText)}>Go there</button>`}</div>`
-    }</li>`;
+    }</div></li>`;
 }
 
 export function Messages({ messages, onPlace }) {

@@ -95,6 +95,7 @@ export function QueryPage({ hidden }) {
     else addTab(sql);
   };
   return html`<section class="query" hidden=${hidden} aria-label="Query">
+    <h1 class="visually-hidden">Query</h1>
     <div class="query-tabs">
       <${TabList} label="Editors" tabs=${list} chosen=${tab.key} panel="editor-panel"
         onChoose=${key => {

@@ -3,7 +3,7 @@
 
 import { useEffect, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
-import { download } from '../server.js';
+import { download, downloadCopy } from '../server.js';
 import { count, plural } from '../figures.js';
 import { COMMAND } from '../keys.js';
 import { TabList } from '../tab_list.js';
@@ -38,14 +38,41 @@ function tabsOf(run) {
   ];
 }
 
+const FORMATS = { csv: 'CSV', json: 'JSON', arrow: 'Arrow', parquet: 'Parquet' };
+
+/** Why a result cannot be asked for again, as Arrow and Parquet are; nothing if it can. */
+function unrepeatable({ messages, results, hasParameters }) {
+  if (results.length > 1 || messages.filter(({ kind }) => kind === 'tag').length > 1)
+    return 'Arrow and Parquet ask the query again: select it, and run it alone.';
+  return hasParameters ? 'Arrow and Parquet ask the query again, without parameters: write the values into it.' : null;
+}
+
+/** Who has what is not kept can still have all of it. */
+function cutText({ end }) {
+  const which = end.value === null ? 'not all' : `only the first ${count(end.value)}`;
+  return `cut: ${which} rows are kept. Ask for fewer, or save all as Arrow or Parquet.`;
+}
+
+function Save({ tab, run, result, onFailure }) {
+  const reason = unrepeatable(run);
+  const save = format => {
+    const done =
+      format === 'csv' || format === 'json'
+        ? download(tab.id, result.number, format)
+        : downloadCopy(tab.id, run.sql, format);
+    done.then(() => onFailure(null), onFailure);
+  };
+  return html`<span class="save">Save as ${Object.entries(FORMATS).map(([format, label]) => {
+    const why = format === 'arrow' || format === 'parquet' ? reason : null;
+    return html`<button type="button" disabled=${why !== null} title=${why ?? undefined}
+      onClick=${() => save(format)}>${label}</button>${' '}`;
+  })}</span>`;
+}
+
 function Result({ tab, run, result }) {
   const [view, setView] = useState('table');
   const [notSaved, setNotSaved] = useState(null);
-  const save = format => download(tab.id, result.number, format).then(() => setNotSaved(null), setNotSaved);
-  const saved = format => html`<button type="button" onClick=${() => save(format)}>
-    ${format === 'json' ? 'JSON' : 'CSV'}</button>`;
-  const { error, end } = result.rows;
-  const kept = `cut: ${end.value === null ? 'not all' : `only the first ${count(end.value)}`} rows are kept`;
+  const { error } = result.rows;
   return html`<div class="result">
     <div class="bar">
       <fieldset class="choice"><legend class="visually-hidden">View</legend>
@@ -58,10 +85,10 @@ function Result({ tab, run, result }) {
             onChange=${() => setView(key)} />
           <span>${label}</span></label>`,
         )}</fieldset>
-      <span class="grow">${result.truncated && html`<span class="warning">${kept}</span>`}
+      <span class="grow">${result.truncated && html`<span class="warning">${cutText(result.rows)}</span>`}
         ${error.value && html`<span class="bad">${error.value.message}</span>`}
-        ${notSaved && html`<span class="bad" role="alert">${notSaved.message}</span>`}</span>
-      ${result.isDone && tab.id !== null && html`<span class="save">Save as ${saved('csv')} ${saved('json')}</span>`}
+        ${notSaved && html`<span class="bad" role="alert">${notSaved.message} ${notSaved.hint ?? ''}</span>`}</span>
+      ${result.isDone && tab.id !== null && html`<${Save} tab=${tab} run=${run} result=${result} onFailure=${setNotSaved} />`}
     </div>
     ${
       view === 'table'

@@ -15,7 +15,7 @@ const QUERY_CANCELED = '57014';
 let count = 0;
 
 /** What is known of a run before its first event. */
-function begun(sql, { offset, kind, prefix }) {
+function begun(sql, { offset, kind, prefix, parameters }) {
   count += 1;
   return {
     number: count,
@@ -23,6 +23,7 @@ function begun(sql, { offset, kind, prefix }) {
     offset,
     kind,
     prefix,
+    hasParameters: parameters.length > 0,
     isRunning: true,
     startedAt: performance.now(),
     milliseconds: null,
@@ -45,7 +46,7 @@ export async function start(
   { offset = null, parameters = [], kind = 'run', prefix = 0, isRemembered = true } = {},
 ) {
   if (tab.run.value?.isRunning || sql.trim() === '') return;
-  let run = begun(sql, { offset, kind, prefix });
+  let run = begun(sql, { offset, kind, prefix, parameters });
   const change = changes => {
     // Cancel writes into it, too.
     const now = tab.run.value?.number === run.number ? tab.run.value : run;

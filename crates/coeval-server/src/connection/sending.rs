@@ -97,7 +97,7 @@ impl Connection {
         Ok(given)
     }
 
-    /// Gives all of a COPY TO STDOUT, a row in each message.
+    /// Gives all of a COPY TO STDOUT: a row in each message, or a piece of a format that has no rows.
     pub(super) async fn send_copy(&mut self, mut copy: CopyOut) -> Result<(), Failure> {
         self.output.copy_response(b'H', copy.encoding(), copy.column_count());
         let mut header = Vec::new();
@@ -121,10 +121,10 @@ impl Connection {
             };
             let Some(rows) = rows else { break };
             let rows = rows.map_err(|error| self.session.abort(error))?;
-            for row in 0..rows.count() {
+            for message in 0..rows.messages() {
                 self.copy_data(|out| {
                     out.append(&mut header);
-                    copy.encode(&rows, row, out)
+                    copy.encode(&rows, message, out)
                 })?;
                 self.flush_if_much().await?;
             }

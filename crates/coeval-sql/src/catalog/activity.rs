@@ -16,7 +16,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
     }
     let rights = source.rights();
     for session in source.engine.registry().all() {
-        if rights.include(session.principal().as_owner()) {
+        if rights.is_monitor() || rights.include(session.principal().as_owner()) {
             push(table, &session);
         } else {
             push_hidden(table, &session);

@@ -26,7 +26,8 @@ pub(super) fn fill(name: &str, table: &mut Table, objects: &Objects, source: &So
             _ => match statistics_of(name) {
                 Some(Statistics::Tables) => push_table_statistics(table, class, source.transaction),
                 Some(Statistics::TableBlocks) => push_names(table, class, "r"),
-                Some(Statistics::Indexes) => push_index_names(table, class),
+                Some(Statistics::Indexes) => push_index_statistics(table, class, source),
+                Some(Statistics::IndexBlocks) => push_index_names(table, class),
                 Some(Statistics::Sequences) => push_names(table, class, "S"),
                 None => {}
             },
@@ -40,6 +41,7 @@ enum Statistics {
     Tables,
     TableBlocks,
     Indexes,
+    IndexBlocks,
     Sequences,
 }
 
@@ -48,10 +50,8 @@ fn statistics_of(name: &str) -> Option<Statistics> {
     Some(match name {
         "pg_stat_user_tables" | "pg_stat_all_tables" => Statistics::Tables,
         "pg_statio_user_tables" | "pg_statio_all_tables" => Statistics::TableBlocks,
-        "pg_stat_user_indexes"
-        | "pg_stat_all_indexes"
-        | "pg_statio_user_indexes"
-        | "pg_statio_all_indexes" => Statistics::Indexes,
+        "pg_stat_user_indexes" | "pg_stat_all_indexes" => Statistics::Indexes,
+        "pg_statio_user_indexes" | "pg_statio_all_indexes" => Statistics::IndexBlocks,
         "pg_statio_user_sequences" | "pg_statio_all_sequences" => Statistics::Sequences,
         _ => return None,
     })
@@ -158,13 +158,31 @@ fn push_names(table: &mut Table, class: &Class, letter: &str) {
     ]);
 }
 
+/// Of indexes the store counts how often they were walked. Rows lie in the order of the primary key: nobody walks an index of that.
+fn push_index_statistics(table: &mut Table, class: &Class, source: &Source<'_>) {
+    let Some(names) = index_names(class) else { return };
+    let walks = match &class.kind {
+        Kind::Index(def, place) => {
+            i64::try_from(source.engine.store().index_walks(def.indexes[*place].id)).ok()
+        }
+        _ => None,
+    };
+    table.push_all(names.into_iter().chain([("idx_scan", walks.into())]));
+}
+
 fn push_index_names(table: &mut Table, class: &Class) {
-    let Some(shape) = class.index() else { return };
-    table.push([
+    if let Some(names) = index_names(class) {
+        table.push(names);
+    }
+}
+
+fn index_names(class: &Class) -> Option<[(&'static str, Cell); 5]> {
+    let shape = class.index()?;
+    Some([
         ("relid", oids::of_space(shape.table.id).into()),
         ("indexrelid", class.oid.into()),
         ("schemaname", class.schema.as_str().into()),
         ("relname", shape.table.name.name.as_str().into()),
         ("indexrelname", class.name.as_str().into()),
-    ]);
+    ])
 }

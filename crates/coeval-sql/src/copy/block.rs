@@ -72,7 +72,7 @@ impl Splitter {
     pub(super) fn new(options: &CopyOptions, columns: usize) -> Self {
         let special = match options.format {
             CopyFormat::Csv => options.quote,
-            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => b'\\',
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => b'\\',
         };
         Self { delimiter: options.delimiter, special, columns }
     }

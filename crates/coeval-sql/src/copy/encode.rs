@@ -53,11 +53,6 @@ impl Encoder {
         Ok(Self { options: options.clone(), columns: columns.to_vec(), quoting, zone, text: String::new() })
     }
 
-    /// How many columns a row has.
-    pub(super) fn column_count(&self) -> usize {
-        self.columns.len()
-    }
-
     /// Writes what stands before the rows: the signature of the binary format, or the line of column names if one
     /// is asked for.
     pub(super) fn header(&mut self, out: &mut Vec<u8>) {
@@ -73,7 +68,7 @@ impl Encoder {
             }
             match self.options.format {
                 CopyFormat::Csv => write_csv(name, Quoting::Needed, &self.options, out),
-                CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+                CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => {
                     write_text(name, self.options.delimiter, out);
                 }
             }
@@ -148,7 +143,7 @@ impl Encoder {
         };
         match self.options.format {
             CopyFormat::Csv => write_csv(text, self.quoting[index], &self.options, out),
-            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => {
                 write_text(text, self.options.delimiter, out);
             }
         }

@@ -3,6 +3,7 @@
 //! for.
 
 use super::binary::BinaryDecoder;
+use super::columnar::{Columnar, ColumnarEncoder};
 use super::decode::Decoder;
 use super::encode::Encoder;
 use super::load::{Group, Loading};
@@ -27,7 +28,7 @@ use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName,
 pub enum CopyEncoding {
     /// Lines of text or CSV.
     Text,
-    /// PostgreSQL's binary format.
+    /// PostgreSQL's binary format, Parquet or Arrow.
     Binary,
 }
 
@@ -56,8 +57,10 @@ pub(crate) fn begin(context: &mut StatementContext<'_>, statement: &Statement) -
     refuse_read_only(context, statement)?;
     let direction = if *to { CopyDirection::To } else { CopyDirection::From };
     let options = CopyOptions::new(direction, options, legacy_options)?;
-    if options.format == CopyFormat::Parquet {
-        return Err(SqlError::unsupported("COPY of the format parquet from or to a client"));
+    if options.format == CopyFormat::Parquet && direction == CopyDirection::From {
+        let error = SqlError::unsupported("COPY FROM STDIN of the format parquet");
+        return Err(error
+            .with_hint("Parquet is read from its end: name a file of the server, or send CSV or binary."));
     }
     match (direction, target, source) {
         (CopyDirection::From, CopyTarget::Stdin, CopySource::Table { table_name, columns }) => {
@@ -94,7 +97,7 @@ impl AnyDecoder {
     ) -> Result<Self, SqlError> {
         Ok(match options.format {
             CopyFormat::Binary => Self::Binary(BinaryDecoder::new(def, columns), Vec::new()),
-            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => {
+            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet | CopyFormat::Arrow => {
                 let decoder = Decoder::new(def, columns, options, zone)?;
                 Self::Text(Box::new(PortionReader::new(decoder, options, PORTION_BYTES)))
             }
@@ -194,8 +197,8 @@ fn begin_in(
 
 fn encoding_of(options: &CopyOptions) -> CopyEncoding {
     match options.format {
-        CopyFormat::Binary => CopyEncoding::Binary,
-        CopyFormat::Text | CopyFormat::Csv | CopyFormat::Parquet => CopyEncoding::Text,
+        CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => CopyEncoding::Binary,
+        CopyFormat::Text | CopyFormat::Csv => CopyEncoding::Text,
     }
 }
 
@@ -292,8 +295,17 @@ impl std::fmt::Debug for CopyIn {
 /// COPY TO STDOUT that has begun.
 pub struct CopyOut {
     rows: RowStream,
-    encoder: Encoder,
+    encoder: AnyEncoder,
     encoding: CopyEncoding,
+    column_count: usize,
+}
+
+enum AnyEncoder {
+    Rows(Encoder),
+    /// Until what stands behind the last batch was given.
+    Batches(ColumnarEncoder),
+    /// Behind that.
+    Finished,
 }
 
 fn begin_out(
@@ -307,9 +319,16 @@ fn begin_out(
         Some(names) => names,
         None => columns_of(planned.columns())?,
     };
-    let encoder = Encoder::new(&columns, options, context.settings.zone())?;
+    let zone = context.settings.zone();
+    let encoder = match Columnar::of(options.format) {
+        None => AnyEncoder::Rows(Encoder::new(&columns, options, zone)?),
+        Some(format) => {
+            let kept = context.engine.queries.keep(0, "")?;
+            AnyEncoder::Batches(ColumnarEncoder::new(&columns, format, zone, kept)?)
+        }
+    };
     let rows = query::stream(context, &planned)?;
-    Ok(CopyOut { rows, encoder, encoding: encoding_of(options) })
+    Ok(CopyOut { rows, encoder, encoding: encoding_of(options), column_count: columns.len() })
 }
 
 fn columns_of(schema: &arrow::datatypes::Schema) -> Result<Vec<(String, ColumnType)>, SqlError> {
@@ -344,7 +363,7 @@ impl CopyOut {
     /// How many columns a row has.
     #[must_use]
     pub fn column_count(&self) -> usize {
-        self.encoder.column_count()
+        self.column_count
     }
 
     /// What the client gets.
@@ -355,37 +374,74 @@ impl CopyOut {
 
     /// Appends what stands before the rows; it may be nothing.
     pub fn header(&mut self, out: &mut Vec<u8>) {
-        self.encoder.header(out);
+        if let AnyEncoder::Rows(encoder) = &mut self.encoder {
+            encoder.header(out);
+        }
     }
 
     /// Appends what stands behind the rows; it may be nothing.
     pub fn trailer(&self, out: &mut Vec<u8>) {
-        self.encoder.trailer(out);
+        if let AnyEncoder::Rows(encoder) = &self.encoder {
+            encoder.trailer(out);
+        }
     }
 
-    /// The next rows; `None` behind the last ones.
+    /// The next rows; `None` behind the last ones. Of Parquet a group of rows comes with the last of its rows, so that
+    /// there may be rows without a message; it is kept until then, and counted in the memory of queries.
     ///
     /// # Errors
-    /// What the query meets; there are no further rows then.
+    /// What the query meets; `53200` if there is no memory for a group of rows. There are no further rows then.
     pub async fn next(&mut self) -> Option<Result<CopyRows, SqlError>> {
-        let batch = self.rows.next().await?;
-        Some(
-            batch.and_then(|batch| {
-                Ok(CopyRows { count: batch.num_rows(), arrays: self.encoder.arrays(&batch)? })
-            }),
-        )
+        let batch = match self.rows.next().await {
+            Some(batch) => batch.map(Some),
+            None => Ok(None),
+        };
+        batch.and_then(|batch| self.encoder.take(batch.as_ref())).transpose()
     }
 
-    /// Appends one of these rows.
+    /// Appends the message of this number of these rows: a row of text, CSV and the binary format, a piece of Parquet and
+    /// Arrow.
     ///
     /// # Errors
     /// `22008` for a value that has no binary form; a part of the row is appended then.
     ///
     /// # Panics
-    /// If there is no such row.
-    pub fn encode(&mut self, rows: &CopyRows, row: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        assert!(row < rows.count, "the row is one of those there are");
-        self.encoder.encode_row(&rows.arrays, row, out)
+    /// If there is no such message.
+    pub fn encode(&mut self, rows: &CopyRows, message: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        assert!(message < rows.messages(), "the message is one of those there are");
+        match (&rows.given, &mut self.encoder) {
+            (Given::Arrays(arrays), AnyEncoder::Rows(encoder)) => encoder.encode_row(arrays, message, out),
+            (Given::Bytes(bytes), _) => {
+                let from = message * MESSAGE_BYTES;
+                out.extend_from_slice(&bytes[from..bytes.len().min(from + MESSAGE_BYTES)]);
+                Ok(())
+            }
+            (Given::Arrays(_), _) => Err(SqlError::internal("the rows are of another COPY")),
+        }
+    }
+}
+
+impl AnyEncoder {
+    /// What is given of a batch, or behind the last one; nothing behind that.
+    fn take(&mut self, batch: Option<&RecordBatch>) -> Result<Option<CopyRows>, SqlError> {
+        let count = batch.map_or(0, RecordBatch::num_rows);
+        let given = match (&mut *self, batch) {
+            (Self::Rows(encoder), Some(batch)) => Given::Arrays(encoder.arrays(batch)?),
+            (Self::Batches(encoder), Some(batch)) => {
+                let mut bytes = Vec::new();
+                encoder.write(batch, &mut bytes)?;
+                Given::Bytes(bytes)
+            }
+            (Self::Batches(encoder), None) => {
+                let mut bytes = Vec::new();
+                encoder.finish(&mut bytes)?;
+                *self = Self::Finished;
+                Given::Bytes(bytes)
+            }
+            (Self::Rows(_) | Self::Finished, None) => return Ok(None),
+            (Self::Finished, Some(_)) => return Err(SqlError::internal("a batch behind the last one")),
+        };
+        Ok(Some(CopyRows { count, given }))
     }
 }
 
@@ -395,11 +451,20 @@ impl std::fmt::Debug for CopyOut {
     }
 }
 
+/// Bytes of Parquet or Arrow in one message: many clients keep a message as a whole.
+const MESSAGE_BYTES: usize = 256 << 10;
+
 /// Rows of a COPY TO STDOUT.
 #[derive(Debug)]
 pub struct CopyRows {
     count: usize,
-    arrays: Vec<ArrayRef>,
+    given: Given,
+}
+
+#[derive(Debug)]
+enum Given {
+    Arrays(Vec<ArrayRef>),
+    Bytes(Vec<u8>),
 }
 
 impl CopyRows {
@@ -407,5 +472,14 @@ impl CopyRows {
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// How many messages they take.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        match &self.given {
+            Given::Arrays(_) => self.count,
+            Given::Bytes(bytes) => bytes.len().div_ceil(MESSAGE_BYTES),
+        }
     }
 }

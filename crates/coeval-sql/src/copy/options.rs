@@ -16,6 +16,8 @@ pub(crate) enum CopyFormat {
     Binary,
     /// Parquet.
     Parquet,
+    /// A stream of Arrow's IPC format, which is only written.
+    Arrow,
 }
 
 /// Which way rows go.
@@ -154,6 +156,7 @@ fn format_named(name: &str) -> Result<CopyFormat, SqlError> {
         "text" => Ok(CopyFormat::Text),
         "csv" => Ok(CopyFormat::Csv),
         "parquet" => Ok(CopyFormat::Parquet),
+        "arrow" => Ok(CopyFormat::Arrow),
         "binary" => Ok(CopyFormat::Binary),
         _ => Err(SqlError::new(
             SqlState::InvalidParameterValue,
@@ -177,6 +180,11 @@ impl CopyOptions {
         options.iter().try_for_each(|option| said.option(option))?;
         legacy.iter().try_for_each(|option| said.legacy(option))?;
         let format = said.format.unwrap_or(CopyFormat::Text);
+        if format == CopyFormat::Arrow && direction == CopyDirection::From {
+            return Err(
+                unsupported("COPY FROM of the format arrow").with_hint("Load Parquet, CSV or binary.")
+            );
+        }
         refuse_misplaced(format, direction, &said)?;
         let csv = format == CopyFormat::Csv;
         let quote = one_byte("quote", said.quote.unwrap_or('"'))?;
@@ -234,7 +242,11 @@ impl CopyOptions {
             CopyFormat::Csv if self.null.as_bytes().contains(&self.quote) => {
                 invalid("CSV quote character must not appear in the NULL specification")
             }
-            CopyFormat::Text | CopyFormat::Csv | CopyFormat::Binary | CopyFormat::Parquet => Ok(()),
+            CopyFormat::Text
+            | CopyFormat::Csv
+            | CopyFormat::Binary
+            | CopyFormat::Parquet
+            | CopyFormat::Arrow => Ok(()),
         }
     }
 }
@@ -272,6 +284,7 @@ fn refuse_misplaced(format: CopyFormat, direction: CopyDirection, said: &Said) -
         CopyFormat::Text | CopyFormat::Csv => None,
         CopyFormat::Binary => Some("binary"),
         CopyFormat::Parquet => Some("parquet"),
+        CopyFormat::Arrow => Some("arrow"),
     };
     if let (Some((name, _)), Some(format)) = (text_only.iter().find(|(_, said)| *said), format_name) {
         return Err(unsupported(format!("COPY {name} cannot be used with the format {format}")));

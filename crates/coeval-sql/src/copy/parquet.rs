@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parquet files as the source and target of COPY.
+//! Parquet files as the source of COPY; [`columnar`](super::columnar) writes them.
 //!
 //! Row groups are read in parallel and cast to the table's types column by column; no row is looked at by
-//! itself. Columns are found by name. A column of type `interval` is written as text, which Parquet has.
+//! itself. Columns are found by name.
 
 use super::file;
 use crate::error::{SqlError, SqlState};
-use crate::types::{assign_array, format_value};
+use crate::types::assign_array;
+use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
-use ::parquet::arrow::{ArrowWriter, ProjectionMask};
-use ::parquet::basic::Compression;
 use ::parquet::errors::ParquetError;
-use ::parquet::file::properties::WriterProperties;
-use arrow::array::{ArrayRef, RecordBatch, StringViewBuilder};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use chrono_tz::Tz;
-use coeval_store::{CHUNK_ROWS, ColumnType, TableDef, value_at};
+use coeval_store::{CHUNK_ROWS, TableDef};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-
-/// A row group in a file that COPY writes.
-const ROW_GROUP_ROWS: usize = 131_072;
 
 fn damaged(path: &Path, error: &ParquetError) -> SqlError {
     let message = format!("could not read Parquet file \"{}\": {error}", path.display());
@@ -166,73 +161,4 @@ fn read_group(
         batches.push(RecordBatch::try_new(Arc::clone(&schema), arrays)?);
     }
     Ok(batches)
-}
-
-/// Writes the batches; returns how many rows.
-///
-/// # Errors
-/// 58P01 or 58030 if the file cannot be written, 0A000 for a type that Parquet does not have.
-pub(super) fn write(
-    path: &Path,
-    columns: &[(String, ColumnType)],
-    batches: impl Iterator<Item = Result<RecordBatch, SqlError>>,
-    zone: Tz,
-) -> Result<u64, SqlError> {
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, ty)| Field::new(name, stored_type(*ty), true)).collect();
-    let schema = Arc::new(Schema::new(fields));
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .build();
-    let failed = |error: ParquetError| {
-        SqlError::new(
-            SqlState::IoError,
-            format!("could not write Parquet file \"{}\": {error}", path.display()),
-        )
-    };
-    let (new, file) = file::NewFile::create(path)?;
-    let mut writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(failed)?;
-    let mut rows = 0;
-    for batch in batches {
-        let batch = batch?;
-        rows += batch.num_rows() as u64;
-        let arrays: Vec<ArrayRef> = batch
-            .columns()
-            .iter()
-            .zip(columns)
-            .map(|(array, (_, ty))| stored_array(array, *ty, zone))
-            .collect::<Result<_, SqlError>>()?;
-        writer.write(&RecordBatch::try_new(Arc::clone(&schema), arrays)?).map_err(failed)?;
-    }
-    writer.close().map_err(failed)?;
-    new.finish()?;
-    Ok(rows)
-}
-
-fn stored_type(ty: ColumnType) -> DataType {
-    if ty == ColumnType::Interval { DataType::Utf8View } else { ty.arrow() }
-}
-
-fn stored_array(array: &ArrayRef, ty: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
-    if ty != ColumnType::Interval {
-        return if *array.data_type() == ty.arrow() {
-            Ok(array.clone())
-        } else {
-            assign_array(array, ty, zone)
-        };
-    }
-    let mut builder = StringViewBuilder::with_capacity(array.len());
-    let mut text = String::new();
-    for index in 0..array.len() {
-        match value_at(array.as_ref(), index) {
-            value if value.is_null() => builder.append_null(),
-            value => {
-                text.clear();
-                format_value(value, ty, zone, &mut text);
-                builder.append_value(&text);
-            }
-        }
-    }
-    Ok(Arc::new(builder.finish()))
 }

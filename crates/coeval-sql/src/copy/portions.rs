@@ -51,7 +51,7 @@ impl Cut {
         match options.format {
             CopyFormat::Csv if options.escape != options.quote => Self::Unknown,
             CopyFormat::Csv => Self::Csv { quote: options.quote },
-            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => Self::Text,
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => Self::Text,
         }
     }
 

@@ -180,7 +180,7 @@ impl RecordReader {
         fields.clear();
         match self.format {
             CopyFormat::Csv => self.read_csv(bytes, at, input, fields),
-            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet => {
+            CopyFormat::Text | CopyFormat::Binary | CopyFormat::Parquet | CopyFormat::Arrow => {
                 self.read_text(bytes, at, input, fields)
             }
         }

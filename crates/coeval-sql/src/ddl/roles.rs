@@ -9,7 +9,7 @@ use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
 use crate::result::StatementResult;
-use crate::rights::{Standing, insufficient, is_member, unknown_role};
+use crate::rights::{MONITOR, Standing, insufficient, is_member, unknown_role};
 use crate::types::parse_value;
 use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
 
@@ -135,7 +135,8 @@ fn may_make_roles(context: &StatementContext<'_>) -> bool {
 }
 
 fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
-    if name.starts_with("pg_") || matches!(name, "public" | "none") {
+    let is_monitor = name == MONITOR && context.rights().is_superuser();
+    if name.starts_with("pg_") && !is_monitor || matches!(name, "public" | "none") {
         let message = format!("role name \"{name}\" is reserved");
         return Err(SqlError::new(SqlState::ReservedName, message));
     }

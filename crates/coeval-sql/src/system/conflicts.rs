@@ -33,8 +33,7 @@ pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
     let registry = source.engine.registry();
     let is_of_own = |origin: &&Origin| {
         let session = || registry.find(origin.session());
-        rights.is_superuser()
-            || session().is_some_and(|session| rights.include(session.principal().as_owner()))
+        rights.is_monitor() || session().is_some_and(|session| rights.include(session.principal().as_owner()))
     };
     let world = rights.authority().seen();
     let may_read =

@@ -27,7 +27,7 @@
 use super::{AccessMode, Footmark, GlobalKey, Transaction};
 use crate::catalog::{IndexDef, TableDef};
 use crate::conflicts::ConflictError;
-use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
+use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Origin};
 use crate::cursor::SpaceCursor;
 use crate::delta::Change;
 use crate::error::StoreError;
@@ -409,7 +409,9 @@ impl Transaction {
         strength: LockStrength,
         if_locked: IfLocked,
     ) -> Result<Acquired, StoreError> {
-        let locks = self.locks.get_or_insert_with(|| self.shared.row_locks.owner());
+        let locks = self
+            .locks
+            .get_or_insert_with(|| self.shared.row_locks.owner_of(self.origin.as_ref().map(Origin::session)));
         match locks.lock(key, strength, Patience::None) {
             Err(LockError::NotAvailable) if if_locked == IfLocked::Wait => {}
             outcome => return outcome.map_err(|error| self.lock_error(&error, key.0).into()),

@@ -26,11 +26,14 @@ const SHRINK_CAPACITY_MIN: usize = 1_024;
 
 /// A lock owner: one for each transaction that takes locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OwnerId(u64);
+pub struct OwnerId {
+    number: u64,
+    session: Option<i32>,
+}
 
 impl fmt::Display for OwnerId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(formatter)
+        self.number.fmt(formatter)
     }
 }
 
@@ -38,7 +41,13 @@ impl OwnerId {
     /// The number itself, for views that show it.
     #[must_use]
     pub const fn get(self) -> u64 {
-        self.0
+        self.number
+    }
+
+    /// The session that it is of, if it was [said](RowLocks::owner_of).
+    #[must_use]
+    pub const fn session(self) -> Option<i32> {
+        self.session
     }
 }
 
@@ -173,11 +182,18 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
     /// An owner without locks. Costs an atomic addition.
     #[must_use]
     pub fn owner(self: &Arc<Self>) -> LockOwner<K> {
-        let id = OwnerId(self.next_owner.0.fetch_add(1, Ordering::Relaxed));
+        self.owner_of(None)
+    }
+
+    /// The same, of a session by its number, for views that show who holds and who waits.
+    #[must_use]
+    pub fn owner_of(self: &Arc<Self>, session: Option<i32>) -> LockOwner<K> {
+        let id = OwnerId { number: self.next_owner.0.fetch_add(1, Ordering::Relaxed), session };
         LockOwner::new(Arc::clone(self), id)
     }
 
-    /// Every lock that is held or waited for, each shard as it is at one moment. For views: it holds up those
+    /// Every lock that is held or waited for, each shard as it is at one moment: those of a key one behind the other, who waits
+    /// in the order of the queue. For views: it holds up those
     /// who take locks meanwhile.
     #[must_use]
     pub fn list(&self) -> Vec<LockListing<K>> {
@@ -201,7 +217,7 @@ impl<K: Clone + Eq + Hash> RowLocks<K> {
         let shard = self.shard(hash);
         let slot = shard.find(hash.0, |slot| slot.hash == hash && slot.key == *key);
         // Numbers of owners begin with one.
-        let owner = owner.unwrap_or(OwnerId(0));
+        let owner = owner.unwrap_or(OwnerId { number: 0, session: None });
         slot.is_some_and(|slot| {
             slot.entry.held_by(owner) < Some(strength) && !slot.entry.admits(owner, strength)
         })

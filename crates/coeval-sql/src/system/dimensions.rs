@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval_dimensions`: what brick tables are partitioned on, as their definitions say it.
+
+use super::rows::{Rows, count, table_defs, text};
+use crate::types::format_value;
+use chrono_tz::Tz;
+use coeval_store::{BrickDimension, ColumnType, Retention, Transaction, Value, ValueRef};
+
+const TEXT: ColumnType = ColumnType::Text;
+const BIGINT: ColumnType = ColumnType::BigInt;
+
+/// One row for each dimension of each brick table, in the order of the columns.
+pub(super) fn dimensions(transaction: &Transaction) -> Rows {
+    let mut rows = Rows::new(&[
+        ("table_schema", TEXT),
+        ("table_name", TEXT),
+        ("column_name", TEXT),
+        ("cardinality", BIGINT),
+        ("range_size", BIGINT),
+        ("origin", TEXT),
+        ("retention", ColumnType::Interval),
+    ]);
+    for (name, def) in table_defs(transaction) {
+        let Some(bricks) = &def.bricks else { continue };
+        for dimension in &bricks.dimensions {
+            let Some(column) = def.columns.get(dimension.column) else { continue };
+            let origin = origin(dimension, column.ty);
+            let kept = bricks.retention.as_ref().filter(|kept| kept.column == dimension.column);
+            rows.push([
+                text(&name.schema),
+                text(&name.name),
+                text(&column.name),
+                count(dimension.cardinality),
+                count(dimension.range_size),
+                origin.as_deref().map_or(ValueRef::Null, text),
+                kept.map_or(Value::Null, |kept| retention(kept, column.ty)).borrow(),
+            ]);
+        }
+    }
+    rows
+}
+
+/// The least value as its type writes it; texts have none.
+fn origin(dimension: &BrickDimension, ty: ColumnType) -> Option<String> {
+    let value = match ty {
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => return None,
+        ColumnType::Date => Value::Int32(i32::try_from(dimension.origin).ok()?),
+        ColumnType::SmallInt | ColumnType::Int => return Some(dimension.origin.to_string()),
+        _ => Value::Int64(dimension.origin),
+    };
+    let mut out = String::new();
+    format_value(value.borrow(), ty, Tz::UTC, &mut out);
+    Some(out)
+}
+
+fn retention(kept: &Retention, ty: ColumnType) -> Value {
+    const MICROS_PER_DAY: i64 = 86_400_000_000;
+    let (days, micros) = match ty {
+        ColumnType::Date => (kept.keep, 0),
+        _ => (kept.keep / MICROS_PER_DAY, kept.keep % MICROS_PER_DAY),
+    };
+    let Ok(days) = i32::try_from(days) else { return Value::Null };
+    Value::Interval(coeval_store::IntervalValue { months: 0, days, nanoseconds: micros * 1_000 })
+}
