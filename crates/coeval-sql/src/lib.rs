@@ -85,8 +85,8 @@ pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered,
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, NamedStatement, ParameterType, ParsedStatement, Prepared,
-    Session, TransactionStatus,
+    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParameterType, ParsedStatement,
+    Prepared, Session, TransactionStatus,
 };
 pub use settings::Settings;
 pub use token::SnapshotToken;

@@ -18,6 +18,7 @@ mod execution;
 mod frames;
 mod identity;
 mod implicit;
+mod late_failure;
 mod list_parameters;
 mod named;
 mod open_objects;
@@ -32,6 +33,7 @@ pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
 pub(crate) use deferrable::Deferrable;
 pub use execution::{Execution, ParsedStatement};
+pub use late_failure::LateFailure;
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
 pub(crate) use open_objects::OpenObjects;
@@ -228,6 +230,7 @@ impl Session {
         match &self.state {
             State::Idle => TransactionStatus::Idle,
             State::Active(block) if block.opened == Opened::Implicitly => TransactionStatus::Idle,
+            State::Active(block) if block.has_failed_late() => TransactionStatus::Failed,
             State::Active(_) => TransactionStatus::Active,
             State::Failed(_) => TransactionStatus::Failed,
         }
@@ -639,12 +642,16 @@ impl Session {
     /// Notes that a statement failed: an open block is failed from here on, and one that nobody asked for has gone.
     fn fail(&mut self, error: SqlError) -> SqlError {
         let error = self.shown(error);
+        self.fail_block();
+        error
+    }
+
+    fn fail_block(&mut self) {
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Active(block) => State::Failed(block),
             other => other,
         };
         self.drop_failed_implicit();
-        error
     }
 }
 

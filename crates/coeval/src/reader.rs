@@ -4,7 +4,7 @@
 use crate::error::Error;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coeval_sql::{CommandTag, Execution, RowStream, Rows, SqlError};
+use coeval_sql::{CommandTag, Execution, LateFailure, RowStream, Rows, SqlError};
 
 /// What a statement has come to, with rows that are not all there yet.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct RowReader {
     rows: RowStream,
     /// How many rows the statement is about, if that is known.
     tag: Option<CommandTag>,
+    /// The transaction block that it was begun in.
+    block: Option<LateFailure>,
 }
 
 impl RowReader {
@@ -46,7 +48,21 @@ impl Iterator for RowReader {
     type Item = Result<RecordBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(self.rows.next_blocking()?.map_err(Error::from))
+        let next = self.rows.next_blocking()?;
+        if let (Err(_), Some(block)) = (&next, &self.block) {
+            block.note();
+        }
+        Some(next.map_err(Error::from))
+    }
+}
+
+impl Outcome {
+    /// The same, begun in this transaction block.
+    pub(crate) fn of_block(mut self, block: Option<LateFailure>) -> Self {
+        if let Self::Rows(reader) = &mut self {
+            reader.block = block;
+        }
+        self
     }
 }
 
@@ -60,9 +76,9 @@ impl TryFrom<Execution> for Outcome {
             Execution::Done(tag) => Self::Done(tag),
             Execution::Values(tag, schema, rows) => Self::Values(tag, schema, rows),
             Execution::Rows(tag, rows) => {
-                Self::Rows(RowReader { rows: RowStream::of_rows(rows), tag: Some(tag) })
+                Self::Rows(RowReader { rows: RowStream::of_rows(rows), tag: Some(tag), block: None })
             }
-            Execution::Stream(rows) => Self::Rows(RowReader { rows, tag: None }),
+            Execution::Stream(rows) => Self::Rows(RowReader { rows, tag: None, block: None }),
             Execution::CopyIn(_) | Execution::CopyOut(_) => {
                 return Err(SqlError::unsupported("COPY from STDIN or to STDOUT in a program").into());
             }

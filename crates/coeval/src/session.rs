@@ -53,7 +53,7 @@ impl Session {
     /// [`Error::Sql`] with the SQLSTATE of the first statement that fails. Outside a transaction block nothing
     /// of the call remains; inside, the block is failed until `ROLLBACK`.
     pub fn execute(&mut self, sql: &str) -> Result<u64, Error> {
-        Ok(row_count(&self.inner.execute(sql)?))
+        Ok(row_count(&self.heeding().execute(sql)?))
     }
 
     /// Runs one or several statements and returns the rows of the last one, in batches of one schema. Columns
@@ -62,7 +62,7 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn query(&mut self, sql: &str) -> Result<Vec<RecordBatch>, Error> {
-        Ok(last_rows(self.inner.execute(sql)?))
+        Ok(last_rows(self.heeding().execute(sql)?))
     }
 
     /// Runs one or several statements and returns the tag and rows of each.
@@ -70,24 +70,33 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn run(&mut self, sql: &str) -> Result<Vec<StatementResult>, Error> {
-        Ok(self.inner.execute(sql)?)
+        Ok(self.heeding().execute(sql)?)
     }
 
     /// Runs one or several statements; the rows of the last one come as they are read, if it is the only one. Outside a
-    /// transaction block it is committed when this returns, and what is read comes from its snapshot.
+    /// transaction block it is committed when this returns, and what is read comes from its snapshot. Within one, an error that
+    /// the rows end with fails the block, as one of a statement does.
     ///
     /// # Errors
     /// As [`execute`](Self::execute), and `0A000` for a COPY that exchanges bytes with a client.
     pub fn start(&mut self, sql: &str) -> Result<Outcome, Error> {
         self.begin_statement();
         if let Some(known) = self.inner.known(sql) {
-            return self.inner.start_prepared(&known, &[])?.try_into();
+            let execution = self.inner.start_prepared(&known, &[])?;
+            return self.outcome(execution);
         }
         if let [statement] = &self.inner.parse(sql)?[..] {
-            return self.inner.start(statement)?.try_into();
+            let execution = self.inner.start(statement)?;
+            return self.outcome(execution);
         }
         let last = self.inner.execute(sql)?.pop();
-        last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of).try_into()
+        self.outcome(last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of))
+    }
+
+    /// The outcome as others have it: an error of its rows fails the block that is open now.
+    fn outcome(&mut self, execution: Execution) -> Result<Outcome, Error> {
+        let block = self.inner.late_failure();
+        Ok(Outcome::try_from(execution)?.of_block(block))
     }
 
     /// Runs a prepared statement with these parameters; its rows come as they are read, as with [`start`](Self::start).
@@ -96,13 +105,20 @@ impl Session {
     /// As [`start`](Self::start).
     pub fn start_prepared(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Outcome, Error> {
         self.begin_statement();
-        self.inner.start_prepared(&statement.inner, parameters)?.try_into()
+        let execution = self.inner.start_prepared(&statement.inner, parameters)?;
+        self.outcome(execution)
     }
 
     /// Requests to cancel from before do not concern what begins now, and what was said before was for others.
     fn begin_statement(&mut self) {
-        self.inner.cancel_handle().begin_statement();
+        self.heeding().cancel_handle().begin_statement();
         self.inner.take_notices();
+    }
+
+    /// The session, which has heeded that rows failed behind an earlier statement.
+    fn heeding(&mut self) -> &mut coeval_sql::Session {
+        self.inner.heed_late_failure();
+        &mut self.inner
     }
 
     /// What the last statement had to say without failing.
@@ -146,7 +162,7 @@ impl Session {
     /// # Errors
     /// [`Error::Sql`] if the text is not one statement or does not fit the definitions.
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared, Error> {
-        Ok(Prepared { inner: self.inner.prepare(sql)? })
+        Ok(Prepared { inner: self.heeding().prepare(sql)? })
     }
 
     /// As [`prepare`](Self::prepare); parameters whose type the caller knows have it in `types`.
@@ -154,7 +170,7 @@ impl Session {
     /// # Errors
     /// As [`prepare`](Self::prepare).
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Prepared, Error> {
-        Ok(Prepared { inner: self.inner.prepare_typed(sql, types)? })
+        Ok(Prepared { inner: self.heeding().prepare_typed(sql, types)? })
     }
 
     /// As [`prepare_typed`](Self::prepare_typed), and an error leaves an open transaction as it was: for who has to try which
@@ -180,7 +196,7 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn execute_prepared(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<u64, Error> {
-        Ok(self.inner.run(&statement.inner, parameters)?.tag.rows().unwrap_or(0))
+        Ok(self.heeding().run(&statement.inner, parameters)?.tag.rows().unwrap_or(0))
     }
 
     /// Runs a prepared statement with these parameters; returns its rows.
@@ -192,7 +208,7 @@ impl Session {
         statement: &Prepared,
         parameters: &[Value],
     ) -> Result<Vec<RecordBatch>, Error> {
-        let result = self.inner.run(&statement.inner, parameters)?;
+        let result = self.heeding().run(&statement.inner, parameters)?;
         Ok(result.rows.map(|rows| rows.batches).unwrap_or_default())
     }
 
@@ -215,7 +231,7 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute).
     pub fn query_rows(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Rows, Error> {
-        Ok(self.inner.run_rows(&statement.inner, parameters)?.1)
+        Ok(self.heeding().run_rows(&statement.inner, parameters)?.1)
     }
 
     /// What cancels a running statement from another thread: [`execute`](Self::execute), [`query`](Self::query)

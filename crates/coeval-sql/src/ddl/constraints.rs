@@ -358,6 +358,10 @@ fn align(
         let message = "number of referencing and referenced columns for foreign key disagree";
         return Err(SqlError::new(SqlState::InvalidForeignKey, message));
     }
+    if parent_columns.iter().enumerate().any(|(at, column)| parent_columns[..at].contains(column)) {
+        let message = "foreign key referenced-columns list must not contain duplicates";
+        return Err(SqlError::new(SqlState::InvalidForeignKey, message));
+    }
     let unique = parent.indexes.iter().filter(|index| index.uniqueness.is_unique());
     let keys = std::iter::once(&parent.primary_key).chain(unique.map(|index| &index.columns));
     let same = |key: &&Vec<usize>| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{Deferrable, Session, State};
+use super::{Deferrable, LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
 use crate::context::Clock;
 use crate::engine::{Engine, aside};
@@ -250,6 +250,8 @@ pub(super) struct Block {
     /// What the savepoints take.
     savepoints_share: QuotaShare,
     pub(super) frame: Option<SettingsFrame>,
+    /// Made for the first reader of rows that may fail behind its statement.
+    pub(super) late_failure: Option<LateFailure>,
 }
 
 impl Block {
@@ -264,6 +266,7 @@ impl Block {
             savepoints: Vec::new(),
             savepoints_share: QuotaShare::of(&quotas.savepoints),
             frame: None,
+            late_failure: None,
         }
     }
 

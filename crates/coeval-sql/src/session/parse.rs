@@ -8,6 +8,7 @@ mod copy_options;
 mod depth;
 mod distinct;
 mod element_targets;
+mod fetch_counts;
 mod identity;
 mod merge_actions;
 mod operators;
@@ -33,6 +34,7 @@ pub(crate) use depth::STACK_BYTES;
 use distinct::compares_distinct;
 pub(crate) use distinct::regroup_distinct;
 use element_targets::{put_elements, spell_elements};
+use fetch_counts::spell_fetch;
 use identity::order_identity_options;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
@@ -116,7 +118,9 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         order_identity_options(&mut tokens);
         spell_copy_options(&mut tokens);
         cancel::check()?;
-        tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_out(tokens))))));
+        tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(
+            spell_out(tokens),
+        ))))));
         let (spelled, has_elements) = spell_elements(tokens);
         tokens = spelled;
         let overriding = take_overriding(&mut tokens);

@@ -3,7 +3,7 @@
 
 use arrow::array::AsArray;
 use arrow::datatypes::Int64Type;
-use coeval::{CommandTag, Database, Outcome, RowReader, Session, SqlState};
+use coeval::{CommandTag, Database, Outcome, RowReader, Session, SqlState, TransactionStatus};
 
 fn session() -> (Database, Session) {
     let db = Database::in_memory().unwrap();
@@ -74,6 +74,54 @@ fn an_error_in_between_is_the_last_that_comes() {
     let (last, earlier) = outcomes.split_last().unwrap();
     assert_eq!(last.as_ref().unwrap_err().state(), SqlState::DivisionByZero);
     assert!(earlier.iter().all(Result::is_ok));
+}
+
+const FAILS_LATE: &str = "SELECT 1 / (50000 - g) FROM generate_series(1, 1000000) AS g";
+
+#[test]
+fn rows_that_end_with_an_error_fail_the_block() {
+    let (_db, mut session) = session();
+    session.execute("BEGIN; INSERT INTO t VALUES (3)").unwrap();
+    let reader = rows(session.start(FAILS_LATE).unwrap());
+    assert_eq!(session.transaction_status(), TransactionStatus::Active);
+    assert!(reader.last().unwrap().is_err());
+    assert_eq!(session.transaction_status(), TransactionStatus::Failed);
+    let text = "SELECT id FROM t WHERE id = 1";
+    let failures = [
+        session.execute("INSERT INTO t VALUES (4)").err(),
+        session.start(text).err(),
+        session.prepare(text).err(),
+        session.query(text).err(),
+    ];
+    let states = failures.map(|error| error.unwrap().state());
+    assert_eq!(states, [SqlState::InFailedSqlTransaction; 4]);
+    session.execute("COMMIT").unwrap();
+    assert_eq!(
+        numbers(rows(session.start("SELECT t.id FROM t, t AS u WHERE u.id = 1 ORDER BY 1").unwrap())),
+        [1, 2]
+    );
+}
+
+#[test]
+fn a_savepoint_is_the_way_back_from_rows_that_failed() {
+    let (_db, mut session) = session();
+    session.execute("BEGIN; INSERT INTO t VALUES (3); SAVEPOINT s").unwrap();
+    assert!(rows(session.start(FAILS_LATE).unwrap()).last().unwrap().is_err());
+    session.execute("ROLLBACK TO s; COMMIT").unwrap();
+    assert_eq!(session.query("SELECT FROM t").unwrap()[0].num_rows(), 3);
+}
+
+#[test]
+fn rows_of_an_earlier_block_or_of_none_fail_no_other() {
+    let (_db, mut session) = session();
+    let of_none = rows(session.start(FAILS_LATE).unwrap());
+    session.execute("BEGIN").unwrap();
+    let of_earlier = rows(session.start(FAILS_LATE).unwrap());
+    session.execute("COMMIT; BEGIN").unwrap();
+    assert!(of_none.last().unwrap().is_err() && of_earlier.last().unwrap().is_err());
+    assert_eq!(session.transaction_status(), TransactionStatus::Active);
+    session.execute("INSERT INTO t VALUES (3); COMMIT").unwrap();
+    assert_eq!(session.query("SELECT FROM t").unwrap()[0].num_rows(), 3);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::access::SettingRequest;
 use crate::catalog::objects::Objects;
+use crate::catalog::oids;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
 use crate::rights::{insufficient, is_member};
@@ -22,6 +23,13 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(lasting(call.access()?.objects()).next().cloned().into())
     }),
     strict("current_schemas", 1..=1, Gives::Texts, schemas),
+    called("pg_my_temp_schema", 0..=0, Gives::Int, |call| Ok(temporary_schema(call)?.into())),
+    strict("pg_is_other_temp_schema", 1..=1, Gives::Bool, |call| {
+        let (own, asked) = (temporary_schema(call)?, call.oid(0));
+        let mut schemas = call.access()?.objects().schemas();
+        let is_one = schemas.any(|schema| is_temporary(schema) && Some(oids::of_schema(schema)) == asked);
+        Ok((is_one && asked != Some(own)).into())
+    }),
     called("current_user", 0..=0, Gives::Text, user),
     called("session_user", 0..=0, Gives::Text, |call| Ok(call.access()?.settings().session_user().into())),
     called("current_role", 0..=0, Gives::Text, user),
@@ -72,6 +80,13 @@ fn user(call: &Call<'_>) -> Result<Cell, SqlError> {
 /// The schemas of the search path, without the session's own.
 fn lasting(objects: &Objects) -> impl Iterator<Item = &String> {
     objects.path.iter().filter(|schema| !is_temporary(schema))
+}
+
+/// The schema of the session's temporary objects, or 0 while it has none.
+fn temporary_schema(call: &Call<'_>) -> Result<i32, SqlError> {
+    let access = call.access()?;
+    let own = access.settings().temporary().schema();
+    Ok(access.objects().schemas().find(|schema| *schema == own).map_or(0, oids::of_schema))
 }
 
 fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {

@@ -342,7 +342,28 @@ fn bare(expression: &mut Expr) {
 }
 
 fn bare_bound(bound: &mut WindowFrameBound) {
-    if let WindowFrameBound::Preceding(Some(count)) | WindowFrameBound::Following(Some(count)) = bound {
-        bare(count);
+    if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) = bound
+        && let Some(literal) = bare_offset(offset)
+    {
+        **offset = literal;
+    }
+}
+
+/// The literal that an offset of a frame is, without its casts: the planner takes literals alone, and gives them the type of
+/// what the frame is ordered by.
+fn bare_offset(offset: &Expr) -> Option<Expr> {
+    match offset {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => bare_offset(inner),
+        Expr::Value(value) if matches!(value.value, Value::Number(..) | Value::SingleQuotedString(_)) => {
+            Some(offset.clone())
+        }
+        Expr::Function(function) if is_named(function, CAST) => match &function.args {
+            FunctionArguments::List(list) => match list.args.first() {
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(input))) => bare_offset(input),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -87,3 +87,30 @@ fn table_is_a_query_where_one_may_stand() {
     assert_eq!(shown("SELECT a FROM ONLY t JOIN ONLY u ON true"), "SELECT a FROM t JOIN u ON true");
     assert!(parse("TABLE").is_err());
 }
+
+#[test]
+fn fetch_is_another_word_for_limit() {
+    let query = |sql: &str| match &parse(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))[..] {
+        [Parsed::Statement(statement)] => statement.to_string(),
+        _ => panic!("{sql}"),
+    };
+    for (sql, expected) in [
+        ("SELECT 1 FETCH FIRST 3 ROWS ONLY", "SELECT 1 LIMIT 3"),
+        ("SELECT 1 OFFSET 2 ROWS FETCH NEXT ROW ONLY", "SELECT 1 LIMIT 1 OFFSET 2 ROWS"),
+        ("SELECT 1 FETCH FIRST ($1 + (2)) ROW ONLY FOR UPDATE", "SELECT 1 LIMIT ($1 + (2)) FOR UPDATE"),
+        (
+            "SELECT (SELECT a FETCH FIRST ROW ONLY) FETCH NEXT $1 ROWS ONLY",
+            "SELECT (SELECT a LIMIT 1) LIMIT $1",
+        ),
+        ("SELECT 1 FETCH FIRST 3 ROWS WITH TIES", "SELECT 1 FETCH FIRST 3 ROWS WITH TIES"),
+        ("SELECT fetch FROM first", "SELECT fetch FROM first"),
+    ] {
+        assert_eq!(query(sql), expected, "{sql}");
+    }
+    for sql in ["FETCH FIRST FROM c", "FETCH NEXT c"] {
+        assert!(matches!(&parse(sql).unwrap()[..], [Parsed::Utility(_)]), "{sql}");
+    }
+    for sql in ["SELECT 1 FETCH FIRST", "SELECT 1 FETCH FIRST )", "SELECT 1 FETCH FIRST (1 ROWS ONLY"] {
+        assert_eq!(parse(sql).err().unwrap().state.code(), "42601", "{sql}");
+    }
+}
