@@ -16,8 +16,9 @@ use std::sync::Arc;
 /// aside on disk, is no slower.
 const GROUPS_MAX: usize = 1 << 18;
 
-/// Rows that are seen before it is judged whether grouping makes them fewer.
-pub(super) const JUDGED_ROWS: usize = 1 << 16;
+/// Once so many rows were seen, there must be fewer groups than this many tenths of them: otherwise grouping does not pay. Of few rows
+/// more may be groups of their own, for others of the same groups may follow.
+pub(super) const JUDGED: [(usize, usize); 2] = [(1 << 15, 9), (1 << 17, 8)];
 
 /// See the module.
 pub(super) struct Work {
@@ -82,7 +83,8 @@ impl Work {
     /// Whether it is better to add no more.
     pub(super) fn is_past_use(&self) -> bool {
         let groups = self.groups.len();
-        groups > GROUPS_MAX || (self.rows >= JUDGED_ROWS && groups * 2 > self.rows)
+        let are_too_many = |(rows, tenths)| self.rows >= rows && groups * 10 > self.rows * tenths;
+        groups > GROUPS_MAX || JUDGED.into_iter().any(are_too_many)
     }
 
     /// The groups' values and states, as the operator gives them.
