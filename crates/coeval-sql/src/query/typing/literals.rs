@@ -19,8 +19,8 @@ use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
-    ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value,
-    VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
+    TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -95,6 +95,14 @@ impl VisitorMut for Literals {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window
+                && let Some(frame) = &mut window.window_frame
+            {
+                bare_bound(&mut frame.start_bound);
+                frame.end_bound.iter_mut().for_each(bare_bound);
+            }
+        }
         if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
             for expression in expressions {
                 match expression {
@@ -342,7 +350,46 @@ fn bare(expression: &mut Expr) {
 }
 
 fn bare_bound(bound: &mut WindowFrameBound) {
-    if let WindowFrameBound::Preceding(Some(count)) | WindowFrameBound::Following(Some(count)) = bound {
-        bare(count);
+    let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) = bound
+    else {
+        return;
+    };
+    bare(offset);
+    if let Some(text) = offset_text(offset) {
+        // DataFusion reads the text as one of what the window is ordered by.
+        **offset = Expr::Interval(Interval {
+            value: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        });
+    }
+}
+
+/// The text of an offset that is one, cast to an interval or not, or that is a number with a point; `None` of other
+/// offsets.
+fn offset_text(offset: &Expr) -> Option<String> {
+    match offset {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        },
+        Expr::Cast { expr, .. } => match expr.as_ref() {
+            Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => Some(digits.clone()),
+                Value::SingleQuotedString(text) => Some(text.clone()),
+                _ => None,
+            },
+            _ => None,
+        },
+        Expr::Function(function) if is_named(function, CAST) => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            match list.args.first() {
+                Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(text @ Expr::Value(_)))) => offset_text(text),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
