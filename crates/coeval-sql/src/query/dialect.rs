@@ -33,6 +33,8 @@ mod rows;
 mod sets;
 mod tables;
 
+pub(super) use sets::OR_EMPTY;
+
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;

@@ -4,6 +4,7 @@
 //! `SELECT (SELECT sum(t.x)) FROM t` gives one row: an aggregate belongs to the innermost query that has a column which it
 //! names. DataFusion computes it in the subquery, for each row of `t`, so it is refused.
 
+use super::dialect::OR_EMPTY;
 use super::join_conditions::subquery_of;
 use crate::error::SqlError;
 use datafusion::common::Result;
@@ -19,7 +20,9 @@ pub(super) fn refuse_outer_aggregates(plan: &LogicalPlan) -> Result<()> {
         node.apply_expressions(|expression| {
             expression.apply(|part| {
                 if let Some(inner) = subquery_of(part) {
-                    refuse_in(inner)?;
+                    if !makes_array(inner) {
+                        refuse_in(inner)?;
+                    }
                     refuse_outer_aggregates(inner)?;
                 }
                 Ok(TreeNodeRecursion::Continue)
@@ -27,6 +30,14 @@ pub(super) fn refuse_outer_aggregates(plan: &LogicalPlan) -> Result<()> {
         })
     })
     .map(|_| ())
+}
+
+/// Whether a subquery is what became of `ARRAY(SELECT ...)`, whose aggregate nobody has written.
+fn makes_array(subquery: &LogicalPlan) -> bool {
+    let LogicalPlan::Projection(projection) = subquery else { return false };
+    let is_of_array = |part: &Expr| Ok(matches!(part, Expr::ScalarFunction(call) if call.name() == OR_EMPTY));
+    // Nothing in the search fails.
+    projection.expr.iter().any(|output| output.exists(is_of_array).unwrap_or_default())
 }
 
 fn refuse_in(subquery: &LogicalPlan) -> Result<()> {

@@ -6,7 +6,7 @@ use super::arrays::array_literal;
 use super::casts::{is_own, literal_as};
 use super::choice_by_key::Choice;
 use super::declared::{is_char, without_blanks};
-use super::instants::{midnight_of, moved, settle_choices, settle_nullif};
+use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::refuse_other_enum;
@@ -72,12 +72,6 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
             .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
-        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) => {
-            match (left.get_type(schema), right.get_type(schema)) {
-                (Ok(left_type), Ok(right_type)) => moved(*op, (left, &left_type), (right, &right_type))?,
-                _ => None,
-            }
-        }
         Expr::Cast(cast) => {
             refuse_cast_of_enum(cast, schema)?;
             settle_parameter(cast)?

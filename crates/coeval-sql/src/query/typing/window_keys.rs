@@ -5,15 +5,13 @@
 //! |---|---|
 //! | an enum | the place of its label |
 //! | an interval | its length, a month as 30 days |
-//! | a logarithm or a root | what it is, but as that of a function of which DataFusion knows nothing |
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
 use super::casts::literal_as;
 use super::intervals::length;
-use super::numbers::nullable;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{Sort, WindowFunction};
@@ -59,21 +57,8 @@ fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema)
         {
             Some(literal_as(key(), ColumnType::Text)?)
         }
-        ty if ty.is_floating() && !(is_range && has_offset) && has_a_domain(&sort.expr) => {
-            Some(nullable(key()))
-        }
         _ => None,
     })
-}
-
-/// Functions of which DataFusion knows where they rise; asked of what is outside of that, it refuses the plan.
-const WITH_DOMAINS: [&str; 12] =
-    ["acos", "acosh", "asin", "atanh", "cos", "ln", "log", "log10", "log2", "power", "sin", "sqrt"];
-
-fn has_a_domain(key: &Expr) -> bool {
-    // Nothing in the search fails.
-    key.exists(|part| Ok(matches!(part, Expr::ScalarFunction(call) if WITH_DOMAINS.contains(&call.name()))))
-        .unwrap_or_default()
 }
 
 fn place_of(sort: &Sort, ty: &DataType) -> Option<Expr> {
