@@ -10,7 +10,7 @@ use crate::session::OpenObjects;
 use crate::settings::Settings;
 use crate::tique;
 use chrono::Utc;
-use coeval_store::{ColumnType, SequenceId, Transaction, Value};
+use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,10 +49,13 @@ pub struct SequenceValues {
 }
 
 impl SequenceValues {
-    /// Remembers a value that `nextval` gave.
-    pub fn note(&mut self, sequence: SequenceId, value: i64) {
-        self.current.insert(sequence, value);
-        self.last = Some(sequence);
+    /// Remembers a value that `nextval` gave; the numbers of hidden row ids are nobody's.
+    pub fn note(&mut self, sequence: &SequenceDef, value: i64) {
+        if crate::ddl::counts_rows(sequence) {
+            return;
+        }
+        self.current.insert(sequence.id, value);
+        self.last = Some(sequence.id);
     }
 }
 

@@ -26,6 +26,7 @@ mod grants;
 mod index;
 pub(crate) mod index_keys;
 mod index_memory;
+mod instants;
 mod lookup;
 mod naming;
 mod owners;
@@ -47,7 +48,8 @@ mod view_columns;
 mod view_query;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
-pub(crate) use columns::ROW_ID_COLUMN;
+pub(crate) use columns::{ROW_ID_COLUMN, counts_rows};
+pub(crate) use comment::index_key;
 pub(crate) use dependents::relations_of_view;
 pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use extended::{Extended, execute as execute_extended};

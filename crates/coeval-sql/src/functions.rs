@@ -48,8 +48,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use arrays::ARRAY_WITH;
+pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
-pub(crate) use regular::ROWS_OF_MATCHES;
+pub(crate) use regular::{ROWS_OF_MATCHES, pattern_of_operator};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {

@@ -18,6 +18,7 @@ mod join_rows;
 mod lateral;
 mod ordering;
 mod origins;
+mod outer_aggregates;
 mod output_names;
 mod plan;
 mod planner;
@@ -31,6 +32,7 @@ mod typing;
 mod watch;
 mod watched;
 mod whole_groups;
+mod whole_rows;
 mod window_memory;
 mod windowed;
 
@@ -49,7 +51,7 @@ pub(crate) use run::{
 };
 pub(crate) use series::StreamSeries;
 pub(crate) use spreading::CountSpreading;
-pub(crate) use subqueries::has_subquery;
+pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
 pub(crate) use typing::{

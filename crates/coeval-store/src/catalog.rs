@@ -229,6 +229,8 @@ pub struct TableDef {
     pub access: ObjectAccess,
     /// What `COMMENT ON TABLE` says of it.
     pub comment: Option<String>,
+    /// What `COMMENT ON CONSTRAINT` and `COMMENT ON INDEX` say of its constraints and indexes, by their names.
+    pub constraint_comments: BTreeMap<String, String>,
     /// How its rows are laid out in bricks, if it is a brick table. Its rows have no keys then.
     pub bricks: Option<BrickDef>,
     /// Where its rows are, if they are not here. It is empty then, for the store.
@@ -260,6 +262,8 @@ struct StoredTableDef {
     access: ObjectAccess,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    constraint_comments: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bricks: Option<BrickDef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -280,6 +284,7 @@ impl From<StoredTableDef> for TableDef {
             foreign_keys: stored.foreign_keys,
             access: stored.access,
             comment: stored.comment,
+            constraint_comments: stored.constraint_comments,
             bricks: stored.bricks,
             foreign: stored.foreign,
             layout,
@@ -300,6 +305,7 @@ impl From<TableDef> for StoredTableDef {
             foreign_keys: def.foreign_keys,
             access: def.access,
             comment: def.comment,
+            constraint_comments: def.constraint_comments,
             bricks: def.bricks,
             foreign: def.foreign,
         }
@@ -335,6 +341,7 @@ impl TableDef {
             foreign_keys: Vec::new(),
             access: ObjectAccess::default(),
             comment: None,
+            constraint_comments: BTreeMap::new(),
             bricks: None,
             foreign: None,
         }
@@ -406,6 +413,9 @@ pub struct ViewDef {
     /// Its owner, with whose rights the query runs, and what others may do.
     #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
     pub access: ObjectAccess,
+    /// What `COMMENT ON VIEW` says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
 }
 
 /// A sequence. Its value is not part of the world (DESIGN 5.1).

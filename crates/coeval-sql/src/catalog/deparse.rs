@@ -6,9 +6,11 @@ use super::objects::{Class, IndexShape, Kind, Objects};
 use super::oids;
 use super::types::{cast_name, type_number};
 use crate::session::parse_expression;
+use crate::types::format_value;
+use chrono_tz::Tz;
 use coeval_store::{
-    ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef, ReferentialAction, TableDef,
-    ViewDef,
+    BrickDimension, ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef,
+    ReferentialAction, TableDef, ValueRef, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
@@ -24,6 +26,29 @@ pub(super) enum Style {
 /// The columns, divided by commas.
 pub(super) fn column_list(table: &TableDef, columns: &[usize]) -> String {
     columns.iter().map(|column| quoted(&table.columns[*column].name)).collect::<Vec<_>>().join(", ")
+}
+
+/// How a brick table is partitioned, as it stands behind PARTITION BY; `None` for another table. Dates are counted in days, other
+/// moments in microseconds.
+pub(super) fn partition_key(table: &TableDef) -> Option<String> {
+    let dimension = |dimension: &BrickDimension| {
+        let column = &table.columns[dimension.column];
+        let (name, cardinality, size) = (quoted(&column.name), dimension.cardinality, dimension.range_size);
+        let mut written = format!("{name} CARDINALITY {cardinality} RANGE SIZE {size}");
+        let origin = match column.ty {
+            _ if dimension.origin == 0 => None,
+            ColumnType::Date => i32::try_from(dimension.origin).ok().map(ValueRef::Int32),
+            _ => Some(ValueRef::Int64(dimension.origin)),
+        };
+        if let Some(origin) = origin {
+            let mut text = String::new();
+            format_value(origin, column.ty, Tz::UTC, &mut text);
+            written.push_str(&format!(" FROM {}", literal(&text)));
+        }
+        written
+    };
+    let dimensions = &table.bricks.as_ref()?.dimensions;
+    Some(format!("BRICK ({})", dimensions.iter().map(dimension).collect::<Vec<_>>().join(", ")))
 }
 
 /// CREATE INDEX as it would make this index.

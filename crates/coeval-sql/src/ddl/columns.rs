@@ -252,6 +252,12 @@ pub(super) fn owned_sequence(
     Ok(sequence)
 }
 
+/// Whether a sequence gives hidden row ids. They go by the name that is made of the column's.
+pub(crate) fn counts_rows(sequence: &SequenceDef) -> bool {
+    let name = sequence.name.name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    name.strip_suffix("_seq").is_some_and(|name| name.ends_with(ROW_ID_COLUMN))
+}
+
 /// The hidden row id at this place, with its sequence.
 pub(super) fn row_id(
     context: &StatementContext<'_>,

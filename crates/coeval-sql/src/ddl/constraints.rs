@@ -9,6 +9,7 @@ use super::{lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::is_integer;
+use chrono_tz::Tz;
 use coeval_store::{
     CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
 };
@@ -168,7 +169,7 @@ pub(super) fn add(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::Unique(unique) => add_unique(context, def, unique),
-        TableConstraint::Check(check) => add_check(def, check),
+        TableConstraint::Check(check) => add_check(def, check, context.settings.zone()),
         TableConstraint::ForeignKey(foreign_key) => add_foreign_key(context, def, foreign_key),
         TableConstraint::PrimaryKey(_) => {
             let message = format!("multiple primary keys for table \"{}\" are not allowed", def.name.name);
@@ -231,7 +232,7 @@ fn column_names<'a>(def: &'a TableDef, columns: &[usize]) -> Vec<&'a str> {
     columns.iter().map(|&column| def.columns[column].name.as_str()).collect()
 }
 
-fn add_check(def: &mut TableDef, check: &CheckConstraint) -> Result<(), SqlError> {
+fn add_check(def: &mut TableDef, check: &CheckConstraint, zone: Tz) -> Result<(), SqlError> {
     if check.enforced == Some(false) {
         return Err(SqlError::unsupported("NOT ENFORCED constraint"));
     }
@@ -244,6 +245,8 @@ fn add_check(def: &mut TableDef, check: &CheckConstraint) -> Result<(), SqlError
     while let Expr::Nested(inner) = condition {
         condition = inner;
     }
+    let mut condition = condition.clone();
+    super::instants::fix(&mut condition, zone, &[Arc::new(def.clone())]);
     def.checks.push(CheckDef { name, expression: condition.to_string() });
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! ALTER TABLE DROP CONSTRAINT.
 
 use super::alter_table::{put, release_unique_key};
+use super::comment;
 use super::dependents::Behavior;
 use super::rewrite;
 use crate::context::StatementContext;
@@ -22,7 +23,8 @@ pub(super) fn execute(
     let what = format!("constraint {name} on table {}", def.name);
     if def.has_declared_primary_key() && def.primary_key_name == name {
         release_unique_key(context, def, &def.primary_key, &what, behavior)?;
-        let def = TableDef::clone(&**context.transaction.table_def(def.id)?);
+        let mut def = TableDef::clone(&**context.transaction.table_def(def.id)?);
+        comment::forget(&mut def, name);
         return rewrite::execute(context, &def, &rewrite::Change::RowId);
     }
     let unique =
@@ -33,6 +35,7 @@ pub(super) fn execute(
     let mut changed = TableDef::clone(&**context.transaction.table_def(def.id)?);
     let count = |def: &TableDef| def.indexes.len() + def.checks.len() + def.foreign_keys.len();
     let before = count(&changed);
+    comment::forget(&mut changed, name);
     changed.indexes.retain(|index| !unique(&index));
     changed.checks.retain(|check| check.name != name);
     changed.foreign_keys.retain(|key| key.name != name);

@@ -3,6 +3,7 @@
 //! and CREATE SEQUENCE with its options in any order.
 
 use super::bricks::{self, BrickClause, RetentionChange};
+use super::comment::ConstraintComment;
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
 use super::{alter_column, create_table};
@@ -75,6 +76,8 @@ pub(crate) enum Extended {
     },
     /// A statement about roles or rights.
     Role(Box<RoleStatement>),
+    /// `COMMENT ON CONSTRAINT`.
+    Comment(Box<ConstraintComment>),
 }
 
 /// Where a type belongs.
@@ -144,6 +147,9 @@ impl Extended {
         }
         if let Some(statement) = ServerStatement::parse(parser)? {
             return Ok(Some(Self::Server(Box::new(statement))));
+        }
+        if let Some(comment) = ConstraintComment::parse(parser)? {
+            return Ok(Some(Self::Comment(Box::new(comment))));
         }
         if let Some(found) = Self::parse_schema_owner(parser)? {
             return Ok(Some(found));
@@ -380,6 +386,7 @@ pub(crate) fn execute(
             Ok(StatementResult::plain("ALTER TYPE"))
         }
         Extended::Role(statement) => roles::execute(context, statement),
+        Extended::Comment(comment) => comment.execute(context),
     }
 }
 

@@ -143,6 +143,7 @@ pub(super) fn drop(
     }
     let mut changed = TableDef::clone(&def);
     index_keys::retire(&mut changed, &[index]);
+    super::comment::forget(&mut changed, &name.name);
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
     Ok(())
 }

@@ -89,6 +89,7 @@ fn move_to(
             for candidate in def.indexes.iter_mut().filter(|candidate| candidate.id == index) {
                 candidate.name.clone_from(&new.name);
             }
+            super::comment::rename(&mut def, &old.name, &new.name);
             put(context, def)?;
             return Ok(());
         }
@@ -222,6 +223,7 @@ pub(super) fn constraint(
     for name in indexes.chain(checks).chain(keys).filter(|name| *name == old) {
         new.clone_into(name);
     }
+    super::comment::rename(&mut changed, old, new);
     put(context, changed)?;
     Ok(())
 }

@@ -207,6 +207,7 @@ fn new_definition(
     new.checks.clone_from(&def.checks);
     new.access.clone_from(&def.access);
     new.comment.clone_from(&def.comment);
+    new.constraint_comments.clone_from(&def.constraint_comments);
     Ok(new)
 }
 

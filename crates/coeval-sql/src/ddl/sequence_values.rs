@@ -84,7 +84,7 @@ impl<'a> Sequences<'a> {
     pub(super) fn next(&mut self, sequence: &SequenceDef) -> Result<i64, SqlError> {
         self.refuse_read_only("nextval")?;
         let value = self.store.next_value(sequence)?;
-        self.values.note(sequence.id, value);
+        self.values.note(sequence, value);
         Ok(value)
     }
 

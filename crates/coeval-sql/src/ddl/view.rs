@@ -12,10 +12,11 @@ use crate::rights::Object;
 use crate::temporary::is_temporary;
 use crate::walk::Walk;
 use arrow::datatypes::Schema;
-use coeval_store::{CatalogChange, ObjectRef, QualifiedName, ViewDef};
+use coeval_store::{CatalogChange, ObjectRef, QualifiedName, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// CREATE [OR REPLACE] VIEW: the query is planned once, so that what is kept is known to mean something.
 ///
@@ -33,6 +34,9 @@ pub(super) fn create(
     let relations = view_query::relations(&body);
     let reads_temporary = relations.iter().any(|(schema, _)| schema.as_deref().is_some_and(is_temporary));
     let lasting = Lasting::of(&create.name, (create.temporary || reads_temporary).into())?;
+    let tables: Vec<_> =
+        relations.iter().filter_map(|(schema, name)| table_of(context, schema.as_deref(), name)).collect();
+    super::instants::fix(&mut body, context.settings.zone(), &tables);
     let name = temporary::target(context, &create.name, lasting)?;
     if lasting == Lasting::Session && !create.temporary {
         let message = format!("view \"{}\" will be a temporary view", name.name);
@@ -51,18 +55,27 @@ pub(super) fn create(
     let schema = values::schema_of(context, &body)?;
     let columns: Vec<String> = create.columns.iter().map(|column| lookup::fold(&column.name)).collect();
     let names = output_names(&schema, &columns)?;
-    let access = match old {
+    let (access, comment) = match old {
         Existing::Replace(old) => {
             context.rights().require_owner(Object::View(&old))?;
             refuse_other_columns(context, &old, &names, &schema)?;
-            old.access
+            (old.access, old.comment)
         }
-        Existing::Nothing | Existing::Keep => lookup::own_access(context),
+        Existing::Nothing | Existing::Keep => (lookup::own_access(context), None),
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
-    context.transaction.change_catalog(CatalogChange::PutView(ViewDef { name, columns, query, access }))?;
+    let view = ViewDef { name, columns, query, access, comment };
+    context.transaction.change_catalog(CatalogChange::PutView(view))?;
     Ok(StatementResult::plain("CREATE VIEW"))
+}
+
+/// The table that the view reads under this name.
+fn table_of(context: &StatementContext<'_>, schema: Option<&str>, name: &str) -> Option<Arc<TableDef>> {
+    match lookup::find(context, schema, name)?.1 {
+        ObjectRef::Table(id) => context.transaction.table_def(id).ok().map(Arc::clone),
+        _ => None,
+    }
 }
 
 /// What is there under the view's name.

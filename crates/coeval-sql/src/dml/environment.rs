@@ -44,7 +44,7 @@ impl Environment for StatementEnvironment<'_> {
 
     fn next_value(&self, sequence: &SequenceDef) -> Result<i64, SqlError> {
         let value = self.engine.store().next_value(sequence)?;
-        self.sequences.borrow_mut().note(sequence.id, value);
+        self.sequences.borrow_mut().note(sequence, value);
         Ok(value)
     }
 }

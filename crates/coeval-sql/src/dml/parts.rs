@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements of several parts: those whose WITH changes or locks rows.
+//! Statements of several parts: those whose WITH changes or locks rows, or makes rows that are others each time.
 //!
 //! The parts run one after another, the statement itself behind those that it reads, and then those that nobody reads,
 //! as in PostgreSQL. All of them read what was there when the statement began; what one returns is a table to those
@@ -109,10 +109,14 @@ pub(super) fn has_written(
     parts.is_some_and(|parts| transaction.has_written_since(&parts.began, table, key))
 }
 
-/// Whether a query's WITH changes or locks rows.
+/// Whether a query's WITH changes or locks rows, or makes rows that are others each time and are read several times.
 pub(crate) fn is_in_parts(query: &Query) -> bool {
     let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
-    tables.any(|table| statement_of(&table.query).is_some() || query::locks_rows(&table.query))
+    tables.any(|table| {
+        statement_of(&table.query).is_some()
+            || query::locks_rows(&table.query)
+            || (query::calls_volatile(&table.query) && count_named(query, &table.alias.name) > 1)
+    })
 }
 
 /// Whether a query changes and locks nothing.
@@ -249,17 +253,25 @@ pub(super) fn whole_table(with: Option<With>, name: &Ident) -> Query {
 
 /// Whether a query names a table so.
 fn is_named(query: &Query, name: &Ident) -> bool {
-    struct Names(String);
+    count_named(query, name) > 0
+}
+
+/// How often a query names a table so.
+fn count_named(query: &Query, name: &Ident) -> usize {
+    struct Names(String, usize);
     impl Visitor for Names {
         type Break = ();
         fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-            match relation.0.as_slice() {
-                [ObjectNamePart::Identifier(ident)] if fold(ident) == self.0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
+            if let [ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
+                self.1 += usize::from(fold(ident) == self.0);
             }
+            ControlFlow::Continue(())
         }
     }
-    query.walk(&mut Names(fold(name))).is_break()
+    let mut names = Names(fold(name), 0);
+    // Nothing breaks off the visit.
+    let _ = query.walk(&mut names);
+    names.1
 }
 
 /// The rows with their columns named as the part says.

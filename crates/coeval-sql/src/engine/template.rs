@@ -31,6 +31,8 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     options.sql_parser.dialect = Dialect::PostgreSQL;
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
+    // The order of a subquery's rows is that of the query around it, which may take the first of them.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.time_zone = Some("UTC".to_owned());
     // It knows less than the plan of what is never NULL, as of `x IS TRUE`, and would refuse the query.
     options.execution.skip_physical_aggregate_schema_check = true;

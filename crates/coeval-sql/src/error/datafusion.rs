@@ -38,7 +38,7 @@ fn converted(error: DataFusionError) -> SqlError {
             Ok(error) => *error,
             Err(error) => match error.downcast::<coeval_store::StoreError>() {
                 Ok(error) => (*error).into(),
-                Err(error) => SqlError::internal(error.to_string()),
+                Err(error) => internal_error(&error.to_string()),
             },
         },
         DataFusionError::ArrowError(error, _) => (*error).into(),
@@ -66,7 +66,7 @@ fn converted(error: DataFusionError) -> SqlError {
         DataFusionError::IoError(error) => SqlError::new(SqlState::of_io(&error), error.to_string()),
         DataFusionError::Configuration(text) => SqlError::new(SqlState::InvalidParameterValue, text),
         DataFusionError::Internal(text) => internal_error(&text),
-        other => SqlError::internal(other.strip_backtrace()),
+        other => internal_error(&other.strip_backtrace()),
     }
 }
 
@@ -89,7 +89,7 @@ impl From<ArrowError> for SqlError {
                 Ok(error) => *error,
                 Err(error) => match error.downcast::<DataFusionError>() {
                     Ok(error) => (*error).into(),
-                    Err(error) => Self::internal(error.to_string()),
+                    Err(error) => internal_error(&error.to_string()),
                 },
             },
             other => Self::internal(other.to_string()),
@@ -130,7 +130,7 @@ fn shared_error(error: &DataFusionError) -> SqlError {
     match error {
         DataFusionError::External(error) => match error.downcast_ref::<SqlError>() {
             Some(error) => error.clone(),
-            None => SqlError::internal(error.to_string()),
+            None => internal_error(&error.to_string()),
         },
         DataFusionError::ArrowError(error, _) => arrow_error(error),
         DataFusionError::Shared(error) => shared_error(error),
@@ -140,7 +140,7 @@ fn shared_error(error: &DataFusionError) -> SqlError {
         DataFusionError::NotImplemented(text) => not_implemented(text),
         DataFusionError::ResourcesExhausted(text) => out_of_memory(text),
         DataFusionError::Internal(text) => internal_error(text),
-        other => SqlError::internal(other.strip_backtrace()),
+        other => internal_error(&other.strip_backtrace()),
     }
 }
 
@@ -155,7 +155,7 @@ fn arrow_error(error: &ArrowError) -> SqlError {
         ArrowError::ExternalError(error) => match (error.downcast_ref(), error.downcast_ref()) {
             (Some(error), _) => SqlError::clone(error),
             (None, Some(error)) => shared_error(error),
-            (None, None) => SqlError::internal(error.to_string()),
+            (None, None) => internal_error(&error.to_string()),
         },
         other => SqlError::internal(other.to_string()),
     }
@@ -271,6 +271,13 @@ fn internal_error(text: &str) -> SqlError {
     if is_mistake.iter().any(|words| text.contains(words)) {
         return SqlError::new(SqlState::UndefinedFunction, first_line(text));
     }
+    if text.contains("regex parse error") {
+        let reason = text.lines().next_back().unwrap_or_default().trim_start_matches("error: ");
+        return SqlError::new(
+            SqlState::InvalidRegularExpression,
+            format!("invalid regular expression: {reason}"),
+        );
+    }
     SqlError::internal(text)
 }
 
@@ -292,6 +299,9 @@ fn known_plan_error(line: &str) -> Option<SqlError> {
     if line.contains("Aggregate functions are not allowed in the WHERE clause") {
         let message = "aggregate functions are not allowed in WHERE";
         return Some(SqlError::new(SqlState::GroupingError, message));
+    }
+    if line.contains("DISTINCT ON expressions must match initial ORDER BY expressions") {
+        return Some(SqlError::new(SqlState::InvalidColumnReference, line));
     }
     if line.contains("Inconsistent data length across values list") {
         return Some(SqlError::syntax("VALUES lists must all be the same length"));

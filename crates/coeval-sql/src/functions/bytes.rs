@@ -9,12 +9,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coeval_store::{ColumnType, Value};
 
+/// The function that counts bytes, behind `length`.
+pub(crate) const BYTES_LENGTH: &str = "coeval_bytes_length";
+
 const BYTEA: Takes = Takes::Type(ColumnType::Bytea);
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const INT: Takes = Takes::Type(ColumnType::Int);
 const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
 
 pub(super) const ENTRIES: &[Entry] = &[
+    strict(
+        BYTES_LENGTH,
+        &[Form::new(&[BYTEA], ColumnType::Int, |call| Ok(Value::Int32(call.bytes(0).len() as i32)))],
+    ),
     strict("encode", &[Form::new(&[BYTEA, TEXT], ColumnType::Text, encoded)]),
     strict("decode", &[Form::new(&[TEXT, TEXT], ColumnType::Bytea, decoded)]),
     strict(

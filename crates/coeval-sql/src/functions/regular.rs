@@ -13,6 +13,7 @@ use super::{Entry, strict};
 use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
+pub(crate) use pattern::pattern_of_operator;
 use pattern::{Options, compiled};
 use regex::{Captures, Regex};
 

@@ -9,7 +9,7 @@ use super::order::order_key;
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::query::session_zone;
+use crate::query::{column_type_of_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
@@ -260,13 +260,25 @@ impl<'a> Arguments<'a> {
         let document = self.document(0, row)?;
         let key = self.arrays.get(1)?;
         match key.data_type() {
-            DataType::Int64 if !key.is_null(row) => (document.kind() == Kind::Array)
-                .then(|| document.element(key.as_primitive::<Int64Type>().value(row)))?,
+            DataType::Int64 if !key.is_null(row) => {
+                let place = key.as_primitive::<Int64Type>().value(row);
+                match document.kind() {
+                    Kind::Array => document.element(place),
+                    Kind::Object => None,
+                    // PostgreSQL keeps such a document as an array of one element.
+                    _ => (matches!(place, 0 | -1) && self.is_jsonb(0)).then_some(document),
+                }
+            }
             _ => {
                 let name = self.text(1, row)?;
                 (document.kind() == Kind::Object).then(|| document.member(name))?
             }
         }
+    }
+
+    fn is_jsonb(&self, index: usize) -> bool {
+        let ty = self.fields.get(index).and_then(|field| column_type_of_field(field));
+        ty == Some(ColumnType::Jsonb)
     }
 
     /// An array of texts, or the text of one.
@@ -497,7 +509,7 @@ fn exists(document: Part<'_>, key: &str) -> bool {
     }
 }
 
-/// `||` of two documents: the members of both objects, else the elements of both.
+/// `||` of two documents: the members of both objects, else the elements of both, and whatever is no array as one.
 fn concatenated(left: Part<'_>, right: Part<'_>) -> std::result::Result<String, SqlError> {
     let inner = |part: Part<'_>| match part.kind() {
         Kind::Object | Kind::Array => part.text()[1..part.text().len() - 1].trim().to_owned(),
@@ -508,12 +520,6 @@ fn concatenated(left: Part<'_>, right: Part<'_>) -> std::result::Result<String, 
         (Kind::Array, Kind::Array) => ('[', ']', [inner(left), inner(right)]),
         (Kind::Array, _) => ('[', ']', [inner(left), right.text().to_owned()]),
         (_, Kind::Array) => ('[', ']', [left.text().to_owned(), inner(right)]),
-        (Kind::Object, _) | (_, Kind::Object) => {
-            return Err(SqlError::new(
-                SqlState::InvalidParameterValue,
-                "invalid concatenation of jsonb objects",
-            ));
-        }
         _ => ('[', ']', [left.text().to_owned(), right.text().to_owned()]),
     };
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();

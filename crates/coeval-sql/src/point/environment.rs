@@ -47,7 +47,7 @@ impl Environment for StatementEnvironment<'_> {
             ));
         }
         let value = self.engine.store().next_value(sequence)?;
-        self.sequences.borrow_mut().note(sequence.id, value);
+        self.sequences.borrow_mut().note(sequence, value);
         Ok(value)
     }
 }

@@ -40,6 +40,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use candidates::Candidates;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::metadata::FieldMetadata;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
@@ -625,7 +626,16 @@ enum Answer {
 /// The plan with values in the places of outer columns.
 fn with_values(plan: LogicalPlan, values: &HashMap<&Expr, &ScalarValue>) -> Result<LogicalPlan> {
     let put = |expression: Expr| match values.get(&expression) {
-        Some(value) => Ok(Transformed::yes(Expr::Literal((*value).clone(), None))),
+        Some(value) => {
+            // What Arrow does not tell of a column's type goes with its value.
+            let metadata = match &expression {
+                Expr::OuterReferenceColumn(field, _) if !field.metadata().is_empty() => {
+                    Some(FieldMetadata::new_from_field(field))
+                }
+                _ => None,
+            };
+            Ok(Transformed::yes(Expr::Literal((*value).clone(), metadata)))
+        }
         None => Ok(Transformed::no(expression)),
     };
     let done = plan.transform_down_with_subqueries(|plan| {

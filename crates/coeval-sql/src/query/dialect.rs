@@ -11,6 +11,7 @@
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
 //! | `LEFT JOIN LATERAL (query) ON condition` | the same `ON true`, of the rows of the query that meet it |
+//! | `ARRAY[x]` with columns, which DataFusion looks for in the innermost query alone | a function of its elements |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
@@ -19,15 +20,20 @@
 //! | `extract(year from x)` | a function of the field's name and the value |
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
+//! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod merged_columns;
 mod overlaps;
+mod patterns;
 mod row_subqueries;
 mod rows;
 mod sets;
 mod tables;
+
+pub(super) use sets::OR_EMPTY;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
@@ -60,7 +66,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// # Errors
 /// `42704` for an unknown collation.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect) {
+    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
     }
     casts::show_names(query);
@@ -72,23 +78,33 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.walk_mut(&mut Dialect) {
+    match expression.walk_mut(&mut Dialect { depth: 1 }) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
 }
 
-struct Dialect;
+/// Rewrites; `depth` says how many queries there are around the place that is visited.
+struct Dialect {
+    depth: usize,
+}
 
 impl VisitorMut for Dialect {
     type Break = SqlError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
+        merged_columns::name_by_table(query, self.depth);
+        self.depth += 1;
         match crate::dml::refuse_nested(query) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
@@ -146,6 +162,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::InList { expr, list, negated } if rows::is_membership(expr, list) => {
             Some(rows::membership(expr, list, negated))
         }
+        Expr::Array(array) if array.elem.iter().any(tables::names_columns) => {
+            Some(call("make_array", array.elem.clone()))
+        }
         Expr::Collate { expr, collation } => {
             refuse_collation(collation)?;
             Some(expr.as_ref().clone())
@@ -154,7 +173,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             compare_functions(left, right);
             None
         }
-        Expr::BinaryOp { left, op, right } => operation(left, op, right),
+        Expr::BinaryOp { left, op, right } => operation(left, op, right)?,
         Expr::Cast { expr, data_type, .. } => {
             casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
@@ -224,16 +243,36 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
 }
 
 /// The function behind an operator; one behind `OPERATOR(...)` gets its own form.
-fn operation(left: &Expr, operator_named: &mut BinaryOperator, right: &Expr) -> Option<Expr> {
+///
+/// # Errors
+/// `2201B` for a pattern that is none.
+fn operation(
+    left: &Expr,
+    operator_named: &mut BinaryOperator,
+    right: &mut Expr,
+) -> Result<Option<Expr>, SqlError> {
     if *operator_named == BinaryOperator::PGStartsWith {
-        return Some(call("starts_with", vec![left.clone(), right.clone()]));
+        return Ok(Some(call("starts_with", vec![left.clone(), right.clone()])));
     }
     if let BinaryOperator::PGCustomBinaryOperator(parts) = operator_named
         && let Some(known) = parts.last().and_then(|name| operator(name))
     {
         *operator_named = known;
     }
-    None
+    if *operator_named == BinaryOperator::PGBitwiseXor {
+        return Ok(Some(exclusive_or(left, right)));
+    }
+    patterns::matched(left, operator_named, right)
+}
+
+/// `a # b` as `(a | b) - (a & b)`: DataFusion makes nothing of what is there twice, though it may be NULL.
+fn exclusive_or(left: &Expr, right: &Expr) -> Expr {
+    let both = |op| {
+        let (left, right) = (Box::new(nested(left)), Box::new(nested(right)));
+        Box::new(nested(&Expr::BinaryOp { left, op, right }))
+    };
+    let (either, common) = (both(BinaryOperator::BitwiseOr), both(BinaryOperator::BitwiseAnd));
+    nested(&Expr::BinaryOp { left: either, op: BinaryOperator::Minus, right: common })
 }
 
 /// The function behind a sign in front of a number.
@@ -316,6 +355,7 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
                 if is_vector {
                     *index = one_more(index);
                 }
+                from_the_front(index);
                 (is_name, is_vector) = (false, false);
             }
             AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
@@ -324,6 +364,14 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
                 (is_name, is_vector) = (false, false);
             }
         }
+    }
+}
+
+/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero.
+fn from_the_front(index: &mut Expr) {
+    let is_plain = matches!(index, Expr::Value(_));
+    if !is_plain {
+        *index = call("greatest", vec![nested(index), number("0")]);
     }
 }
 
@@ -411,6 +459,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     }
     if let Some((value, document)) = crate::json::aggregated(&name) {
         return Some(collected(function, value, document));
+    }
+    if let Some(cast) = casts::called_by_type(&name, &arguments_of(function)) {
+        return Some(cast);
     }
     let filled = match name.as_str() {
         "age" => age_of_today(arguments_of(function)),

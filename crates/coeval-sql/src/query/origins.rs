@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::datasource::source_as_provider;
-use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Distinct, Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
 
 /// How deep an output is followed.
@@ -57,6 +57,9 @@ fn source(plan: &LogicalPlan, place: usize) -> Option<Source<'_>> {
             }
             let aggregated = || aggregate.aggr_expr.get(place - groups.len());
             Source::Expression(groups.get(place).or_else(aggregated)?, &aggregate.input)
+        }
+        LogicalPlan::Distinct(Distinct::On(distinct)) => {
+            Source::Expression(distinct.select_expr.get(place)?, &distinct.input)
         }
         LogicalPlan::SubqueryAlias(alias) => Source::Below(&alias.input, place),
         LogicalPlan::Filter(filter) => Source::Below(&filter.input, place),
@@ -121,7 +124,7 @@ fn type_of_output(plan: &LogicalPlan, place: usize, depth: usize) -> Option<Cata
     }
     match plan {
         LogicalPlan::TableScan(scan) => CatalogType::of_field(scan.projected_schema.field(place)),
-        LogicalPlan::Distinct(distinct) => type_of_output(distinct.input(), place, depth + 1),
+        LogicalPlan::Distinct(Distinct::All(input)) => type_of_output(input, place, depth + 1),
         LogicalPlan::RecursiveQuery(recursive) => type_of_output(&recursive.static_term, place, depth + 1),
         LogicalPlan::Union(union) => {
             same(union.inputs.iter().map(|input| type_of_output(input, place, depth + 1)))

@@ -5,6 +5,7 @@ use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
 use super::origins::{special_parameters, with_origins};
+use super::outer_aggregates::refuse_outer_aggregates;
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::run::has_many_nodes;
@@ -12,6 +13,7 @@ use super::subqueries::refuse_deep_subqueries;
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
 };
+use super::whole_rows::counted;
 use crate::cancel;
 use crate::catalog::is_vector;
 use crate::context::StatementContext;
@@ -153,7 +155,7 @@ fn plan_query(
         output_names::mark_beside_order(&mut named);
         Ok(named)
     })?;
-    let names_types = crate::user_types::resolve(&mut named, context.settings, context.transaction);
+    let names_types = resolve_names(&mut named, context)?;
     let (named, count) = length.work(&engine, move || {
         in_dialect(&mut named)?;
         with_typed_literals(&mut named)?;
@@ -184,7 +186,7 @@ fn plan_query(
         return plan_query(context, query_as_written, &types, hidden);
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
-    refuse_deep_subqueries(&logical)?;
+    refuse_subqueries(&logical)?;
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let applied = applied(settled(logical)?, settling.template(), extent)?;
@@ -213,6 +215,18 @@ fn plan_query(
         runs_subqueries,
         is_correlated,
     })
+}
+
+/// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
+fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
+    let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
+    counted(query, &|name| crate::names::table(name, context.settings, context.transaction).ok())?;
+    Ok(names_types)
+}
+
+fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {
+    refuse_deep_subqueries(plan)?;
+    refuse_outer_aggregates(plan)
 }
 
 /// From so many marks between values and words on a statement is planned apart. What

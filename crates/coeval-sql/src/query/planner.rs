@@ -215,6 +215,8 @@ impl<'a> Planner<'a> {
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
+        let find = |name: &ObjectName| crate::names::table(name, self.settings, self.transaction).ok();
+        super::whole_rows::counted(&mut query, &find)?;
         super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(&query, PlannerContext::new())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether syntax holds a subquery, and how deep subqueries are in each other.
+//! Whether syntax holds a subquery or calls what gives something else each time, and how deep subqueries are in each other.
 
 use super::join_conditions::subquery_of;
 use crate::error::{SqlError, SqlState};
@@ -7,7 +7,7 @@ use crate::walk::Walk;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::sqlparser::ast::{Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, Query, Visit, Visitor};
 use std::ops::ControlFlow;
 
 /// Whether there is a query anywhere in it: then it needs the database.
@@ -20,6 +20,34 @@ pub(crate) fn has_subquery<V: Visit>(syntax: &V) -> bool {
         }
     }
     syntax.walk(&mut Subqueries).is_break()
+}
+
+/// Functions that give something else each time.
+const VOLATILE: [&str; 7] =
+    ["clock_timestamp", "gen_random_uuid", "nextval", "random", "setval", "timeofday", "uuidv4"];
+
+/// Whether a query calls a function that gives something else each time.
+pub(crate) fn calls_volatile(query: &Query) -> bool {
+    struct Calls;
+    impl Visitor for Calls {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+            match expression {
+                Expr::Function(function)
+                    if function
+                        .name
+                        .0
+                        .last()
+                        .and_then(ObjectNamePart::as_ident)
+                        .is_some_and(|name| VOLATILE.contains(&crate::names::fold(name).as_str())) =>
+                {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    query.walk(&mut Calls).is_break()
 }
 
 /// Most subqueries within each other in expressions. What DataFusion checks of a plan it checks of each subquery and once more of

@@ -5,16 +5,20 @@
 //! planning, [`settle`] changes what depends on the types of both sides once the plan stands. The others are the
 //! functions that stand in the places of what DataFusion does otherwise.
 
+mod aggregates;
 mod array_has;
 mod array_literals;
 mod arrays;
 mod casts;
+mod choice_by_key;
 mod coalesce;
 mod collected;
 mod counting;
 mod declared;
+mod float_frames;
 mod in_subquery;
 mod instants;
+mod interval_best;
 mod intervals;
 mod jsonb;
 mod literals;
@@ -27,9 +31,12 @@ mod series;
 mod set_operations;
 mod settle;
 mod sleep;
+mod subquery_order;
 mod sums;
 mod time_parts;
 mod values;
+mod variances;
+mod window_keys;
 mod windows;
 
 pub(crate) use casts::cast_array;

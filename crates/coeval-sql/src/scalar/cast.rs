@@ -104,6 +104,10 @@ fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
     let time =
         |ty: ColumnType| matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
     let between_times = time(from) && (time(to) || (to == ColumnType::Time && from != ColumnType::Date));
+    let of_a_day = matches!(
+        (from, to),
+        (ColumnType::Time, ColumnType::Interval) | (ColumnType::Interval, ColumnType::Time)
+    );
     let from_text = is_text(from) && context == CastContext::Explicit;
     let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_));
     let to_text = is_text(to) && !(bounded && context == CastContext::Explicit);
@@ -113,7 +117,7 @@ fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
         }
         _ => false,
     };
-    if between_times || from_text || to_text || of_arrays {
+    if between_times || of_a_day || from_text || to_text || of_arrays {
         CastPlan::Do(Cast::General { from, to })
     } else {
         CastPlan::Refused

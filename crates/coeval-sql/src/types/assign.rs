@@ -11,9 +11,10 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use chrono_tz::Tz;
-use coeval_store::{ColumnBuilder, ColumnType, Value, ValueRef, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, IntervalValue, Value, ValueRef, value_at};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
+const NANOS_PER_MICRO: i64 = 1_000;
 
 /// The value, of type `from`, as a column of type `to` takes it. Text goes into every type, as a literal
 /// without a type does.
@@ -53,9 +54,9 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
             to_datetime(physical, from, to, zone)
         }
+        ColumnType::Interval => to_interval(physical, from, to),
         ColumnType::Boolean
         | ColumnType::Bytea
-        | ColumnType::Interval
         | ColumnType::Uuid
         | ColumnType::Enum(_)
         | ColumnType::Array(_) => Err(no_cast(from, to)),
@@ -174,6 +175,11 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
             _ => Ok(Value::Int64(if sign > 0 { i64::MAX } else { i64::MIN })),
         };
     }
+    if let (ValueRef::Interval(interval), ColumnType::Time) = (value, to) {
+        // The days and months of an interval are no part of the time of a day.
+        let micros = interval.nanoseconds / NANOS_PER_MICRO;
+        return Ok(Value::Int64(micros.rem_euclid(MICROS_PER_DAY)));
+    }
     let local = match (value, from) {
         (ValueRef::Int32(days), ColumnType::Date) => {
             i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(overflow)?
@@ -191,6 +197,16 @@ fn to_datetime(value: ValueRef<'_>, from: ColumnType, to: ColumnType, zone: Tz) 
         ColumnType::Time => Ok(Value::Int64(local.rem_euclid(MICROS_PER_DAY))),
         ColumnType::Timestamp => Ok(Value::Int64(local)),
         _ => local_to_utc(local, zone).map(Value::Int64).ok_or_else(overflow),
+    }
+}
+
+/// A time of the day as the time since midnight.
+fn to_interval(value: ValueRef<'_>, from: ColumnType, to: ColumnType) -> Result<Value, SqlError> {
+    match (value, from) {
+        (ValueRef::Int64(micros), ColumnType::Time) => {
+            Ok(Value::Interval(IntervalValue { months: 0, days: 0, nanoseconds: micros * NANOS_PER_MICRO }))
+        }
+        _ => Err(no_cast(from, to)),
     }
 }
 

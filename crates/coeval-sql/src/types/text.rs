@@ -164,14 +164,14 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Real => {
             let value = float(text).ok_or_else(bad)?;
             let narrow = value as f32;
-            if narrow.is_infinite() && value.is_finite() {
+            if is_beyond(text, f64::from(narrow)) {
                 return Err(float_range(text, ty));
             }
             Value::Float32(narrow)
         }
         ColumnType::Double => {
             let value = float(text).ok_or_else(bad)?;
-            if value.is_infinite() && !text.to_ascii_lowercase().contains("inf") {
+            if is_beyond(text, value) {
                 return Err(float_range(text, ty));
             }
             Value::Float64(value)
@@ -228,6 +228,13 @@ fn decimal_error(text: &str, ty: ColumnType) -> SqlError {
         }
         Ok(_) | Err(_) => invalid(text, ty),
     }
+}
+
+/// Whether a text spells a number that is too large or too small for what it was read as.
+fn is_beyond(text: &str, value: f64) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    (value.is_infinite() && mantissa.contains(|digit: char| digit.is_ascii_digit()))
+        || (value == 0.0 && mantissa.contains(|digit: char| matches!(digit, '1'..='9')))
 }
 
 fn float_range(text: &str, ty: ColumnType) -> SqlError {

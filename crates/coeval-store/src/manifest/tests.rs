@@ -40,6 +40,7 @@ fn some_manifest() -> Manifest {
             columns: vec![],
             query: "SELECT '\\'".into(),
             access: ObjectAccess::default(),
+            comment: None,
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],

@@ -132,6 +132,7 @@ impl Workload {
             columns: vec![],
             query: query.clone(),
             access: Default::default(),
+            comment: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         views.insert(name, query);

@@ -183,6 +183,7 @@ fn build(files: &SimulatedFiles) -> SimulatedFiles {
             columns: vec!["a".into()],
             query: query.into(),
             access: Default::default(),
+            comment: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     }

@@ -162,7 +162,8 @@ def plain_value(value, kind):
     text = value.decode()
     if kind in NUMBERS and text.lstrip("-")[:1].isdigit():
         digits = decimal.Context(prec=5 if kind == FLOAT4 else 12)
-        return f"{digits.create_decimal(text).normalize():f}"
+        number = digits.create_decimal(text).normalize()
+        return f"{number:f}" if number else "0"
     return text
 
 

@@ -13,12 +13,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("pg_get_indexdef", 1..=3, Gives::Text, index),
     strict("pg_get_constraintdef", 1..=2, Gives::Text, constraint),
     strict("pg_get_expr", 2..=3, Gives::Text, |call| Ok(call.text(0).into())),
+    strict("pg_get_partkeydef", 1..=1, Gives::Text, partition_key),
     strict("pg_get_viewdef", 1..=2, Gives::Text, view),
     strict("pg_get_serial_sequence", 2..=2, Gives::Text, serial_sequence),
     // There are no such objects.
     called("pg_get_triggerdef", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_ruledef", 1..=2, Gives::Text, |_| Ok(Cell::Null)),
-    called("pg_get_partkeydef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_statisticsobjdef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_statisticsobjdef_columns", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
     called("pg_get_functiondef", 1..=1, Gives::Text, |_| Ok(Cell::Null)),
@@ -29,10 +29,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("shobj_description", 2..=2, Gives::Text, |_| Ok(Cell::Null)),
 ];
 
-/// Of a table or a schema; what else there is has no comment.
+/// Of a relation, a constraint or a schema; what else there is has no comment.
 fn object_comment(call: &Call<'_>) -> Result<Cell, SqlError> {
     if call.text(1) == Some("pg_namespace") {
         return Ok(call.oid(0).and_then(descriptions::of_schema).into());
+    }
+    if call.text(1) == Some("pg_constraint") {
+        let objects = call.access()?.objects();
+        return Ok(call.oid(0).and_then(|oid| descriptions::of_constraint(objects, oid)).into());
     }
     if call.text(1).is_some_and(|catalog| catalog != "pg_class") {
         return Ok(Cell::Null);
@@ -73,6 +77,16 @@ fn constraint(call: &Call<'_>) -> Result<Cell, SqlError> {
     let objects = call.access()?.objects();
     let found = call.oid(0).and_then(|oid| constraints::by_oid(objects, oid));
     Ok(found.map(|constraint| constraint.definition(objects, style(call, 1))).into())
+}
+
+/// Of a brick table; no other is partitioned.
+fn partition_key(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let objects = call.access()?.objects();
+    let class = call.class(0)?.and_then(|oid| objects.class(oid));
+    Ok(match class.map(|class| &class.kind) {
+        Some(Kind::Table(def)) => deparse::partition_key(def).into(),
+        _ => Cell::Null,
+    })
 }
 
 fn view(call: &Call<'_>) -> Result<Cell, SqlError> {

@@ -111,6 +111,17 @@ pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlErro
     })
 }
 
+/// A pattern as DataFusion's operators take it: in the crate's syntax.
+///
+/// # Errors
+/// `2201B` for what is no pattern, `0A000` for a back reference.
+pub(crate) fn pattern_of_operator(pattern: &str) -> Result<String, SqlError> {
+    compiled(pattern, Options::default())?;
+    let written = translated(pattern)?;
+    // It matters for nothing else, and prefixes are found by an index where nothing stands in front of them.
+    Ok(if written.contains('.') { format!("(?s){written}") } else { written })
+}
+
 /// The pattern, if it takes at most so many bytes when it is compiled.
 fn within(bytes: usize, written: &str, options: Options) -> Result<Regex, regex::Error> {
     RegexBuilder::new(written)

@@ -5,6 +5,7 @@ use super::{call, text, unqualified};
 use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
+    TimezoneInfo, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -247,6 +248,36 @@ pub(super) fn is_vector(expression: &Expr) -> bool {
     ["indkey", "indclass", "indoption", "indcollation", "proargtypes", "partattrs", "tgattr", "stxkeys"]
         .iter()
         .any(|vector| name.ends_with(vector))
+}
+
+/// `int4(x)`, `date(x)`: the cast to the type that is called; `localtimestamp(0)`: with so many digits of seconds. `None` for
+/// other calls.
+pub(super) fn called_by_type(name: &str, arguments: &[Expr]) -> Option<Expr> {
+    let [argument] = arguments else { return None };
+    let ty = match name {
+        "bool" => DataType::Boolean,
+        "int2" => DataType::SmallInt(None),
+        "int4" => DataType::Int(None),
+        "int8" => DataType::BigInt(None),
+        "float4" => DataType::Real,
+        "float8" => DataType::DoublePrecision,
+        "text" => DataType::Text,
+        "date" => DataType::Date,
+        "timestamptz" => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        "localtimestamp" | "current_timestamp" => return now_rounded(name, argument),
+        _ => return None,
+    };
+    let mut ty = ty;
+    rewritten(argument, &mut ty).or_else(|| Some(cast(argument.clone(), ty)))
+}
+
+fn now_rounded(name: &str, digits: &Expr) -> Option<Expr> {
+    let Expr::Value(value) = digits else { return None };
+    let Value::Number(digits, _) = &value.value else { return None };
+    let zone = if name == "localtimestamp" { TimezoneInfo::None } else { TimezoneInfo::WithTimeZone };
+    let digits = digits.parse().ok();
+    let mut now = cast(call("now", Vec::new()), DataType::Timestamp(digits, zone));
+    rounded(&mut now).or(Some(now))
 }
 
 /// A cast as syntax.

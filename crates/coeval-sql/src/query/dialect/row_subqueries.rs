@@ -72,7 +72,7 @@ pub(super) fn rewritten(expression: &Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(None);
     };
     check_width(query, row.len())?;
-    let compared = rows::comparison(left, op, &Expr::Tuple(columns_of(row.len())));
+    let compared = rows::compared(&row, op, &columns_of(row.len()));
     let mut single = tables::restricted(query, alias(row.len()), Expr::Value(Value::Boolean(true).into()));
     if let SetExpr::Select(select) = single.body.as_mut() {
         select.projection = vec![SelectItem::UnnamedExpr(compared)];
@@ -126,8 +126,7 @@ fn subquery(expression: &Expr) -> Option<&Query> {
 /// `SELECT * FROM (query) rows WHERE which(row = rows)`.
 fn found(membership: &Membership<'_>, which: impl Fn(Expr) -> Expr) -> Query {
     let width = membership.row.len();
-    let row = Expr::Tuple(membership.row.clone());
-    let equal = rows::comparison(&row, &BinaryOperator::Eq, &Expr::Tuple(columns_of(width)));
+    let equal = rows::compared(&membership.row, &BinaryOperator::Eq, &columns_of(width));
     tables::restricted(membership.query, alias(width), which(equal))
 }
 

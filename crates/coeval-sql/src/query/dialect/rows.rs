@@ -42,10 +42,15 @@ pub(super) fn is_comparison(left: &Expr, operator: &BinaryOperator, right: &Expr
 /// `(a, b) < (c, d)` as `a < c OR (a = c AND b < d)`.
 pub(super) fn comparison(left: &Expr, operator: &BinaryOperator, right: &Expr) -> Expr {
     let (left, right) = pair(left, right).expect("the caller has asked whether these are rows");
+    compared(&left, operator, &right)
+}
+
+/// The same of the columns of two rows; there is at least one, and as many on the right as on the left.
+pub(super) fn compared(left: &[Expr], operator: &BinaryOperator, right: &[Expr]) -> Expr {
     match operator {
-        BinaryOperator::Eq => all(&left, &right, &BinaryOperator::Eq, &BinaryOperator::And),
-        BinaryOperator::NotEq => all(&left, &right, &BinaryOperator::NotEq, &BinaryOperator::Or),
-        _ => ordered(&left, operator, &right),
+        BinaryOperator::Eq => all(left, right, &BinaryOperator::Eq, &BinaryOperator::And),
+        BinaryOperator::NotEq => all(left, right, &BinaryOperator::NotEq, &BinaryOperator::Or),
+        _ => ordered(left, operator, right),
     }
 }
 

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 /// The function that makes an empty array of no array.
-const OR_EMPTY: &str = "coeval_or_empty";
+pub(in crate::query) const OR_EMPTY: &str = "coeval_or_empty";
 
 /// Which quantifier compares with an array.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -75,7 +75,7 @@ fn plain_alias(name: &str) -> TableAlias {
 }
 
 /// Whether syntax may name a column of a table beside it, which only a LATERAL subquery in FROM can see.
-fn names_columns<V: Visit>(syntax: &V) -> bool {
+pub(super) fn names_columns<V: Visit>(syntax: &V) -> bool {
     use crate::walk::visit_expressions;
     use std::ops::ControlFlow;
     visit_expressions(syntax, |part: &Expr| match part {

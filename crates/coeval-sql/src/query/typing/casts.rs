@@ -17,8 +17,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility, cast, lit,
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, cast, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -65,6 +65,15 @@ pub(super) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
 }
 
+/// What is cast and to which type, if an expression is a call of that function.
+pub(super) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
+    let Expr::ScalarFunction(call) = expression else { return None };
+    match &call.args[..] {
+        [input, Expr::Literal(ty, _)] if call.func.name() == CAST => Some((input, target(Some(ty)).ok()?)),
+        _ => None,
+    }
+}
+
 /// The function, for the engine's registry.
 pub(crate) fn function() -> ScalarUDF {
     // It depends on the session's time zone.
@@ -78,6 +87,8 @@ struct CastFunction {
 
 /// How the function does its work.
 enum Way {
+    /// A text that is read as a value of a type whose other casts are Arrow's.
+    Read,
     /// An array or a row, as text.
     Shown,
     /// The elements of an array, each cast to this type.
@@ -93,6 +104,9 @@ enum Way {
 fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
     if *from == DataType::Null {
         return Ok(Way::Arrow);
+    }
+    if from.is_string() && !is_own(to) {
+        return Ok(Way::Read);
     }
     let is_row = || matches!(from, DataType::Struct(_)) && EnumType::of_arrow(from).is_none();
     if matches!(to, ColumnType::Text | ColumnType::Varchar(_))
@@ -153,7 +167,9 @@ impl ScalarUDFImpl for CastFunction {
         let to = target(Some(ty))?;
         let is_bounded =
             matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
-        if !is_bounded && info.get_data_type(input)? == to.arrow() {
+        // A text that is marked as one of another type is not kept as that.
+        let is_marked = || input.to_field(info.schema()).is_ok_and(|(_, field)| !field.metadata().is_empty());
+        if !is_bounded && info.get_data_type(input)? == to.arrow() && !is_marked() {
             return Ok(ExprSimplifyResult::Simplified(arguments.swap_remove(0)));
         }
         Ok(ExprSimplifyResult::Original(arguments))
@@ -218,10 +234,8 @@ fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef
 /// `42846` if there is no such cast, what it finds wrong with a value.
 pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
-    if array.data_type().is_string() && !is_own(to) {
-        return parsed(array, to, zone);
-    }
     let (source, steps) = match way(array.data_type(), to)? {
+        Way::Read => return parsed(array, to, zone),
         Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
         Way::Shown => {
             let texts = (0..array.len()).map(|row| crate::catalog::format_shown(array, row, zone));

@@ -17,8 +17,22 @@ use std::sync::Arc;
 
 /// The functions, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let all = [core::coalesce(), core::greatest(), core::least()];
+    let all = [core::coalesce(), core::greatest(), core::least(), core::nullif()];
     all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
+}
+
+/// The one type of values beside NULL and texts, where DataFusion finds none: bytes of one kind, or what it makes of no text.
+fn only_type(types: &[DataType]) -> Option<DataType> {
+    let mut known = types.iter().filter(|ty| !ty.is_null() && !ty.is_string());
+    let first = known.next()?;
+    let is_bytes =
+        |ty: &DataType| matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
+    if is_bytes(first) && known.clone().all(is_bytes) {
+        return Some(DataType::BinaryView);
+    }
+    let is_read = matches!(first, DataType::Interval(_) | DataType::FixedSizeBinary(_) | DataType::Time64(_));
+    let has_texts = types.iter().any(DataType::is_string);
+    (known.all(|ty| ty == first) && (is_read || !has_texts)).then(|| first.clone())
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -45,7 +59,18 @@ impl ScalarUDFImpl for Coalesce {
             let is_nullable = arguments.arg_fields.iter().all(|field| field.is_nullable());
             return Ok(Arc::new(Field::new(self.name(), ty.arrow(), is_nullable)));
         }
-        self.general.return_field_from_args(arguments)
+        // What Arrow does not tell of the type is the same of all that is known.
+        let mut marks = arguments
+            .arg_fields
+            .iter()
+            .filter(|field| !field.data_type().is_null())
+            .map(|field| field.metadata().clone());
+        let mark = marks.next().filter(|first| self.name() == "nullif" || marks.all(|other| other == *first));
+        let field = self.general.return_field_from_args(arguments)?;
+        match mark.filter(|mark| !mark.is_empty()) {
+            Some(mark) => Ok(Arc::new(field.as_ref().clone().with_metadata(mark))),
+            None => Ok(field),
+        }
     }
 
     /// Texts among arrays are arrays. Those among enums stay until it is known that they are literals, since nothing
@@ -59,6 +84,9 @@ impl ScalarUDFImpl for Coalesce {
         }
         if let Some(common) = common_type(types) {
             return Ok(vec![common; types.len()]);
+        }
+        if let Some(only) = only_type(types) {
+            return Ok(vec![only; types.len()]);
         }
         let list = types.iter().find(|ty| matches!(ty, DataType::List(_)));
         let as_list = |ty: &DataType| match list {

@@ -88,11 +88,36 @@ fn marks(plan: &LogicalPlan) -> Vec<Option<String>> {
             let (schema, below) = (projection.input.schema(), marks(&projection.input));
             projection.expr.iter().map(|expression| mark_of(expression, schema, &below)).collect()
         }
+        LogicalPlan::Aggregate(aggregate) => {
+            let (schema, below) = (aggregate.input.schema(), marks(&aggregate.input));
+            let mut all = own_marks(plan);
+            let groups = all.len().saturating_sub(aggregate.aggr_expr.len());
+            for (mark, expression) in all[groups..].iter_mut().zip(&aggregate.aggr_expr) {
+                *mark = mark_of(expression, schema, &below);
+            }
+            all
+        }
+        LogicalPlan::Union(union) => {
+            let mut inputs = union.inputs.iter().map(|input| marks(input));
+            let first = inputs.next().unwrap_or_default();
+            inputs.fold(first, |known, other| {
+                known
+                    .into_iter()
+                    .zip(other)
+                    .map(|(one, other)| one.filter(|one| Some(one) == other.as_ref()))
+                    .collect()
+            })
+        }
+        LogicalPlan::Filter(filter) => marks(&filter.input),
         LogicalPlan::Sort(sort) => marks(&sort.input),
         LogicalPlan::Limit(limit) => marks(&limit.input),
         LogicalPlan::SubqueryAlias(alias) => marks(&alias.input),
-        other => other.schema().fields().iter().map(|field| field.metadata().get(KEY).cloned()).collect(),
+        other => own_marks(other),
     }
+}
+
+fn own_marks(plan: &LogicalPlan) -> Vec<Option<String>> {
+    plan.schema().fields().iter().map(|field| field.metadata().get(KEY).cloned()).collect()
 }
 
 /// The mark of an expression over columns that have these.
@@ -107,6 +132,10 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
                 .map(|result| mark_of(result, schema, below));
             let first = marks.next()??;
             marks.all(|mark| mark.as_ref() == Some(&first)).then_some(first)
+        }
+        Expr::AggregateFunction(call) if call.func.name() == "array_agg" => {
+            let mark = mark_of(call.params.args.first()?, schema, below)?;
+            (!mark.starts_with(LIST)).then(|| format!("{LIST}{mark}"))
         }
         other => other.to_field(schema).ok()?.1.metadata().get(KEY).cloned(),
     }

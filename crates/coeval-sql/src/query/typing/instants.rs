@@ -9,15 +9,16 @@
 use super::casts::literal_as;
 use super::settle::comparable_pair;
 use crate::query::arithmetic::Rewrite;
-use crate::types::column_type_of_arrow;
-use arrow::datatypes::DataType;
-use coeval_store::ColumnType;
+use crate::types::{column_type_of_arrow, parse_value};
+use arrow::datatypes::{DataType, IntervalMonthDayNano};
+use chrono_tz::Tz;
+use coeval_store::{ColumnType, Value};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Cast, Expr, ExprSchemable, LogicalPlan, Operator, WindowFunctionDefinition, when,
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, WindowFunctionDefinition, when,
 };
 use std::sync::Arc;
 
@@ -107,8 +108,8 @@ pub(super) fn settle_default(call: &WindowFunction, schema: &DFSchema) -> Result
     Ok(Some(call))
 }
 
-/// What stands in the place of a cast that depends on the session's zone, or reads a time: the function that casts as
-/// an explicit cast does. `None` if the cast is right as it is.
+/// What stands in the place of a cast that depends on the session's zone, or reads a time or a float: the function that casts
+/// as an explicit cast does. `None` if the cast is right as it is.
 pub(in crate::query) fn cast_by_zone(cast: &Cast, from: &DataType) -> Result<Option<Expr>> {
     let to = cast.field.data_type();
     let Some(ty) = column_type_of_arrow(to).filter(|ty| ty.arrow() == *to && needs_zone(from, to)) else {
@@ -120,8 +121,17 @@ pub(in crate::query) fn cast_by_zone(cast: &Cast, from: &DataType) -> Result<Opt
 fn needs_zone(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         (DataType::List(from), DataType::List(to)) => needs_zone(from.data_type(), to.data_type()),
-        (from, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_))
-            if from.is_string() =>
+        (from, to)
+            if from.is_string()
+                && matches!(
+                    to,
+                    DataType::Date32
+                        | DataType::Timestamp(..)
+                        | DataType::Time64(_)
+                        | DataType::Interval(_)
+                        | DataType::Float32
+                        | DataType::Float64
+                ) =>
         {
             true
         }
@@ -151,6 +161,75 @@ pub(in crate::query) fn rewritten_values(
         Expr::Cast(_) => rewrite(value, &schema),
         value => Ok(Transformed::no(value)),
     })
+}
+
+/// A date beside an interval or a time as a timestamp, and the time as an interval; `None` of anything else.
+pub(super) fn dated(
+    operator: Operator,
+    left: (&Expr, &DataType),
+    right: (&Expr, &DataType),
+) -> Result<Option<Expr>> {
+    let is_span = |ty: &DataType| {
+        matches!(ty, DataType::Interval(_))
+            || (operator == Operator::Plus && matches!(ty, DataType::Time64(_)))
+    };
+    let is_one = match operator {
+        Operator::Plus => {
+            (*left.1 == DataType::Date32 && is_span(right.1))
+                || (is_span(left.1) && *right.1 == DataType::Date32)
+        }
+        Operator::Minus => *left.1 == DataType::Date32 && is_span(right.1),
+        _ => false,
+    };
+    if !is_one {
+        return Ok(None);
+    }
+    let settled = |(side, ty): (&Expr, &DataType)| match ty {
+        DataType::Date32 => literal_as(side.clone(), ColumnType::Timestamp),
+        DataType::Time64(_) => literal_as(side.clone(), ColumnType::Interval),
+        _ => Ok(side.clone()),
+    };
+    let (left, right) = (Box::new(settled(left)?), Box::new(settled(right)?));
+    Ok(Some(Expr::BinaryExpr(BinaryExpr::new(left, operator, right))))
+}
+
+/// The date of a date as a timestamp plus or minus whole days and months, which is a midnight; `None` of anything else.
+pub(super) fn midnight_of(moment: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Plus | Operator::Minus), right }) = moment
+    else {
+        return None;
+    };
+    let (date, days) = match (date_below(left, schema), date_below(right, schema)) {
+        (Some(date), None) => (date, right.as_ref()),
+        (None, Some(date)) if *op == Operator::Plus => (date, left.as_ref()),
+        _ => return None,
+    };
+    let span = days_of(days)?;
+    let span = Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(span)), None);
+    Some(Expr::BinaryExpr(BinaryExpr::new(Box::new(date.clone()), *op, Box::new(span))))
+}
+
+/// The date that names no column and was made a timestamp.
+fn date_below<'e>(moment: &'e Expr, schema: &DFSchema) -> Option<&'e Expr> {
+    let (date, ty) = super::casts::call_parts(moment)?;
+    let is_date = ty == ColumnType::Timestamp && !date.any_column_refs();
+    (is_date && date.get_type(schema).ok()? == DataType::Date32).then_some(date)
+}
+
+/// An interval that is a constant, if it has no hours.
+fn days_of(interval: &Expr) -> Option<IntervalMonthDayNano> {
+    let days = match interval {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(days), _) => (*days)?,
+        call => {
+            let (text, ty) = super::casts::call_parts(call)?;
+            let Expr::Literal(text, _) = text else { return None };
+            let Ok(Value::Interval(days)) = parse_value(text.try_as_str().flatten()?, ty, Tz::UTC) else {
+                return None;
+            };
+            IntervalMonthDayNano::new(days.months, days.days, days.nanoseconds)
+        }
+    };
+    (days.nanoseconds == 0).then_some(days)
 }
 
 /// An instant and an interval that is added or taken away, in either order.

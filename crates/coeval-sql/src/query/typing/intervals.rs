@@ -3,6 +3,7 @@
 
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::cast;
 use arrow::compute::kernels::arity::{try_binary, unary};
 use arrow::datatypes::{
     DataType, Decimal128Type, Float64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
@@ -113,6 +114,20 @@ impl ScalarUDFImpl for IntervalFunction {
 
 fn value(interval: IntervalMonthDayNano) -> IntervalValue {
     IntervalValue { months: interval.months, days: interval.days, nanoseconds: interval.nanoseconds }
+}
+
+/// Sums of intervals by how many were added up; where there were none, the sum is NULL.
+///
+/// # Errors
+/// `22003` for what is no interval any more.
+pub(super) fn mean_lengths(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let counts = cast(counts, &DataType::Float64)?;
+    let means: PrimitiveArray<IntervalMonthDayNanoType> = try_binary(
+        sums.as_primitive::<IntervalMonthDayNanoType>(),
+        counts.as_primitive::<Float64Type>(),
+        |sum, count| scaled(Kind::Part, sum, count),
+    )?;
+    Ok(Arc::new(means))
 }
 
 /// Fractions of months become days, fractions of days become time, as in PostgreSQL.

@@ -19,8 +19,8 @@ use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, DateTimeField, ExactNumberInfo, Expr, Function, FunctionArg,
     FunctionArgExpr, FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Interval, LimitClause,
-    ObjectName, ObjectNamePart, OrderByKind, Query, Select, TableFactor, TimezoneInfo, UnaryOperator, Value,
-    VisitMut, VisitorMut, WindowFrameBound, WindowType,
+    NamedWindowDefinition, NamedWindowExpr, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
+    TableFactor, TimezoneInfo, UnaryOperator, Value, VisitMut, VisitorMut, WindowFrameBound, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -95,6 +95,14 @@ impl VisitorMut for Literals {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
+            if let NamedWindowExpr::WindowSpec(window) = window
+                && let Some(frame) = &mut window.window_frame
+            {
+                bare_bound(&mut frame.start_bound);
+                frame.end_bound.iter_mut().for_each(bare_bound);
+            }
+        }
         if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
             for expression in expressions {
                 match expression {
@@ -342,20 +350,35 @@ fn bare(expression: &mut Expr) {
 }
 
 fn bare_bound(bound: &mut WindowFrameBound) {
-    if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) = bound
-        && let Some(literal) = bare_offset(offset)
-    {
-        **offset = literal;
-    }
+    let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) = bound
+    else {
+        return;
+    };
+    bare(offset);
+    let Some(literal) = bare_offset(offset) else { return };
+    **offset = match literal {
+        Value::Number(digits, _) if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+            Expr::Value(Value::Number(digits, false).into())
+        }
+        // DataFusion reads the text as one of what the window is ordered by.
+        Value::Number(text, _) | Value::SingleQuotedString(text) => Expr::Interval(Interval {
+            value: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
+            leading_field: None,
+            leading_precision: None,
+            last_field: None,
+            fractional_seconds_precision: None,
+        }),
+        _ => return,
+    };
 }
 
-/// The literal that an offset of a frame is, without its casts: the planner takes literals alone, and gives them the type of
-/// what the frame is ordered by.
-fn bare_offset(offset: &Expr) -> Option<Expr> {
+/// The number or text that an offset of a frame is, without its casts: the planner takes literals alone, and gives them the type
+/// of what the frame is ordered by.
+fn bare_offset(offset: &Expr) -> Option<Value> {
     match offset {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => bare_offset(inner),
         Expr::Value(value) if matches!(value.value, Value::Number(..) | Value::SingleQuotedString(_)) => {
-            Some(offset.clone())
+            Some(value.value.clone())
         }
         Expr::Function(function) if is_named(function, CAST) => match &function.args {
             FunctionArguments::List(list) => match list.args.first() {

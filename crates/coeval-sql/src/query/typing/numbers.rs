@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
+use super::intervals::mean_lengths;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
-use arrow::datatypes::{DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type};
+use arrow::datatypes::{
+    DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+};
 use arrow::error::ArrowError;
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -152,6 +156,16 @@ impl ScalarUDFImpl for NumberFunction {
         })
     }
 
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let field = Field::new(self.name(), self.return_type(&types)?, true);
+        Ok(Arc::new(match (&self.kind, arguments.arg_fields.first()) {
+            (Kind::Nullable, Some(first)) => field.with_metadata(first.metadata().clone()),
+            _ => field,
+        }))
+    }
+
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
@@ -164,6 +178,7 @@ impl ScalarUDFImpl for NumberFunction {
         let done = match (&self.kind, &inputs[..]) {
             (Kind::Quotient, [left, right]) => quotients(left, right, to)?,
             (Kind::Mean, [sum, count]) if to.is_floating() => float_means(sum, count)?,
+            (Kind::Mean, [sum, count]) if matches!(to, DataType::Interval(_)) => mean_lengths(sum, count)?,
             (Kind::Mean, [sum, count]) => {
                 let sum = match shape(sum.data_type()) {
                     Some((precision, scale)) => {

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
+//! | `date + interval`, `date + time` | a timestamp | a date |
 //! | `timestamptz + interval` | a day later clocks of the session's zone show the same time | 24 hours later |
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
@@ -15,7 +16,7 @@
 use super::array_literals::array_of;
 use super::casts::literal_as;
 use super::declared::column_type_of_field;
-use super::instants::{moved, settle_choices};
+use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
@@ -86,6 +87,9 @@ impl ExprPlanner for PostgresOperators {
         if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
             raw.right = literal_as(raw.right, ty)?;
             right = ty.arrow();
+        }
+        if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
+            return Ok(PlannerResult::Planned(dated));
         }
         if let Some(moved) = moved(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(moved));

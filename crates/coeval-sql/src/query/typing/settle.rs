@@ -4,14 +4,15 @@
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
 use super::casts::{is_own, literal_as};
+use super::choice_by_key::Choice;
 use super::declared::{is_char, without_blanks};
-use super::instants::{settle_choices, settle_default, settle_nullif};
+use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{in_subquery, jsonb};
+use super::{aggregates, in_subquery, jsonb, subquery_order, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -20,9 +21,8 @@ use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
+    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, WindowFunction,
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
@@ -39,7 +39,10 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
     let settle_plan = |plan| match plan {
         LogicalPlan::Union(union) => settle_union(union),
         LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
-        plan => rewrite_node(plan, &settle)?.transform_data(jsonb::settle_sort),
+        plan => rewrite_node(plan, &settle)?
+            .transform_data(subquery_order::settle)?
+            .transform_data(jsonb::settle_sort)?
+            .transform_data(window_keys::settle_sort),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
@@ -51,16 +54,16 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
-        Expr::AggregateFunction(call) => match exact_sum(call, schema) {
-            Some(sum) => Some(sum),
-            None => jsonb::settle_aggregate(call, schema)?,
-        },
+        Expr::AggregateFunction(call) => {
+            let settled = aggregates::settled(call, schema)?;
+            match exact_sum(settled.as_ref().unwrap_or(call), schema) {
+                Some(sum) => Some(sum),
+                None => settled.map(Expr::AggregateFunction),
+            }
+        }
         Expr::InSubquery(within) => in_subquery::settle_in(within, schema)?,
         Expr::SetComparison(comparison) => in_subquery::settle_any(comparison, schema)?,
-        Expr::WindowFunction(call) => match by_places(call, schema)?
-            .or(settle_default(call, schema)?)
-            .or(jsonb::settle_window(call, schema)?)
-        {
+        Expr::WindowFunction(call) => match aggregates::settled_window(call, schema)? {
             Some(call) => {
                 Some(exact_window_sum(&call, schema).unwrap_or(Expr::WindowFunction(Box::new(call))))
             }
@@ -80,7 +83,10 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
             None => match settle_choice(function, schema)? {
-                None => settle_text(function, schema)?,
+                None => match settle_text(function, schema)? {
+                    None => settle_texts(function, schema)?,
+                    settled => settled,
+                },
                 settled => settled,
             },
         },
@@ -182,25 +188,6 @@ fn exact_sum(call: &AggregateFunction, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::AggregateFunction(AggregateFunction { func, params }))
 }
 
-/// A window that is ordered by an enum, by the places of its labels: DataFusion has no ranges of the enums themselves.
-fn by_places(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
-    let place_of = |sort: &Sort| {
-        let ty = EnumType::of_arrow(&sort.expr.get_type(schema).ok()?)?.arrow();
-        let DataType::Struct(fields) = ty else { return None };
-        Some(get_field(sort.expr.clone(), fields.first()?.name().as_str()))
-    };
-    if !call.params.order_by.iter().any(|sort| place_of(sort).is_some()) {
-        return Ok(None);
-    }
-    let mut call = call.clone();
-    for sort in &mut call.params.order_by {
-        if let Some(place) = place_of(sort) {
-            sort.expr = place;
-        }
-    }
-    Ok(Some(call))
-}
-
 /// The same over a window.
 fn exact_window_sum(call: &WindowFunction, schema: &DFSchema) -> Option<Expr> {
     let wide = widened(call.fun.name(), &call.params.args, schema)?;
@@ -236,17 +223,41 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
     if types.len() == operands.len() && types.iter().all(|ty| matches!(ty, DataType::Interval(_))) {
         return Ok(Some(operands.iter().cloned().map(length).collect()));
     }
+    if types.len() == operands.len()
+        && let Some(dates) = as_dates(operands, &types, schema)
+    {
+        return Ok(Some(dates));
+    }
     let is_local =
         |ty: &DataType| matches!(ty, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64);
     let is_zoned = |ty: &DataType| matches!(ty, DataType::Timestamp(_, Some(_)));
-    if !types.iter().any(is_local) || !types.iter().any(is_zoned) {
+    let is_date = |ty: &DataType| *ty == DataType::Date32;
+    let has = |is: &dyn Fn(&DataType) -> bool| types.iter().any(is);
+    // Of dates beside local times DataFusion makes nanoseconds, which end in 2262.
+    let (is_moved, common): (&dyn Fn(&DataType) -> bool, _) = if has(&is_local) && has(&is_zoned) {
+        (&is_local, ColumnType::TimestampTz)
+    } else if has(&is_date) && has(&|ty| matches!(ty, DataType::Timestamp(_, None))) {
+        (&is_date, ColumnType::Timestamp)
+    } else {
         return Ok(None);
-    }
-    let zoned = |operand: &Expr| match operand.get_type(schema) {
-        Ok(ty) if is_local(&ty) => literal_as(operand.clone(), ColumnType::TimestampTz),
+    };
+    let settled = |operand: &Expr| match operand.get_type(schema) {
+        Ok(ty) if is_moved(&ty) => literal_as(operand.clone(), common),
         _ => Ok(operand.clone()),
     };
-    Ok(Some(operands.iter().map(zoned).collect::<Result<_, _>>()?))
+    Ok(Some(operands.iter().map(settled).collect::<Result<_, _>>()?))
+}
+
+/// Dates beside midnights of other dates, all as dates: what a table's chunks and keys are looked up by. `None` of anything
+/// else.
+fn as_dates(operands: &[Expr], types: &[DataType], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let is_date = |ty: &DataType| *ty == DataType::Date32;
+    if !types.iter().any(is_date) || types.iter().all(is_date) {
+        return None;
+    }
+    let date =
+        |(operand, ty)| if is_date(ty) { Some(Expr::clone(operand)) } else { midnight_of(operand, schema) };
+    operands.iter().zip(types).map(date).collect()
 }
 
 fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
@@ -378,6 +389,13 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     {
         refuse_other_enum(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
     }
+    if function.name() == "make_array" {
+        let mut elements = function.args.clone();
+        let is_changed = settle_choices(elements.iter_mut().collect(), schema)?
+            | jsonb::settle_elements(&mut elements, schema)?
+            | make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+        return Ok(is_changed.then(|| call(elements)));
+    }
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
     }
@@ -391,13 +409,67 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     {
         return Ok(Some(settled));
     }
+    let read = with_read_literals(function, schema)?;
+    let has_read = read.args != function.args;
+    let function = &read;
+    if let Some(chosen) = choice_by_key(function, schema) {
+        return Ok(Some(chosen));
+    }
     if mixes_float_and_numeric(&function.args, schema) {
         return Ok(Some(call(doubles(&function.args, schema))));
     }
     let mut arguments = function.args.clone();
+    let is_null =
+        |argument: &Expr| matches!(argument, Expr::Literal(scalar, _) if scalar.data_type().is_null());
+    if function.name() != "nullif" && arguments.iter().any(is_null) && !arguments.iter().all(is_null) {
+        // Some types have no NULL that DataFusion makes one of them.
+        arguments.retain(|argument| !is_null(argument));
+    }
+    let is_shorter = arguments.len() < function.args.len();
     let is_changed = make_arrays(arguments.iter_mut().collect(), schema)?
         || (function.name() != "nullif" && settle_choices(arguments.iter_mut().collect(), schema)?);
-    Ok(is_changed.then(|| call(arguments)))
+    Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
+}
+
+/// The call with text literals beside intervals, uuids, times and bytes as values of their type.
+fn with_read_literals(function: &ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
+    let is_read = |ty: &DataType| {
+        matches!(
+            ty,
+            DataType::Interval(_) | DataType::FixedSizeBinary(_) | DataType::Time64(_) | DataType::BinaryView
+        )
+    };
+    let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    let mut function = function.clone();
+    let Some(ty) = types.iter().find(|ty| is_read(ty)).and_then(column_type_of_arrow) else {
+        return Ok(function);
+    };
+    for argument in &mut function.args {
+        if matches!(argument, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
+            *argument = literal_as(argument.clone(), ty)?;
+        }
+    }
+    Ok(function)
+}
+
+/// `greatest` and `least` of intervals, by their length, and of arrays, in which NULL is above all else; `None` of anything else.
+fn choice_by_key(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let choice = Choice::of(function.name())?;
+    let types =
+        function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+    let mut known = types.iter().filter(|ty| !ty.is_null());
+    let first = known.next()?;
+    if !known.all(|ty| ty == first) {
+        return None;
+    }
+    let key = |argument: &Expr| match first {
+        DataType::Interval(_) => Some(length(argument.clone())),
+        DataType::List(_) => Some(argument.clone()),
+        _ => None,
+    };
+    let known = function.args.iter().zip(&types).filter(|(_, ty)| !ty.is_null());
+    let pairs = known.map(|(argument, _)| Some((key(argument)?, argument.clone())));
+    Some(choice.among(pairs.collect::<Option<Vec<_>>>()?))
 }
 
 /// A `numeric` that is rounded to so many digits behind the point, with just so many.
@@ -461,6 +533,27 @@ fn settle_text(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Ex
         });
     }
     Ok(changed.then(|| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments))))
+}
+
+/// A function of what `string_agg` gives, whose length DataFusion counts in 64 bits, as of any other text; the length of bytes.
+fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
+    if function.name() == "character_length"
+        && let [DataType::Binary | DataType::LargeBinary | DataType::BinaryView] = types[..]
+    {
+        let length = crate::functions::function(crate::functions::BYTES_LENGTH)?;
+        return Ok(Some(length.call(function.args.clone())));
+    }
+    if !types.contains(&DataType::LargeUtf8) {
+        return Ok(None);
+    }
+    let mut function = function.clone();
+    for (argument, ty) in function.args.iter_mut().zip(&types) {
+        if *ty == DataType::LargeUtf8 {
+            *argument = Expr::Cast(Cast::new(Box::new(argument.clone()), DataType::Utf8View));
+        }
+    }
+    Ok(Some(Expr::ScalarFunction(function)))
 }
 
 fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {

@@ -3,7 +3,8 @@
 //!
 //! DataFusion adds decimals modulo 2^128. That cannot be reached by values of up to 28 digits (there would have to be
 //! ten thousand million of them), so these keep its accumulators; values of more digits are added by those here. So are
-//! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one.
+//! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats over a frame that
+//! moves are [`float_frames`](super::float_frames)'.
 
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use crate::vector;
@@ -124,6 +125,9 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if arguments.return_field.data_type().is_floating() && !arguments.is_distinct {
+            return Ok(super::float_frames::sum());
+        }
         if !self.is_long(&arguments) || arguments.is_distinct {
             return self.plain.create_sliding_accumulator(arguments);
         }

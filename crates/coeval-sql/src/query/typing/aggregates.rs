@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Aggregates and windows that PostgreSQL computes otherwise, once the types of their arguments are known.
+//!
+//! | | PostgreSQL and here | DataFusion |
+//! |---|---|---|
+//! | `sum(1 / x) FILTER (WHERE x <> 0)` | what the filter leaves out is not computed | computed |
+//! | `array_agg(DISTINCT x)` | in the order of the values | in any |
+//! | `min`, `max` of intervals | by length | by months, then days, then time |
+//! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
+//! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
+
+use super::instants::settle_default;
+use super::interval_best::Best;
+use super::variances::Spread;
+use super::{float_frames, jsonb, window_keys};
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefinition, when};
+
+/// An aggregate as PostgreSQL has it; `None` if it is right as it is.
+pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
+    let mut call = call.clone();
+    let mut is_changed = guard_arguments(&mut call)?;
+    if call.params.distinct
+        && call.params.order_by.is_empty()
+        && matches!(call.func.name(), "array_agg" | "string_agg")
+        && let Some(argument) = call.params.args.first()
+    {
+        let argument = argument.clone();
+        call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
+        is_changed = true;
+    }
+    if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
+        call.func = best.function();
+        is_changed = true;
+    }
+    if let (Some(spread), false) =
+        (exact_spread(call.func.name(), &call.params.args, schema), call.params.distinct)
+    {
+        call.func = spread.function();
+        is_changed = true;
+    }
+    if !call.params.distinct {
+        is_changed |= jsonb::settle_keys(&mut call.params.order_by, schema)?;
+        is_changed |= window_keys::by_lengths(&mut call.params.order_by, schema);
+    }
+    Ok(is_changed.then_some(call))
+}
+
+/// Whether an aggregate collects values in an order that it does not say.
+pub(super) fn is_collecting(call: &AggregateFunction) -> bool {
+    matches!(call.func.name(), "array_agg" | "string_agg")
+        && call.params.order_by.is_empty()
+        && !call.params.distinct
+}
+
+/// A function over a window as PostgreSQL has it; `None` if it is right as it is.
+pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let mut settled = None;
+    for settle in [window_keys::by_keys, settle_default, jsonb::settle_window, typed_window] {
+        if let Some(next) = settle(settled.as_ref().unwrap_or(call), schema)? {
+            settled = Some(next);
+        }
+    }
+    Ok(settled)
+}
+
+/// An aggregate over a window that is another one for arguments of this type.
+fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let arguments = &call.params.args;
+    let best = best_of_intervals(call.fun.name(), arguments, schema).map(Best::function);
+    let spread = || exact_spread(call.fun.name(), arguments, schema).map(Spread::function);
+    let of_floats = || match &call.fun {
+        WindowFunctionDefinition::AggregateUDF(plain) => {
+            let spread =
+                Spread::of(plain.name()).filter(|_| arguments.len() == 1 && !call.params.distinct)?;
+            Some(float_frames::spread(plain, spread))
+        }
+        WindowFunctionDefinition::WindowUDF(_) => None,
+    };
+    Ok(best.or_else(spread).or_else(of_floats).map(|function| {
+        let mut call = call.clone();
+        call.fun = WindowFunctionDefinition::AggregateUDF(function);
+        call
+    }))
+}
+
+fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Spread> {
+    let spread = Spread::of(function)?;
+    let [argument] = arguments else { return None };
+    Spread::is_exact(&argument.get_type(schema).ok()?).then_some(spread)
+}
+
+fn best_of_intervals(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Best> {
+    let best = Best::of(function)?;
+    let [argument] = arguments else { return None };
+    matches!(argument.get_type(schema).ok()?, DataType::Interval(_)).then_some(best)
+}
+
+/// Arguments that may fail are computed for those rows alone that the filter leaves; whether there are any.
+fn guard_arguments(call: &mut AggregateFunction) -> Result<bool> {
+    let Some(filter) = &call.params.filter else { return Ok(false) };
+    let mut is_changed = false;
+    for argument in call.params.args.iter_mut().filter(|argument| !is_plain(argument)) {
+        *argument = when(filter.as_ref().clone(), argument.clone()).end()?;
+        is_changed = true;
+    }
+    Ok(is_changed)
+}
+
+/// Whether nothing is computed; or is guarded already.
+fn is_plain(argument: &Expr) -> bool {
+    match argument {
+        Expr::Column(_)
+        | Expr::Literal(..)
+        | Expr::Placeholder(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::Case(_) => true,
+        Expr::Cast(Cast { expr, .. }) => matches!(expr.as_ref(), Expr::Literal(..)),
+        _ => false,
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `variance`, `stddev` and their like of integers and `numeric`: a `numeric`, from sums that are exact.
+//!
+//! DataFusion computes them as floats. Here the number of values, their sum and the sum of their squares are kept, which
+//! windows take away again as exactly as they were added: with `n` values the variance is
+//! `(n * squares - sum * sum) / (n * (n - 1))`. All is of 256 bits; what does not fit is `22003`.
+
+use crate::error::SqlError;
+use crate::types::numeric::{DECIMAL_LIMIT, overflow};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, Field,
+    FieldRef, UInt64Type, i256,
+};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use std::sync::{Arc, LazyLock};
+
+/// Digits behind the point of the results, as a quotient has at least.
+const SCALE: u32 = 16;
+
+/// The type of the sums.
+const SUM: DataType = DataType::Decimal256(DECIMAL256_MAX_PRECISION, 0);
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Spread {
+    Variance(Of),
+    Deviation(Of),
+}
+
+/// Whether the values are all there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Of {
+    Sample,
+    Population,
+}
+
+const ALL: [Spread; 4] = [
+    Spread::Variance(Of::Sample),
+    Spread::Variance(Of::Population),
+    Spread::Deviation(Of::Sample),
+    Spread::Deviation(Of::Population),
+];
+
+impl Spread {
+    /// What DataFusion's aggregate of this name computes; `None` if it is another one.
+    pub(super) fn of(function: &str) -> Option<Self> {
+        ALL.into_iter().find(|spread| spread.name() == function)
+    }
+
+    /// Whether it is computed exactly of values of this type.
+    pub(super) fn is_exact(ty: &DataType) -> bool {
+        ty.is_integer() || matches!(ty, DataType::Decimal128(_, 0..))
+    }
+
+    /// The aggregate of exact numbers.
+    pub(super) fn function(self) -> Arc<AggregateUDF> {
+        static FUNCTIONS: LazyLock<Vec<(Spread, Arc<AggregateUDF>)>> = LazyLock::new(|| {
+            let function = |spread| {
+                let signature = Signature::any(1, Volatility::Immutable);
+                (spread, Arc::new(AggregateUDF::new_from_impl(ExactSpread { spread, signature })))
+            };
+            ALL.into_iter().map(function).collect()
+        });
+        let of_this = FUNCTIONS.iter().find(|(spread, _)| *spread == self);
+        of_this.map(|(_, function)| Arc::clone(function)).expect("there is one of each")
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Variance(Of::Sample) => "var",
+            Self::Variance(Of::Population) => "var_pop",
+            Self::Deviation(Of::Sample) => "stddev",
+            Self::Deviation(Of::Population) => "stddev_pop",
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ExactSpread {
+    spread: Spread,
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for ExactSpread {
+    fn name(&self) -> &str {
+        self.spread.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, SCALE as i8))
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        let scale = match arguments.expr_fields.first().map(|field| field.data_type()) {
+            Some(DataType::Decimal128(_, scale)) => u32::from(scale.unsigned_abs()),
+            _ => 0,
+        };
+        Ok(Box::new(Sums { spread: self.spread, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO }))
+    }
+
+    fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let field = |name, ty| Arc::new(Field::new(name, ty, true));
+        Ok(vec![field("count", DataType::UInt64), field("sum", SUM), field("squares", SUM)])
+    }
+}
+
+/// What is known of the values so far.
+#[derive(Debug)]
+struct Sums {
+    spread: Spread,
+    /// The digits behind the point of a value.
+    scale: u32,
+    count: u64,
+    sum: i256,
+    squares: i256,
+}
+
+impl Sums {
+    fn add(&mut self, count: u64, sum: i256, squares: i256) -> Result<()> {
+        self.count += count;
+        self.sum = self.sum.checked_add(sum).ok_or_else(overflow)?;
+        self.squares = self.squares.checked_add(squares).ok_or_else(overflow)?;
+        Ok(())
+    }
+
+    /// How many values these are, their sum and that of their squares.
+    fn of(values: &ArrayRef) -> Result<(u64, i256, i256)> {
+        let values = match values.data_type() {
+            DataType::Decimal128(..) => Arc::clone(values),
+            _ => cast(values, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
+        };
+        let (mut sum, mut squares) = (i256::ZERO, i256::ZERO);
+        for value in values.as_primitive::<Decimal128Type>().iter().flatten().map(i256::from_i128) {
+            sum = sum.checked_add(value).ok_or_else(overflow)?;
+            let square = value.checked_mul(value).ok_or_else(overflow)?;
+            squares = squares.checked_add(square).ok_or_else(overflow)?;
+        }
+        Ok(((values.len() - values.null_count()) as u64, sum, squares))
+    }
+
+    /// The variance as a fraction of integers, the squares of whose units are `10^-scale` each.
+    fn fraction(&self, of: Of) -> Option<(i256, i256)> {
+        let wide = |count: u64| i256::from_i128(i128::from(count));
+        let squared = self.sum.checked_mul(self.sum)?;
+        let numerator = self.squares.checked_mul(wide(self.count))?.checked_sub(squared)?;
+        let degrees = if of == Of::Sample { self.count - 1 } else { self.count };
+        Some((numerator, wide(self.count).checked_mul(wide(degrees))?))
+    }
+
+    fn result(&self, of: Of) -> Option<i128> {
+        let (numerator, denominator) = self.fraction(of)?;
+        let squared_scale = 2 * self.scale;
+        let digits = digits_behind_point(numerator, squared_scale, denominator);
+        let variance = rounded(numerator, denominator, digits as i32 - squared_scale as i32)?;
+        let ten = i256::from_i128(10);
+        let result = match self.spread {
+            Spread::Variance(_) => i256::from_i128(variance),
+            Spread::Deviation(_) => root(i256::from_i128(variance).checked_mul(ten.checked_pow(digits)?)?),
+        };
+        result.checked_mul(ten.checked_pow(SCALE - digits)?)?.to_i128()
+    }
+}
+
+/// How many digits behind the point PostgreSQL gives a quotient: so many that there are some sixteen in all, and no fewer than
+/// the numerator has; here at most as many as the type has.
+fn digits_behind_point(numerator: i256, scale: u32, denominator: i256) -> u32 {
+    let (numerator_weight, numerator_first) = leading(numerator, scale);
+    let (denominator_weight, denominator_first) = leading(denominator, 0);
+    let weight = numerator_weight - denominator_weight - i32::from(numerator_first <= denominator_first);
+    let digits = SCALE as i32 - weight * DIGITS_PER_PLACE;
+    digits.max(scale as i32).clamp(0, SCALE as i32) as u32
+}
+
+/// The decimal digits of one digit to the base that PostgreSQL computes in.
+const DIGITS_PER_PLACE: i32 = 4;
+
+/// The place of a number's first digit to the base 10,000, and the digit. Zero has no first one.
+fn leading(number: i256, scale: u32) -> (i32, u32) {
+    if number == i256::ZERO {
+        return (0, 0);
+    }
+    let digits = number.wrapping_abs().to_string();
+    let exponent = digits.len() as i32 - 1 - scale as i32;
+    let weight = exponent.div_euclid(DIGITS_PER_PLACE);
+    let count = (exponent - weight * DIGITS_PER_PLACE + 1) as usize;
+    let first: String = digits.chars().chain(std::iter::repeat('0')).take(count).collect();
+    (weight, first.parse().unwrap_or_default())
+}
+
+/// `numerator / denominator * 10^shift`, cut off.
+fn quotient(numerator: i256, denominator: i256, shift: i32) -> Option<i256> {
+    let factor = i256::from_i128(10).checked_pow(shift.unsigned_abs())?;
+    if shift >= 0 {
+        numerator.checked_mul(factor)?.checked_div(denominator)
+    } else {
+        numerator.checked_div(denominator.checked_mul(factor)?)
+    }
+}
+
+/// The same, rounded half up: a variance is not negative.
+fn rounded(numerator: i256, denominator: i256, shift: i32) -> Option<i128> {
+    let twice = quotient(numerator.checked_mul(i256::from_i128(2))?, denominator, shift)?;
+    let half = twice.checked_add(i256::ONE)?.checked_div(i256::from_i128(2))?;
+    half.to_i128()
+}
+
+/// The square root of what is not negative, rounded to the nearest integer.
+fn root(square: i256) -> i256 {
+    let two = i256::from_i128(2);
+    let mut root = square;
+    let mut next = (square.wrapping_add(i256::ONE)).wrapping_div(two);
+    while next < root {
+        root = next;
+        next = root.wrapping_add(square.wrapping_div(root)).wrapping_div(two);
+    }
+    // What is left of the square is above a half of the next step.
+    if square.wrapping_sub(root.wrapping_mul(root)) > root { root.wrapping_add(i256::ONE) } else { root }
+}
+
+impl Accumulator for Sums {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let (count, sum, squares) = Self::of(&values[0])?;
+        self.add(count, sum, squares)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let (count, sum, squares) = Self::of(&values[0])?;
+        self.count -= count;
+        self.add(0, sum.wrapping_neg(), squares.wrapping_neg())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let [counts, sums, squares] = states else {
+            return Err(SqlError::internal("the state of a variance has three parts").into());
+        };
+        let (counts, sums, squares) = (
+            counts.as_primitive::<UInt64Type>(),
+            sums.as_primitive::<Decimal256Type>(),
+            squares.as_primitive::<Decimal256Type>(),
+        );
+        for row in 0..counts.len() {
+            self.add(counts.value(row), sums.value(row), squares.value(row))?;
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let sum = |sum| ScalarValue::Decimal256(Some(sum), DECIMAL256_MAX_PRECISION, 0);
+        Ok(vec![ScalarValue::UInt64(Some(self.count)), sum(self.sum), sum(self.squares)])
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let (Spread::Variance(of) | Spread::Deviation(of)) = self.spread;
+        let least = if of == Of::Sample { 2 } else { 1 };
+        let result = if self.count < least {
+            None
+        } else {
+            let fits = |result: &i128| *result < DECIMAL_LIMIT;
+            Some(self.result(of).filter(fits).ok_or_else(overflow)?)
+        };
+        Ok(ScalarValue::Decimal128(result, DECIMAL128_MAX_PRECISION, SCALE as i8))
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_those_of_the_nearest_integer() {
+        for (square, wanted) in
+            [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (99, 10), (10_i128.pow(36), 10_i128.pow(18))]
+        {
+            assert_eq!(root(i256::from_i128(square)), i256::from_i128(wanted), "{square}");
+        }
+    }
+
+    #[test]
+    fn fractions_are_rounded_half_up() {
+        let number = i256::from_i128;
+        for (numerator, denominator, shift, wanted) in
+            [(1, 2, 0, 1), (1, 3, 2, 33), (2, 3, 2, 67), (151, 1, -2, 2), (149, 1, -2, 1)]
+        {
+            assert_eq!(rounded(number(numerator), number(denominator), shift), Some(wanted), "{numerator}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What windows, sorts and choices are ordered by where DataFusion has no order of the values, or another one.
+//!
+//! | | by |
+//! |---|---|
+//! | an enum | the place of its label |
+//! | an interval | its length, a month as 30 days |
+//! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
+
+use super::casts::literal_as;
+use super::intervals::length;
+use arrow::datatypes::DataType;
+use coeval_store::{ColumnType, EnumType};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, Result};
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::expr::{Sort, WindowFunction};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, cast,
+};
+use std::sync::Arc;
+
+/// A window that is ordered by what stands in the places of its keys; `None` if it is right as it is.
+pub(super) fn by_keys(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let frame = &call.params.window_frame;
+    let mut keys = Vec::new();
+    for (place, sort) in call.params.order_by.iter().enumerate() {
+        if let Some(key) = key_of(sort, (place, frame), schema)? {
+            keys.push((place, key));
+        }
+    }
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let mut call = call.clone();
+    for (place, key) in keys {
+        call.params.order_by[place].expr = key;
+    }
+    Ok(Some(call))
+}
+
+fn key_of(sort: &Sort, (place, frame): (usize, &WindowFrame), schema: &DFSchema) -> Result<Option<Expr>> {
+    let ty = sort.expr.get_type(schema)?;
+    if let Some(place) = place_of(sort, &ty) {
+        return Ok(Some(place));
+    }
+    // By a range with an offset there is one key, to which the offset is added.
+    let is_range = frame.units == WindowFrameUnits::Range && place == 0;
+    let has_offset = [&frame.start_bound, &frame.end_bound].into_iter().any(is_offset);
+    let key = || sort.expr.clone();
+    Ok(match ty {
+        DataType::Interval(_) if !(is_range && has_offset) => Some(length(key())),
+        DataType::Date32 if is_range && has_offset => Some(literal_as(key(), ColumnType::Timestamp)?),
+        DataType::Time64(_) if is_range && !has_offset => Some(cast(key(), DataType::Int64)),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_)
+            if is_range =>
+        {
+            Some(literal_as(key(), ColumnType::Text)?)
+        }
+        _ => None,
+    })
+}
+
+fn place_of(sort: &Sort, ty: &DataType) -> Option<Expr> {
+    let ty = EnumType::of_arrow(ty)?.arrow();
+    let DataType::Struct(fields) = ty else { return None };
+    Some(get_field(sort.expr.clone(), fields.first()?.name().as_str()))
+}
+
+fn is_offset(bound: &WindowFrameBound) -> bool {
+    match bound {
+        WindowFrameBound::CurrentRow => false,
+        WindowFrameBound::Preceding(offset) | WindowFrameBound::Following(offset) => !offset.is_null(),
+    }
+}
+
+/// Intervals among keys as their lengths; whether there are any.
+pub(super) fn by_lengths(keys: &mut [Sort], schema: &DFSchema) -> bool {
+    let mut has_intervals = false;
+    for key in keys {
+        if matches!(key.expr.get_type(schema), Ok(DataType::Interval(_))) {
+            key.expr = length(key.expr.clone());
+            has_intervals = true;
+        }
+    }
+    has_intervals
+}
+
+/// The ORDER BY, intervals by their lengths.
+pub(super) fn settle_sort(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Sort(mut sort) = plan else { return Ok(Transformed::no(plan)) };
+    let schema = Arc::clone(sort.input.schema());
+    let is_changed = by_lengths(&mut sort.expr, &schema);
+    Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed))
+}
