@@ -4,9 +4,9 @@
 //! Rows of results are kept as texts; these formats have types, which the server knows. So the query runs again, in a transaction
 //! that only reads and is rolled back, and only while no other is open there: an error would end that one.
 
-use crate::logins::TAB_SETTINGS;
+use crate::columnar::{Copy, CopyFormat};
 use crate::report::Report;
-use crate::tabs::{Slot, Tab};
+use crate::tabs::{Slot, TAB_SETTINGS, Tab};
 use crate::wire::{Connection, Lost, QUESTION_PARTS, TransactionState, unsendable};
 use bytes::Bytes;
 use postgres_protocol::message::backend::Message;
@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
-use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::mpsc::{self, Sender};
 use tokio::sync::oneshot;
 
 /// Pieces that wait for the browser to read them; then the query waits.
@@ -24,50 +24,12 @@ const PIECES_WAITING: usize = 8;
 /// How often the query of a browser that has gone is cancelled, until it has ended.
 const CANCEL_PAUSE: Duration = Duration::from_millis(500);
 
-/// What a query is made into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum CopyFormat {
-    /// Arrow's stream format.
-    Arrow,
-    Parquet,
-}
-
-impl CopyFormat {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Arrow => "arrow",
-            Self::Parquet => "parquet",
-        }
-    }
-
-    pub(crate) fn content_type(self) -> &'static str {
-        match self {
-            Self::Arrow => "application/vnd.apache.arrow.stream",
-            Self::Parquet => "application/vnd.apache.parquet",
-        }
-    }
-
-    pub(crate) fn file_name(self) -> &'static str {
-        match self {
-            Self::Arrow => "result.arrows",
-            Self::Parquet => "result.parquet",
-        }
-    }
-}
-
 /// What the page asks for: the text of one query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {
     sql: String,
     format: CopyFormat,
-}
-
-/// A file that is being made. Dropping it ends the query.
-pub(crate) struct Copy {
-    pub(crate) format: CopyFormat,
-    pub(crate) pieces: Receiver<io::Result<Bytes>>,
 }
 
 /// The query in a COPY. What ends a statement is not part of it.

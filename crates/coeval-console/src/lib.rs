@@ -21,6 +21,7 @@
 //! runs on it.
 
 mod assets;
+mod columnar;
 mod console;
 mod copying;
 mod error;

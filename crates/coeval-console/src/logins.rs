@@ -63,9 +63,6 @@ const ASKING_SETTINGS: [(&str, &str); 3] = [
     ("statement_timeout", "10s"),
 ];
 
-/// How sessions of tabs begin.
-pub(crate) const TAB_SETTINGS: [(&str, &str); 1] = [("application_name", "coeval console (query)")];
-
 /// 256 random bits that go into a header.
 fn random_text() -> String {
     let mut bytes = [0; 32];

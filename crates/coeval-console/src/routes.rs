@@ -25,7 +25,8 @@
 //! a ticket in its place.
 
 use crate::assets;
-use crate::copying::{self, Copy};
+use crate::columnar::Copy;
+use crate::copying;
 use crate::export::{Format, exported};
 use crate::guard::{CSRF_HEADER, guard};
 use crate::logins::{Answer, Login, Logins};

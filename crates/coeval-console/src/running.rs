@@ -9,10 +9,10 @@
 //! done                               last
 //! ```
 
-use crate::logins::{Login, TAB_SETTINGS};
+use crate::logins::Login;
 use crate::report::Report;
 use crate::results::{ResultSet, ShownColumn};
-use crate::tabs::{Slot, Tab};
+use crate::tabs::{Slot, TAB_SETTINGS, Tab};
 use crate::wire::{Column, Connection, Heard, Lost, ROW_BYTES_MAX, TransactionState, columns_of, unsendable};
 use bytes::Bytes;
 use postgres_protocol::message::backend::Message;

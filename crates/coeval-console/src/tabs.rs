@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Tab`]: a tab of the editor: a session of its own, and the results of what ran there last.
 
-use crate::copying::Copy;
+use crate::columnar::Copy;
 use crate::results::{ResultSet, Room};
 use crate::wire::{self, CancelKey, Connection, Identity, TransactionState};
 use coeval_server::Entrance;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
+
+/// How sessions of tabs begin.
+pub(crate) const TAB_SETTINGS: [(&str, &str); 1] = [("application_name", "coeval console (query)")];
 
 /// A tab ends about which its page has not asked for so long: nobody sees it any more, and what runs or is open there would
 /// hold others up.
