@@ -166,7 +166,7 @@ pub use retention::{Slot, SlotError};
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
-pub use serializable::{DeferralInterrupted, SafeWorld, SnapshotLag};
+pub use serializable::{DeferralError, SafeWorld, SnapshotLag};
 pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};

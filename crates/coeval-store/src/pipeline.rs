@@ -19,6 +19,7 @@
 
 mod leading;
 mod new_indexes;
+mod registrations;
 
 use crate::bricks::BrickChanges;
 use crate::catalog::{CatalogChange, TableDef};
@@ -41,7 +42,7 @@ use crate::record::{
 };
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
-use crate::serializable::{ActiveGuard, Certification, Certifications};
+use crate::serializable::{Certification, Certifications};
 use crate::shared::Shared;
 use crate::stopping::contained;
 use crate::submission::Submission;
@@ -57,6 +58,7 @@ use coeval_txn::{
 };
 use leading::Leading;
 use parking_lot::Mutex;
+use registrations::Registrations;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -308,7 +310,7 @@ impl Pipeline {
         world.set_version(version);
         let mut admitted: Vec<Admitted<'_>> = Vec::with_capacity(tickets.len());
         let mut refused: Verdicts = Vec::new();
-        let mut registrations = Vec::new();
+        let mut registrations = Registrations::new(&self.publishing);
         for ticket in tickets {
             let mut submission = ticket.take_order().expect("a submission is taken from the queue once");
             let is_free =
@@ -326,10 +328,10 @@ impl Pipeline {
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
                     let first_out = first_out.filter(|_| shared.tells_of_safe());
+                    registrations.add(&submission);
                     leader.admit(shared, CommitOrder { version, position }, &submission, certified);
                     shared.trap.pass(Step::Admit);
-                    let certification = submission.certification.take();
-                    registrations.extend(certification.and_then(|certification| certification.guard));
+                    submission.certification = None;
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
                 Err(error) => refused.push((Arc::clone(ticket), Err(leader.with_winner(error)))),
@@ -396,7 +398,7 @@ impl Pipeline {
         shared: &Shared,
         world: World,
         admitted: &mut [Admitted<'_>],
-        registrations: Vec<Arc<ActiveGuard>>,
+        registrations: Registrations<'_>,
     ) -> Result<Option<Tail>, LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
@@ -419,7 +421,7 @@ impl Pipeline {
                     (Durability::None, _) if tail.is_some() => Wanted::NeverButWhole,
                     (Durability::None, _) => Wanted::Never,
                 };
-                self.publishing.push(shared, Arc::new(world), wanted, registrations);
+                self.publishing.push(shared, Arc::new(world), wanted, registrations.of_logged());
                 shared.keeper.note_commit(changes, *lsn);
                 if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
                     shared.keeper.note_bricks();

@@ -134,6 +134,8 @@ struct State {
     /// The newest version that somebody without a thread waits for.
     asked: Version,
     undurable: Option<Undurable>,
+    /// Of commits that stopped on their way into the queue: see [`State::stop`].
+    undecided: Vec<Arc<ActiveGuard>>,
 }
 
 /// What a publication sets free: to be dropped and woken without the lock. Whatever happens, nobody sleeps on.
@@ -195,6 +197,7 @@ impl Publishing {
                 syncer: Syncer::None,
                 asked: published,
                 undurable: None,
+                undecided: Vec::new(),
             }),
             progress: Condvar::new(),
             asked: Condvar::new(),
@@ -303,6 +306,11 @@ impl Publishing {
         drop(state);
         released.settle();
         shared.keep_up_safe();
+    }
+
+    /// Keeps what was certified and will not come into the queue registered for good: commits have stopped, or are about to.
+    pub(crate) fn keep_undecided(&self, mut registrations: Vec<Arc<ActiveGuard>>) {
+        self.state.lock().undecided.append(&mut registrations);
     }
 
     /// The log record of this version, which lacked bytes, is whole.
@@ -723,10 +731,16 @@ impl State {
     }
 
     /// Nothing is published from now on. The first reason stays.
+    ///
+    /// Those who wait are told; the registrations of what is pending stay. Such a commit was not given up: its record may be
+    /// on other disks, and it belongs to the safe snapshot of each boundary from its first out-edge on. If its registration
+    /// ended, the boundary would come there, and safe snapshots, here and on replicas that have the record, would show what
+    /// nobody has published and a failover or a crash may lose. So the boundary stays where the oldest of them began, until
+    /// the store is opened again and knows what its log has.
     fn stop(&mut self, reason: LogError) -> Released {
         self.stopped.get_or_insert(reason);
         let mut released = Released::default();
-        self.pending.iter_mut().for_each(|pending| released.take(pending));
+        self.pending.iter_mut().for_each(|pending| released.wakers.append(&mut pending.wakers));
         self.unshown.iter_mut().for_each(|unshown| released.wakers.append(&mut unshown.wakers));
         released
     }

@@ -107,10 +107,16 @@ const NO_BOUND: u64 = u64::MAX;
 /// How long to leave a certification alone before it is asked whether it has ended.
 const CERTIFICATION_LOOK: Duration = Duration::from_micros(100);
 
-/// The wait of a `DEFERRABLE` transaction for its snapshot was interrupted; it has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the wait for a safe snapshot was interrupted")]
-pub struct DeferralInterrupted;
+/// Why a `DEFERRABLE` transaction has got no snapshot.
+#[derive(Debug, thiserror::Error)]
+pub enum DeferralError {
+    /// Its wait was interrupted.
+    #[error("the wait for a safe snapshot was interrupted")]
+    Interrupted,
+    /// Commits have stopped, and one that may be lost holds the boundary for good: no later snapshot becomes safe here.
+    #[error(transparent)]
+    Stopped(#[from] StoreError),
+}
 
 /// A read safe snapshot as a world: what declared read-only transactions read.
 #[derive(Debug)]
@@ -443,16 +449,17 @@ impl Serializable {
     }
 
     /// The safe snapshot of a boundary that has reached what `deferral` says. Blocks the thread while somebody holds the
-    /// boundary before, and makes nobody else wait.
+    /// boundary before, and makes nobody else wait. Once `check_running` fails, commits have stopped, and it waits for nothing.
     ///
     /// # Errors
-    /// [`DeferralInterrupted`].
+    /// [`DeferralError`].
     pub(crate) fn deferred(
         &self,
         published: &ArcSwap<World>,
         deferral: Deferral,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
-    ) -> Result<Arc<SafeWorld>, DeferralInterrupted> {
+        check_running: impl Fn() -> Result<(), StoreError>,
+    ) -> Result<Arc<SafeWorld>, DeferralError> {
         loop {
             if let Some(safe) = self.newest.load_full().filter(|_| self.is_following()) {
                 // Whoever follows cannot know what is current where commits are made.
@@ -462,8 +469,9 @@ impl Serializable {
             if let Some(safe) = safe {
                 return Ok(safe);
             }
+            check_running()?;
             if interrupt.is_some_and(Interrupt::is_set) {
-                return Err(DeferralInterrupted);
+                return Err(DeferralError::Interrupted);
             }
             match self.boundary.wait_while_held(deferral.version(), self.lag_max(), interrupt) {
                 HeldBack::Was => {}

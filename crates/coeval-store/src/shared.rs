@@ -23,7 +23,7 @@ use crate::replicas::Replicas;
 use crate::retention::{Kept, Places, Retention, Slot};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
-use crate::serializable::{Certification, DeferralInterrupted, ReaderDuty, SafeWorld, Serializable};
+use crate::serializable::{Certification, DeferralError, ReaderDuty, SafeWorld, Serializable};
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
@@ -423,13 +423,15 @@ impl Shared {
     /// As [`begin_safe`](Self::begin_safe), on one that has all of the version of `deferral`; waits for it.
     ///
     /// # Errors
-    /// [`DeferralInterrupted`].
+    /// [`DeferralError`].
     pub(crate) fn begin_deferred(
         self: &Arc<Self>,
         deferral: Deferral,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
-    ) -> Result<Transaction, DeferralInterrupted> {
-        let safe = self.aside(|| self.serializable.deferred(&self.published, deferral, interrupt))?;
+    ) -> Result<Transaction, DeferralError> {
+        let check_running = || self.pipeline.publishing.check_running();
+        let deferred = || self.serializable.deferred(&self.published, deferral, interrupt, check_running);
+        let safe = self.aside(deferred)?;
         Ok(self.begin_on(&safe))
     }
 

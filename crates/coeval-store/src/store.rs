@@ -27,7 +27,7 @@ use crate::reservations::Priority;
 use crate::retention::Slot;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
-use crate::serializable::{DeferralInterrupted, SnapshotLag};
+use crate::serializable::{DeferralError, SnapshotLag};
 use crate::shared::{BeginAt, Contents, RunAside, Shared, Standing};
 use crate::syncer::Syncer;
 use crate::terms::{ForeignHistory, TermHistory, Timeline};
@@ -427,12 +427,12 @@ impl Store {
     /// [passed](Self::set_safe_snapshot_lag_max). Makes nobody else wait.
     ///
     /// # Errors
-    /// [`DeferralInterrupted`] once `interrupt` is set.
+    /// [`DeferralError`]: once `interrupt` is set, or commits have stopped.
     pub fn begin_deferred(
         &self,
         deferral: Deferral,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
-    ) -> Result<Transaction, DeferralInterrupted> {
+    ) -> Result<Transaction, DeferralError> {
         self.shared.begin_deferred(deferral, interrupt)
     }
 

@@ -11,7 +11,7 @@ use crate::quota::{QuotaShare, Quotas, savepoint_bytes};
 use crate::result::StatementResult;
 use crate::settings::{ReadOnlySnapshot, Settings};
 use crate::tique::Ended;
-use coeval_store::{AccessMode, Savepoint, Store, StoreError, Transaction};
+use coeval_store::{AccessMode, DeferralError, Savepoint, Store, StoreError, Transaction};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::{Deferral, SessionFloor};
 use datafusion::sql::sqlparser::ast::{
@@ -116,7 +116,7 @@ impl BlockOptions {
     /// there, and notes it.
     ///
     /// # Errors
-    /// That of a statement that was cancelled while it waited.
+    /// That of a statement that was cancelled while it waited; that commits have stopped, of one that would wait for good.
     pub(super) fn begin(
         self,
         engine: &Engine,
@@ -127,7 +127,10 @@ impl BlockOptions {
         self.check_staleness(engine.store())?;
         if let Some(deferral) = deferral {
             let transaction = engine.store().begin_deferred(deferral, Some(&*cancel.interrupt()));
-            let transaction = transaction.map_err(|_| cancel.named(CancelReason::Request.error()))?;
+            let transaction = transaction.map_err(|error| match error {
+                DeferralError::Interrupted => cancel.named(CancelReason::Request.error()),
+                DeferralError::Stopped(reason) => reason.into(),
+            })?;
             floor.note_safe_snapshot(transaction.begin_version());
             return Ok(transaction);
         }

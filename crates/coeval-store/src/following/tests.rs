@@ -12,6 +12,7 @@ mod panics;
 mod paused;
 mod safe;
 mod synchronous;
+mod undecided;
 
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
 use crate::catalog::CatalogChange;

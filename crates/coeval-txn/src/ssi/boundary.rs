@@ -8,7 +8,8 @@
 //! commit at or below it. It never moves back.
 //!
 //! A transaction is active until its batch is *published* or it has been given up. So whoever stands beyond
-//! the boundary with an out-edge at or below it is published: it began below the boundary.
+//! the boundary with an out-edge at or below it is published: it began below the boundary. One whose batch was certified
+//! and never will be published, because commits have stopped, has not been given up: its guard is kept for good.
 //!
 //! # Bounded age
 //!

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 
-struct Set(AtomicBool);
+pub(super) struct Set(pub(super) AtomicBool);
 
 impl Interrupt for Set {
     fn is_set(&self) -> bool {

@@ -415,16 +415,20 @@ fn run(seed: u64, broken: Broken, rule: Rule) -> (Cluster<Lists>, bool) {
     (cluster, outcome.is_err())
 }
 
-/// So many seeds; `COEVAL_LIST_FAILOVERS` asks for more.
+/// So many seeds, from 0 on; `COEVAL_LIST_FAILOVERS` asks for more, `COEVAL_LIST_FAILOVERS_FROM` for others.
 const SEEDS: u64 = 40;
+
+fn asked_for(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
 
 #[test]
 fn histories_over_failovers_are_serializable_and_strict_with_tokens() {
-    let seeds =
-        std::env::var("COEVAL_LIST_FAILOVERS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
+    let first = asked_for("COEVAL_LIST_FAILOVERS_FROM").unwrap_or(0);
+    let seeds = asked_for("COEVAL_LIST_FAILOVERS").unwrap_or(SEEDS);
     let (mut counts, mut acknowledged, mut on_replicas) = (Counts::default(), 0, 0);
     let (mut refused, mut with_tokens, mut not_yet) = (0, 0, 0);
-    for seed in 0..seeds {
+    for seed in first..first.saturating_add(seeds) {
         let (cluster, has_stopped) = run(seed, Broken::Nothing, Rule::AllKept);
         assert!(!has_stopped, "seed {seed}");
         assert_eq!(cluster.lost, None, "seed {seed}");
@@ -441,7 +445,7 @@ fn histories_over_failovers_are_serializable_and_strict_with_tokens() {
         not_yet += cluster.clients.not_yet;
     }
     println!(
-        "{seeds} seeds: {acknowledged} acknowledged, {refused} rolled back, {on_replicas} read on replicas, {with_tokens} of \
+        "{seeds} seeds from {first} on: {acknowledged} acknowledged, {refused} rolled back, {on_replicas} read on replicas, {with_tokens} of \
          them with tokens, {not_yet} tokens had not come, {counts:?}"
     );
     let seeds = seeds as usize;
