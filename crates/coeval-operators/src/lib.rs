@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operators for analytical queries, put into DataFusion's plans by rules of the SQL layer.
 //!
-//! **Owns**: how rows are grouped and added up once they are Arrow's batches.
-//! **Never does**: I/O, transactions, tables, SQL. It depends on nothing of ours.
-//! **Invariants**: each operator gives what DataFusion's own operator gives in its place, row for row up to their order; each can be
-//! switched off by a setting, so that a user can compare.
-//! **Start reading at**: [`coded_groups`].
+//! # Owns
+//!
+//! How rows are grouped and added up once they are Arrow's batches.
+//!
+//! # Never does
+//!
+//! I/O, transactions, tables, SQL. It depends on nothing of ours.
+//!
+//! # Invariants
+//!
+//! Each operator gives what DataFusion's own operator gives in its place, up to the order of rows. Each can be switched off by a
+//! setting, so that a user can compare.
+//!
+//! # Start reading at
+//!
+//! [`coded_groups`].
 
 pub mod coded_groups;

@@ -10,6 +10,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
+///
+/// # Locking
+///
+/// `rows` is locked while the stream is taken out, and nothing else is locked meanwhile.
 pub(super) struct Remainder {
     properties: Arc<PlanProperties>,
     partition: usize,
