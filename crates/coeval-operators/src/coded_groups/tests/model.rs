@@ -93,7 +93,7 @@ impl Batch {
             }));
             // Whole numbers: sums do not depend on their order.
             batch.real.push(are_there[3].then(|| f64::from(value % 1000)));
-            batch.date.push(are_there[4].then(|| value % 500));
+            batch.date.push(are_there[4].then_some(value % 500));
             batch.moment.push(are_there[5].then(|| i64::from(value) * 3_600_000_000));
             batch.flag.push(are_there[6].then(|| random.random_bool(0.5)));
             batch.amount.push(are_there[7].then(|| i128::from(value % 300) * 125));
