@@ -5,11 +5,9 @@
 //! their ratio.
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringViewArray};
-use coeval_operators::coded_groups::CodedGroupsExec;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use coeval_operators::coded_groups::with_coded_groups;
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use rand::rngs::SmallRng;
@@ -78,22 +76,10 @@ async fn main() -> Result<()> {
             continue;
         }
         let plain = context.sql(question).await?.create_physical_plan().await?;
-        let coded = Arc::clone(&plain).transform_up(|node| {
-            Ok(
-                match node
-                    .downcast_ref::<AggregateExec>()
-                    .map(CodedGroupsExec::in_place_of)
-                    .transpose()?
-                    .flatten()
-                {
-                    Some(coded) => Transformed::yes(Arc::new(coded) as Arc<dyn ExecutionPlan>),
-                    None => Transformed::no(node),
-                },
-            )
-        })?;
+        let coded = with_coded_groups(Arc::clone(&plain))?;
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for _ in 0..5 {
-            with.push(milliseconds(&coded.data, &context).await?);
+            with.push(milliseconds(&coded, &context).await?);
             without.push(milliseconds(&plain, &context).await?);
         }
         let (with, without) = (median(with), median(without));

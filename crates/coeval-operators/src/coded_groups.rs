@@ -44,7 +44,7 @@ mod work;
 
 use arrow::array::RecordBatch;
 use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -57,7 +57,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PhysicalExpr, PlanProperties,
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use plan::{Call, Plan};
 use remainder::Remainder;
 use std::fmt;
@@ -66,6 +66,22 @@ use work::Work;
 
 /// What its memory is reserved as.
 const CONSUMER: &str = "CodedGroups";
+
+/// The plan with the operator in the place of each first step that it can stand for.
+///
+/// # Errors
+///
+/// Those of [`CodedGroupsExec::in_place_of`].
+pub fn with_coded_groups(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let coded = plan.transform_up(|node| {
+        let aggregate = node.downcast_ref::<AggregateExec>();
+        Ok(match aggregate.map(CodedGroupsExec::in_place_of).transpose()?.flatten() {
+            Some(coded) => Transformed::yes(Arc::new(coded) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(coded.data)
+}
 
 /// See the module.
 pub struct CodedGroupsExec {
@@ -167,9 +183,9 @@ impl ExecutionPlan for CodedGroupsExec {
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         let output = self.aggregate.schema();
-        let groups = stream::once(grouping.run()).flat_map(|given| match given {
-            Ok(given) => given,
-            Err(error) => stream::once(async { Err(error) }).boxed(),
+        let metrics = grouping.metrics.clone();
+        let groups = stream::once(grouping.run()).try_flatten().inspect_ok(move |batch| {
+            metrics.record_output(batch.num_rows());
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(output, groups)))
     }
@@ -214,22 +230,18 @@ impl Grouping {
             }
         }
         let timer = time.timer();
-        self.metrics.record_output(self.work.groups());
-        let output = self.rest.aggregate.schema();
-        let groups = self.work.finish(&output)?;
+        let groups = self.work.finish(&self.rest.aggregate.schema())?;
         timer.done();
         let rows_max = self.rest.task.session_config().batch_size();
         let given = stream::iter(slices(groups, rows_max)).map(Ok);
+        // The groups are counted until the last of them was taken.
         let reservation = self.reservation;
-        let Some(unadded) = left else {
-            // The reservation is held until the last slice was taken.
-            return Ok(given
-                .chain(stream::once(async move { drop(reservation) }).filter_map(|()| async { None }))
-                .boxed());
-        };
-        drop(reservation);
-        let rest = self.rest.run(self.rows, unadded)?;
-        Ok(given.chain(rest).boxed())
+        let counted = std::iter::once_with(move || drop(reservation)).filter_map(|()| None);
+        let given = given.chain(stream::iter(counted));
+        Ok(match left {
+            Some(unadded) => given.chain(self.rest.run(self.rows, unadded)?).boxed(),
+            None => given.boxed(),
+        })
     }
 }
 

@@ -38,7 +38,7 @@ mod user_types;
 
 pub use functions::format_shown;
 
-pub(crate) use deparse::declared_default;
+pub(crate) use deparse::{declared_default, origin as origin_of_dimension};
 pub use named_types::CatalogType;
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};

@@ -49,7 +49,6 @@ mod view_query;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use columns::{ROW_ID_COLUMN, counts_rows};
-pub(crate) use comment::index_key;
 pub(crate) use dependents::relations_of_view;
 pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use extended::{Extended, execute as execute_extended};

@@ -229,8 +229,10 @@ pub struct TableDef {
     pub access: ObjectAccess,
     /// What `COMMENT ON TABLE` says of it.
     pub comment: Option<String>,
-    /// What `COMMENT ON CONSTRAINT` and `COMMENT ON INDEX` say of its constraints and indexes, by their names.
+    /// What `COMMENT ON CONSTRAINT` says of its constraints, by their names.
     pub constraint_comments: BTreeMap<String, String>,
+    /// What `COMMENT ON INDEX` says of its indexes, that of its primary key included, by their names.
+    pub index_comments: BTreeMap<String, String>,
     /// How its rows are laid out in bricks, if it is a brick table. Its rows have no keys then.
     pub bricks: Option<BrickDef>,
     /// Where its rows are, if they are not here. It is empty then, for the store.
@@ -264,6 +266,8 @@ struct StoredTableDef {
     comment: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     constraint_comments: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    index_comments: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bricks: Option<BrickDef>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,6 +289,7 @@ impl From<StoredTableDef> for TableDef {
             access: stored.access,
             comment: stored.comment,
             constraint_comments: stored.constraint_comments,
+            index_comments: stored.index_comments,
             bricks: stored.bricks,
             foreign: stored.foreign,
             layout,
@@ -306,6 +311,7 @@ impl From<TableDef> for StoredTableDef {
             access: def.access,
             comment: def.comment,
             constraint_comments: def.constraint_comments,
+            index_comments: def.index_comments,
             bricks: def.bricks,
             foreign: def.foreign,
         }
@@ -342,6 +348,7 @@ impl TableDef {
             access: ObjectAccess::default(),
             comment: None,
             constraint_comments: BTreeMap::new(),
+            index_comments: BTreeMap::new(),
             bricks: None,
             foreign: None,
         }

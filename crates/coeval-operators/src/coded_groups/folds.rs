@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! States of the plainest aggregates: an array of 64 or 128 bits for each, with a place for each group.
 //!
-//! One array counts the rows of each group. A column that may have NULLs, or has a FILTER, has one more, for the rows that do not
-//! count: it is only touched for those. So `count` of a column costs nothing beside `sum`, and without NULLs nothing at all.
+//! One array counts the rows of each group. Each value that is folded has one more, for the rows that do not count, because it is NULL
+//! or a FILTER leaves them out: it is only touched for those. So `count` of a column costs nothing beside `sum`, and without NULLs
+//! nothing at all.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
 use arrow::buffer::NullBuffer;
@@ -12,14 +13,6 @@ use arrow::datatypes::{
 };
 use datafusion::common::{Result, internal_err};
 use std::sync::Arc;
-
-/// What becomes of one value of each row.
-#[derive(Clone, Debug)]
-pub(super) struct FoldedInput {
-    /// Which array counts the group's rows without a value, if there may be such.
-    pub(super) missing: Option<usize>,
-    pub(super) folds: Vec<Fold>,
-}
 
 /// One state of each group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,22 +111,22 @@ impl States {
 pub(super) struct Folds {
     /// How many rows each group has.
     rows: Vec<u64>,
+    /// Of each input how many rows of each group have no value; of the groups that there were when one was missing last.
     missing: Vec<Vec<u64>>,
     states: Vec<States>,
 }
 
 impl Folds {
-    /// For the kinds of all states, and so many inputs that may miss values.
-    pub(super) fn new(kinds: &[Kind], missing: usize) -> Self {
+    /// For the kinds of all states, and so many inputs.
+    pub(super) fn new(kinds: &[Kind], inputs: usize) -> Self {
         let states = kinds.iter().map(|kind| kind.states()).collect();
-        Self { rows: Vec::new(), missing: vec![Vec::new(); missing], states }
+        Self { rows: Vec::new(), missing: vec![Vec::new(); inputs], states }
     }
 
     /// Counts the rows of a batch, of which each is of one of `groups` groups.
     pub(super) fn count_rows(&mut self, members: &[u32], groups: usize) {
         if groups > self.rows.len() {
             self.rows.resize(groups, 0);
-            self.missing.iter_mut().for_each(|missing| missing.resize(groups, 0));
             self.states.iter_mut().for_each(|states| states.grow(groups));
         }
         for group in members {
@@ -141,10 +134,13 @@ impl Folds {
         }
     }
 
-    /// Adds the rows' values to their groups: those of which `passes` says nothing else.
+    /// Adds the values of an input to the groups of their rows: those of which `passes` says nothing else.
+    ///
+    /// # Errors
+    /// If a fold is not of values of this type: a bug.
     pub(super) fn add(
         &mut self,
-        input: &FoldedInput,
+        (input, folds): (usize, &[Fold]),
         members: &[u32],
         values: Option<&ArrayRef>,
         passes: Option<&BooleanArray>,
@@ -153,36 +149,34 @@ impl Folds {
         let passing = passes.map(|passes| NullBuffer::new(passes.values().clone()));
         let there = NullBuffer::union(nulls, passing.as_ref());
         if let Some(there) = &there {
-            let Some(missing) = input.missing else { return internal_err!("a column without NULLs has one") };
-            let missing = &mut self.missing[missing];
+            let missing = &mut self.missing[input];
+            missing.resize(self.rows.len(), 0);
             (!there.inner()).set_indices().for_each(|row| missing[members[row] as usize] += 1);
         }
         let Some(values) = values else { return Ok(()) };
         let rows = Rows { members, there: there.as_ref() };
-        input.folds.iter().try_for_each(|fold| rows.fold(fold.kind, values, &mut self.states[fold.state]))
+        folds.iter().try_for_each(|fold| rows.fold(fold.kind, values, &mut self.states[fold.state]))
     }
 
-    /// How many values each group has.
-    fn values(&self, missing: Option<usize>) -> Vec<i64> {
+    /// How many values of an input each group has; without one, how many rows.
+    fn values(&self, input: Option<usize>) -> Vec<i64> {
         let mut values: Vec<i64> = self.rows.iter().map(|rows| rows.cast_signed()).collect();
-        if let Some(missing) = missing {
-            values
-                .iter_mut()
-                .zip(&self.missing[missing])
-                .for_each(|(value, missing)| *value -= missing.cast_signed());
+        if let Some(input) = input {
+            let missing = values.iter_mut().zip(&self.missing[input]);
+            missing.for_each(|(value, missing)| *value -= missing.cast_signed());
         }
         values
     }
 
     /// How many values there are, group by group.
-    pub(super) fn counts(&self, missing: Option<usize>) -> ArrayRef {
-        Arc::new(PrimitiveArray::<Int64Type>::from(self.values(missing)))
+    pub(super) fn counts(&self, input: Option<usize>) -> ArrayRef {
+        Arc::new(PrimitiveArray::<Int64Type>::from(self.values(input)))
     }
 
-    /// A state, group by group; NULL where there is no value.
-    pub(super) fn state(&self, fold: &Fold, missing: Option<usize>, ty: &DataType) -> Result<ArrayRef> {
+    /// A state, group by group; NULL where the input has no value.
+    pub(super) fn state(&self, fold: &Fold, input: usize, ty: &DataType) -> Result<ArrayRef> {
         let there: NullBuffer =
-            self.values(missing).iter().map(|count| *count > 0).collect::<Vec<bool>>().into();
+            self.values(Some(input)).iter().map(|count| *count > 0).collect::<Vec<bool>>().into();
         let there = Some(there).filter(|there| there.null_count() > 0);
         macro_rules! integers {
             ($kind:ty, $states:expr) => {{

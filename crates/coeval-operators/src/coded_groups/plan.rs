@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one partition does with its rows, found once for all partitions.
 
-use super::folds::{Fold, FoldedInput, Kind};
+use super::folds::{Fold, Kind};
 use super::keys::key_codes;
 use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::prep_null_mask_filter;
@@ -25,8 +25,6 @@ pub(super) struct Plan {
     pub(super) calls: Vec<Call>,
     /// Of each state that is folded.
     pub(super) kinds: Vec<Kind>,
-    /// How many inputs may miss values.
-    pub(super) missing: usize,
 }
 
 /// A value of each row, and the states it goes into.
@@ -34,7 +32,7 @@ pub(super) struct Input {
     /// `None`: the rows themselves are counted.
     pub(super) argument: Option<Arc<dyn PhysicalExpr>>,
     pub(super) filter: Option<Arc<dyn PhysicalExpr>>,
-    pub(super) folded: FoldedInput,
+    pub(super) folds: Vec<Fold>,
 }
 
 /// How the state of one aggregate comes to be.
@@ -69,8 +67,7 @@ impl Plan {
         if !key_types.iter().all(|ty| key_codes(ty).is_some()) {
             return Ok(None);
         }
-        let mut plan =
-            Self { keys, key_types, inputs: Vec::new(), calls: Vec::new(), kinds: Vec::new(), missing: 0 };
+        let mut plan = Self { keys, key_types, inputs: Vec::new(), calls: Vec::new(), kinds: Vec::new() };
         for (function, filter) in aggregate.aggr_expr().iter().zip(aggregate.filter_expr()) {
             let Some(call) = plan.call(function, filter.as_ref(), &schema)? else { return Ok(None) };
             plan.calls.push(call);
@@ -111,7 +108,7 @@ impl Plan {
             let is_row = argument.downcast_ref::<Literal>().is_some_and(|literal| !literal.value().is_null());
             let argument = (!is_row).then_some(argument);
             let counts_all = filter.is_none() && argument.is_none();
-            let input = if counts_all { None } else { Some(self.input(argument, filter, schema)?) };
+            let input = if counts_all { None } else { Some(self.input(argument, filter)) };
             return Ok(Some(Call::Count(input)));
         }
         let Some(kind) = Kind::of(name, &argument.data_type(schema)?, state.data_type()) else {
@@ -121,7 +118,7 @@ impl Plan {
             Kind::Sum | Kind::WideSum => before_widening(argument, schema)?,
             _ => argument,
         };
-        let input = self.input(Some(argument), filter, schema)?;
+        let input = self.input(Some(argument), filter);
         let fold = self.fold(input, kind);
         Ok(Some(Call::Folded { input, fold, ty: state.data_type().clone() }))
     }
@@ -131,34 +128,26 @@ impl Plan {
         &mut self,
         argument: Option<&Arc<dyn PhysicalExpr>>,
         filter: Option<&Arc<dyn PhysicalExpr>>,
-        schema: &Schema,
-    ) -> Result<usize> {
+    ) -> usize {
         let is_known = |input: &Input| {
             input.argument.as_ref() == argument
                 && input.filter.as_ref() == filter
                 && ![argument, filter].into_iter().flatten().any(is_volatile)
         };
         if let Some(known) = self.inputs.iter().position(is_known) {
-            return Ok(known);
+            return known;
         }
-        let may_miss = filter.is_some() || argument.is_some_and(|one| one.nullable(schema).unwrap_or(true));
-        let missing = may_miss.then_some(self.missing);
-        self.missing += usize::from(may_miss);
-        self.inputs.push(Input {
-            argument: argument.cloned(),
-            filter: filter.cloned(),
-            folded: FoldedInput { missing, folds: Vec::new() },
-        });
-        Ok(self.inputs.len() - 1)
+        self.inputs.push(Input { argument: argument.cloned(), filter: filter.cloned(), folds: Vec::new() });
+        self.inputs.len() - 1
     }
 
     fn fold(&mut self, input: usize, kind: Kind) -> Fold {
-        if let Some(known) = self.inputs[input].folded.folds.iter().find(|fold| fold.kind == kind) {
+        if let Some(known) = self.inputs[input].folds.iter().find(|fold| fold.kind == kind) {
             return known.clone();
         }
         let fold = Fold { kind, state: self.kinds.len() };
         self.kinds.push(kind);
-        self.inputs[input].folded.folds.push(fold.clone());
+        self.inputs[input].folds.push(fold.clone());
         fold
     }
 }

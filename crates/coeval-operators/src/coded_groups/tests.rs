@@ -172,6 +172,21 @@ fn a_single_text_is_numbered_by_its_code() {
     );
 }
 
+/// Their distance is 1 modulo 2^64.
+#[test]
+fn the_least_and_the_largest_of_all_integers_are_two_groups() {
+    let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;
+    let mut groups = Groups::new([DataType::Int64]).expect("a type with codes");
+    let mut members = Vec::new();
+    let batches = [vec![i64::MAX, i64::MAX - 9], vec![i64::MIN, i64::MIN + 3], vec![i64::MAX, i64::MIN]];
+    for (batch, expected) in batches.into_iter().zip([[0, 1], [2, 3], [0, 2]]) {
+        groups.assign(&[column(batch.clone())], &mut members).expect("few bits");
+        assert_eq!(members, expected, "{batch:?}");
+    }
+    let known = column(vec![i64::MAX, i64::MAX - 9, i64::MIN, i64::MIN + 3]);
+    assert_eq!(model_groups(&groups.values()), model_groups(&[known]));
+}
+
 #[test]
 fn keys_of_more_than_64_bits_end_the_groups_and_keep_those_that_are_there() {
     let column = |values: Vec<i64>| Arc::new(Int64Array::from(values)) as ArrayRef;

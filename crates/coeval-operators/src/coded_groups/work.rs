@@ -43,7 +43,7 @@ impl Work {
             Call::Count(_) | Call::Folded { .. } => Ok(None),
         };
         let accumulators = plan.calls.iter().map(accumulator).collect::<Result<_>>()?;
-        let folds = Folds::new(&plan.kinds, plan.missing);
+        let folds = Folds::new(&plan.kinds, plan.inputs.len());
         Ok(Self { plan, groups, folds, accumulators, rows: 0, members: Vec::new(), places: Vec::new() })
     }
 
@@ -58,11 +58,11 @@ impl Work {
         self.rows += rows;
         let groups = self.groups.len();
         self.folds.count_rows(&self.members, groups);
-        for input in &plan.inputs {
+        for (place, input) in plan.inputs.iter().enumerate() {
             let values =
                 input.argument.as_ref().map(|one| one.evaluate(batch)?.into_array(rows)).transpose()?;
             let passes = input.filter.as_ref().map(|filter| passing(filter, batch)).transpose()?;
-            self.folds.add(&input.folded, &self.members, values.as_ref(), passes.as_ref())?;
+            self.folds.add((place, &input.folds), &self.members, values.as_ref(), passes.as_ref())?;
         }
         if self.accumulators.iter().any(Option::is_some) {
             self.places.clear();
@@ -94,11 +94,10 @@ impl Work {
         }
         let mut columns = self.groups.values();
         for (call, accumulator) in self.plan.calls.iter().zip(&mut self.accumulators) {
-            let missing = |input: usize| self.plan.inputs[input].folded.missing;
             match (call, accumulator) {
-                (Call::Count(input), _) => columns.push(self.folds.counts(input.and_then(missing))),
+                (Call::Count(input), _) => columns.push(self.folds.counts(*input)),
                 (Call::Folded { input, fold, ty }, _) => {
-                    columns.push(self.folds.state(fold, missing(*input), ty)?);
+                    columns.push(self.folds.state(fold, *input, ty)?);
                 }
                 (Call::General { .. }, Some(accumulator)) => columns.extend(accumulator.state(EmitTo::All)?),
                 (Call::General { .. }, None) => unreachable!("each such call has one"),
@@ -112,10 +111,6 @@ impl Work {
             }
         });
         Ok(RecordBatch::try_new(Arc::clone(output), columns.collect::<Result<_, _>>()?)?)
-    }
-
-    pub(super) fn groups(&self) -> usize {
-        self.groups.len()
     }
 
     /// Bytes that it holds, and while the states go out once more.

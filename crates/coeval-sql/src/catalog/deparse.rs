@@ -28,6 +28,18 @@ pub(super) fn column_list(table: &TableDef, columns: &[usize]) -> String {
     columns.iter().map(|column| quoted(&table.columns[*column].name)).collect::<Vec<_>>().join(", ")
 }
 
+/// The least value of a dimension as its column's type writes it, moments without a zone's offset in UTC; texts have none.
+pub(crate) fn origin(dimension: &BrickDimension, ty: ColumnType) -> Option<String> {
+    let value = match ty {
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => return None,
+        ColumnType::Date => ValueRef::Int32(i32::try_from(dimension.origin).ok()?),
+        _ => ValueRef::Int64(dimension.origin),
+    };
+    let mut text = String::new();
+    format_value(value, ty, Tz::UTC, &mut text);
+    Some(text)
+}
+
 /// How a brick table is partitioned, as it stands behind PARTITION BY; `None` for another table. Dates are counted in days, other
 /// moments in microseconds.
 pub(super) fn partition_key(table: &TableDef) -> Option<String> {
@@ -35,15 +47,8 @@ pub(super) fn partition_key(table: &TableDef) -> Option<String> {
         let column = &table.columns[dimension.column];
         let (name, cardinality, size) = (quoted(&column.name), dimension.cardinality, dimension.range_size);
         let mut written = format!("{name} CARDINALITY {cardinality} RANGE SIZE {size}");
-        let origin = match column.ty {
-            _ if dimension.origin == 0 => None,
-            ColumnType::Date => i32::try_from(dimension.origin).ok().map(ValueRef::Int32),
-            _ => Some(ValueRef::Int64(dimension.origin)),
-        };
-        if let Some(origin) = origin {
-            let mut text = String::new();
-            format_value(origin, column.ty, Tz::UTC, &mut text);
-            written.push_str(&format!(" FROM {}", literal(&text)));
+        if let Some(origin) = origin(dimension, column.ty).filter(|_| dimension.origin != 0) {
+            written.push_str(&format!(" FROM {}", literal(&origin)));
         }
         written
     };

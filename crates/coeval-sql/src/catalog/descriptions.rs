@@ -6,7 +6,6 @@ use super::constraints;
 use super::objects::{Kind, Objects};
 use super::oids;
 use super::rows::Table;
-use crate::ddl::index_key;
 
 /// The schema that every database has.
 const PUBLIC: &str = "public";
@@ -73,10 +72,8 @@ fn of_relation(kind: &Kind) -> Option<String> {
     match kind {
         Kind::Table(def) => def.comment.clone(),
         Kind::View(view) => view.comment.clone(),
-        Kind::PrimaryKey(def) => def.constraint_comments.get(&index_key(&def.primary_key_name)).cloned(),
-        Kind::Index(def, place) => {
-            def.constraint_comments.get(&index_key(&def.indexes.get(*place)?.name)).cloned()
-        }
+        Kind::PrimaryKey(def) => def.index_comments.get(&def.primary_key_name).cloned(),
+        Kind::Index(def, place) => def.index_comments.get(&def.indexes.get(*place)?.name).cloned(),
         Kind::Sequence(_) | Kind::System(_) => None,
     }
 }

@@ -12,6 +12,7 @@ use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SpaceId, TableDef, V
 use datafusion::sql::sqlparser::ast::{CommentObject, Ident, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use std::collections::BTreeMap;
 
 /// COMMENT ON CONSTRAINT, which the parser does not know.
 #[derive(Clone, Debug)]
@@ -52,36 +53,31 @@ impl ConstraintComment {
             let message = format!("constraint \"{name}\" for table \"{}\" does not exist", def.name.name);
             return Err(SqlError::new(SqlState::UndefinedObject, message));
         }
-        set_comment(&mut def, name, kept(self.comment.as_deref()));
+        set_comment(&mut def.constraint_comments, name, kept(self.comment.as_deref()));
         put(context, def)?;
         Ok(StatementResult::plain("COMMENT"))
     }
 }
 
-/// The name under which a table keeps what is said of an index: its constraint of the same name has a comment of its own.
-pub(crate) fn index_key(index: &str) -> String {
-    format!("\u{1}index {index}")
-}
-
 /// Forgets what was said of an index or a constraint that is dropped.
 pub(super) fn forget(def: &mut TableDef, name: &str) {
     def.constraint_comments.remove(name);
-    def.constraint_comments.remove(&index_key(name));
+    def.index_comments.remove(name);
 }
 
 /// Keeps what was said of an index or a constraint that has another name now.
 pub(super) fn rename(def: &mut TableDef, old: &str, new: &str) {
-    for (old, new) in [(old.to_owned(), new.to_owned()), (index_key(old), index_key(new))] {
-        if let Some(comment) = def.constraint_comments.remove(&old) {
-            def.constraint_comments.insert(new, comment);
+    for comments in [&mut def.constraint_comments, &mut def.index_comments] {
+        if let Some(comment) = comments.remove(old) {
+            comments.insert(new.to_owned(), comment);
         }
     }
 }
 
-fn set_comment(def: &mut TableDef, key: String, comment: Option<String>) {
+fn set_comment(comments: &mut BTreeMap<String, String>, name: String, comment: Option<String>) {
     match comment {
-        Some(comment) => def.constraint_comments.insert(key, comment),
-        None => def.constraint_comments.remove(&key),
+        Some(comment) => comments.insert(name, comment),
+        None => comments.remove(&name),
     };
 }
 
@@ -167,7 +163,7 @@ fn of_index(
     let Some((found, table)) = found else { return Err(lookup::unknown_relation(name)) };
     let mut def = TableDef::clone(&**context.transaction.table_def(table)?);
     lookup::require_owner(context, &def.name, ObjectRef::Table(def.id))?;
-    set_comment(&mut def, index_key(&found.name), comment);
+    set_comment(&mut def.index_comments, found.name.clone(), comment);
     put(context, def)?;
     Ok(())
 }

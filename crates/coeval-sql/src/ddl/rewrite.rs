@@ -208,6 +208,7 @@ fn new_definition(
     new.access.clone_from(&def.access);
     new.comment.clone_from(&def.comment);
     new.constraint_comments.clone_from(&def.constraint_comments);
+    new.index_comments.clone_from(&def.index_comments);
     Ok(new)
 }
 

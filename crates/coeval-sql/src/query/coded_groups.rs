@@ -2,13 +2,11 @@
 //! Puts the operator that groups by codes into plans.
 
 use crate::carried::Carry;
-use coeval_operators::coded_groups::CodedGroupsExec;
+use coeval_operators::coded_groups::with_coded_groups;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use std::sync::Arc;
 
 /// The statement does without the rule: `coeval.coded_groups` is off.
@@ -32,16 +30,7 @@ impl PhysicalOptimizerRule for CodedGroups {
         if WithoutCodedGroups::carried_by(options).is_some() {
             return Ok(plan);
         }
-        let coded = plan.transform_up(|node| {
-            let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
-                return Ok(Transformed::no(node));
-            };
-            Ok(match CodedGroupsExec::in_place_of(aggregate)? {
-                Some(coded) => Transformed::yes(Arc::new(coded) as _),
-                None => Transformed::no(node),
-            })
-        })?;
-        Ok(coded.data)
+        with_coded_groups(plan)
     }
 
     fn name(&self) -> &'static str {

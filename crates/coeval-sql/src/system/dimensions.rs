@@ -2,9 +2,8 @@
 //! `coeval_dimensions`: what brick tables are partitioned on, as their definitions say it.
 
 use super::rows::{Rows, count, table_defs, text};
-use crate::types::format_value;
-use chrono_tz::Tz;
-use coeval_store::{BrickDimension, ColumnType, Retention, Transaction, Value, ValueRef};
+use crate::catalog::origin_of_dimension;
+use coeval_store::{ColumnType, Retention, Transaction, Value, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
 const BIGINT: ColumnType = ColumnType::BigInt;
@@ -24,7 +23,7 @@ pub(super) fn dimensions(transaction: &Transaction) -> Rows {
         let Some(bricks) = &def.bricks else { continue };
         for dimension in &bricks.dimensions {
             let Some(column) = def.columns.get(dimension.column) else { continue };
-            let origin = origin(dimension, column.ty);
+            let origin = origin_of_dimension(dimension, column.ty);
             let kept = bricks.retention.as_ref().filter(|kept| kept.column == dimension.column);
             rows.push([
                 text(&name.schema),
@@ -38,19 +37,6 @@ pub(super) fn dimensions(transaction: &Transaction) -> Rows {
         }
     }
     rows
-}
-
-/// The least value as its type writes it; texts have none.
-fn origin(dimension: &BrickDimension, ty: ColumnType) -> Option<String> {
-    let value = match ty {
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => return None,
-        ColumnType::Date => Value::Int32(i32::try_from(dimension.origin).ok()?),
-        ColumnType::SmallInt | ColumnType::Int => return Some(dimension.origin.to_string()),
-        _ => Value::Int64(dimension.origin),
-    };
-    let mut out = String::new();
-    format_value(value.borrow(), ty, Tz::UTC, &mut out);
-    Some(out)
 }
 
 fn retention(kept: &Retention, ty: ColumnType) -> Value {

@@ -4,7 +4,6 @@
 use super::rows::{Rows, integer, text};
 use crate::advisory::AdvisoryKey;
 use crate::catalog::Source;
-use crate::registry::Registry;
 use crate::rights::Object;
 use coeval_store::{ColumnType, Store, ValueRef};
 use coeval_txn::{LockListing, LockState, LockStrength, OwnerId};
@@ -116,7 +115,9 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
         );
     }
     let advisory = source.engine.advisory_locks().list();
-    let registry = source.engine.registry();
+    let sessions = source.engine.registry().all();
+    let session =
+        |owner| sessions.iter().find(|session| session.is_lock_owner(owner)).map(|session| session.pid());
     for wait in waits(&advisory) {
         let key = match wait.key {
             AdvisoryKey::Number(number) => number.to_string(),
@@ -126,8 +127,8 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
         push(
             &mut rows,
             &Shown {
-                waiter: of_advisory(registry, wait.waiter.0),
-                blocker: of_advisory(registry, wait.blocker.0),
+                waiter: session(wait.waiter.0),
+                blocker: session(wait.blocker.0),
                 kind: "advisory",
                 table: None,
                 key: Some(&key),
@@ -138,11 +139,6 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
         );
     }
     rows
-}
-
-/// The session that holds advisory locks as this owner.
-fn of_advisory(registry: &Registry, owner: OwnerId) -> Option<i32> {
-    registry.all().iter().find(|session| session.is_lock_owner(owner)).map(|session| session.pid())
 }
 
 #[cfg(test)]

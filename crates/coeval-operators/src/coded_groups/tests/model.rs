@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random rows, and a query over them with and without the operator.
 
-use super::super::{CONSUMER, CodedGroupsExec};
+use super::super::{CONSUMER, CodedGroupsExec, with_coded_groups};
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int16Array, Int32Array, Int64Array,
     RecordBatch, StringViewArray, TimestampMicrosecondArray,
 };
 use arrow::util::display::array_value_to_string;
 use datafusion::common::resources_err;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryPool, MemoryReservation, UnboundedMemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -191,20 +190,8 @@ pub(super) async fn both_ways(rows: &Rows, query: &str, memory: Option<usize>) -
     let empty: RecordBatch = Batch::default().into();
     context.register_table("t", Arc::new(MemTable::try_new(empty.schema(), rows.0.clone())?))?;
     let plan = context.sql(query).await?.create_physical_plan().await?;
-    let coded = Arc::clone(&plan).transform_up(|node| {
-        Ok(
-            match node
-                .downcast_ref::<AggregateExec>()
-                .map(CodedGroupsExec::in_place_of)
-                .transpose()?
-                .flatten()
-            {
-                Some(coded) => Transformed::yes(Arc::new(coded) as Arc<dyn ExecutionPlan>),
-                None => Transformed::no(node),
-            },
-        )
-    })?;
-    Ok((outcome(coded.data, &context).await?, outcome(plan, &context).await?))
+    let coded = with_coded_groups(Arc::clone(&plan))?;
+    Ok((outcome(coded, &context).await?, outcome(plan, &context).await?))
 }
 
 async fn outcome(plan: Arc<dyn ExecutionPlan>, context: &SessionContext) -> Result<Outcome> {

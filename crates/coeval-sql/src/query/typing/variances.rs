@@ -7,15 +7,18 @@
 
 use crate::error::SqlError;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, Field,
-    FieldRef, UInt64Type, i256,
+    FieldRef, i256,
 };
 use datafusion::common::{Result, ScalarValue};
+use datafusion::error::DataFusionError;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+};
 use std::sync::{Arc, LazyLock};
 
 /// Digits behind the point of the results, as a quotient has at least.
@@ -99,11 +102,18 @@ impl AggregateUDFImpl for ExactSpread {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        let scale = match arguments.expr_fields.first().map(|field| field.data_type()) {
-            Some(DataType::Decimal128(_, scale)) => u32::from(scale.unsigned_abs()),
-            _ => 0,
-        };
-        Ok(Box::new(Sums { spread: self.spread, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO }))
+        Ok(Box::new(Sums::new(self.spread, &arguments)))
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
+        !arguments.is_distinct
+    }
+
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(GroupSums { none: Sums::new(self.spread, &arguments), groups: Vec::new() }))
     }
 
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
@@ -113,7 +123,7 @@ impl AggregateUDFImpl for ExactSpread {
 }
 
 /// What is known of the values so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Sums {
     spread: Spread,
     /// The digits behind the point of a value.
@@ -124,6 +134,14 @@ struct Sums {
 }
 
 impl Sums {
+    fn new(spread: Spread, arguments: &AccumulatorArgs<'_>) -> Self {
+        let scale = match arguments.expr_fields.first().map(|field| field.data_type()) {
+            Some(DataType::Decimal128(_, scale)) => u32::from(scale.unsigned_abs()),
+            _ => 0,
+        };
+        Self { spread, scale, count: 0, sum: i256::ZERO, squares: i256::ZERO }
+    }
+
     fn add(&mut self, count: u64, sum: i256, squares: i256) -> Result<()> {
         self.count += count;
         self.sum = self.sum.checked_add(sum).ok_or_else(overflow)?;
@@ -133,15 +151,11 @@ impl Sums {
 
     /// How many values these are, their sum and that of their squares.
     fn of(values: &ArrayRef) -> Result<(u64, i256, i256)> {
-        let values = match values.data_type() {
-            DataType::Decimal128(..) => Arc::clone(values),
-            _ => cast(values, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
-        };
+        let values = decimals(values)?;
         let (mut sum, mut squares) = (i256::ZERO, i256::ZERO);
-        for value in values.as_primitive::<Decimal128Type>().iter().flatten().map(i256::from_i128) {
-            sum = sum.checked_add(value).ok_or_else(overflow)?;
-            let square = value.checked_mul(value).ok_or_else(overflow)?;
-            squares = squares.checked_add(square).ok_or_else(overflow)?;
+        for value in values.iter().flatten() {
+            sum = sum.checked_add(i256::from_i128(value)).ok_or_else(overflow)?;
+            squares = squares.checked_add(square(value)?).ok_or_else(overflow)?;
         }
         Ok(((values.len() - values.null_count()) as u64, sum, squares))
     }
@@ -153,6 +167,17 @@ impl Sums {
         let numerator = self.squares.checked_mul(wide(self.count))?.checked_sub(squared)?;
         let degrees = if of == Of::Sample { self.count - 1 } else { self.count };
         Some((numerator, wide(self.count).checked_mul(wide(degrees))?))
+    }
+
+    /// The variance or deviation in units of its scale; `None` of too few values.
+    fn outcome(&self) -> Result<Option<i128>> {
+        let (Spread::Variance(of) | Spread::Deviation(of)) = self.spread;
+        let least = if of == Of::Sample { 2 } else { 1 };
+        if self.count < least {
+            return Ok(None);
+        }
+        let fits = |result: &i128| *result < DECIMAL_LIMIT;
+        Ok(Some(self.result(of).filter(fits).ok_or_else(overflow)?))
     }
 
     fn result(&self, of: Of) -> Option<i128> {
@@ -167,6 +192,20 @@ impl Sums {
         };
         result.checked_mul(ten.checked_pow(SCALE - digits)?)?.to_i128()
     }
+}
+
+/// The values as decimals of the scale that they have.
+fn decimals(values: &ArrayRef) -> Result<PrimitiveArray<Decimal128Type>> {
+    Ok(match values.data_type() {
+        DataType::Decimal128(..) => values.as_primitive().clone(),
+        _ => cast(values, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?.as_primitive().clone(),
+    })
+}
+
+fn square(value: i128) -> Result<i256> {
+    let wide = || i256::from_i128(value).checked_mul(i256::from_i128(value));
+    let square = value.checked_mul(value).map(i256::from_i128).or_else(wide);
+    Ok(square.ok_or_else(overflow)?)
 }
 
 /// How many digits behind the point PostgreSQL gives a quotient: so many that there are some sixteen in all, and no fewer than
@@ -242,18 +281,8 @@ impl Accumulator for Sums {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let [counts, sums, squares] = states else {
-            return Err(SqlError::internal("the state of a variance has three parts").into());
-        };
-        let (counts, sums, squares) = (
-            counts.as_primitive::<UInt64Type>(),
-            sums.as_primitive::<Decimal256Type>(),
-            squares.as_primitive::<Decimal256Type>(),
-        );
-        for row in 0..counts.len() {
-            self.add(counts.value(row), sums.value(row), squares.value(row))?;
-        }
-        Ok(())
+        let states = States::of(states)?;
+        (0..states.counts.len()).try_for_each(|row| states.add_to(self, row))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -262,19 +291,99 @@ impl Accumulator for Sums {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let (Spread::Variance(of) | Spread::Deviation(of)) = self.spread;
-        let least = if of == Of::Sample { 2 } else { 1 };
-        let result = if self.count < least {
-            None
-        } else {
-            let fits = |result: &i128| *result < DECIMAL_LIMIT;
-            Some(self.result(of).filter(fits).ok_or_else(overflow)?)
-        };
-        Ok(ScalarValue::Decimal128(result, DECIMAL128_MAX_PRECISION, SCALE as i8))
+        Ok(ScalarValue::Decimal128(self.outcome()?, DECIMAL128_MAX_PRECISION, SCALE as i8))
     }
 
     fn size(&self) -> usize {
         size_of_val(self)
+    }
+}
+
+/// The same of each group.
+#[derive(Debug)]
+struct GroupSums {
+    /// Of no values.
+    none: Sums,
+    groups: Vec<Sums>,
+}
+
+impl GroupsAccumulator for GroupSums {
+    fn update_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        filter: Option<&BooleanArray>,
+        total: usize,
+    ) -> Result<()> {
+        self.groups.resize(total, self.none.clone());
+        let values = decimals(&values[0])?;
+        let passes = |row| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        for (row, &group) in groups.iter().enumerate() {
+            if values.is_valid(row) && passes(row) {
+                let value = values.value(row);
+                self.groups[group].add(1, i256::from_i128(value), square(value)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
+        self.groups.resize(total, self.none.clone());
+        let states = States::of(states)?;
+        groups.iter().enumerate().try_for_each(|(row, &group)| states.add_to(&mut self.groups[group], row))
+    }
+
+    fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
+        let groups = emit_to.take_needed(&mut self.groups);
+        let counts = UInt64Array::from_iter_values(groups.iter().map(|group| group.count));
+        let wide = |values: Vec<i256>| {
+            Ok::<ArrayRef, DataFusionError>(Arc::new(
+                PrimitiveArray::<Decimal256Type>::from_iter_values(values)
+                    .with_precision_and_scale(DECIMAL256_MAX_PRECISION, 0)?,
+            ))
+        };
+        let sums = wide(groups.iter().map(|group| group.sum).collect())?;
+        let squares = wide(groups.iter().map(|group| group.squares).collect())?;
+        Ok(vec![Arc::new(counts), sums, squares])
+    }
+
+    fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
+        let groups = emit_to.take_needed(&mut self.groups);
+        let outcomes =
+            groups.iter().map(Sums::outcome).collect::<Result<PrimitiveArray<Decimal128Type>>>()?;
+        Ok(Arc::new(outcomes.with_precision_and_scale(DECIMAL128_MAX_PRECISION, SCALE as i8)?))
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let rows: Vec<usize> = (0..values[0].len()).collect();
+        let mut each = Self { none: self.none.clone(), groups: Vec::new() };
+        each.update_batch(values, &rows, filter, rows.len())?;
+        each.state(EmitTo::All)
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.groups.capacity() * size_of::<Sums>()
+    }
+}
+
+/// States that are merged.
+struct States<'s> {
+    counts: &'s UInt64Array,
+    sums: &'s PrimitiveArray<Decimal256Type>,
+    squares: &'s PrimitiveArray<Decimal256Type>,
+}
+
+impl<'s> States<'s> {
+    fn of(states: &'s [ArrayRef]) -> Result<Self> {
+        let [counts, sums, squares] = states else {
+            return Err(SqlError::internal("the state of a variance has three parts").into());
+        };
+        let (counts, sums) = (counts.as_primitive(), sums.as_primitive());
+        Ok(Self { counts, sums, squares: squares.as_primitive() })
+    }
+
+    fn add_to(&self, known: &mut Sums, row: usize) -> Result<()> {
+        known.add(self.counts.value(row), self.sums.value(row), self.squares.value(row))
     }
 }
 
@@ -298,6 +407,45 @@ mod tests {
             [(1, 2, 0, 1), (1, 3, 2, 33), (2, 3, 2, 67), (151, 1, -2, 2), (149, 1, -2, 1)]
         {
             assert_eq!(rounded(number(numerator), number(denominator), shift), Some(wanted), "{numerator}");
+        }
+    }
+
+    /// Some rows at once, some as states of others, some left out by a filter.
+    #[test]
+    fn each_group_has_what_its_values_alone_have() {
+        let none = |spread| Sums { spread, scale: 2, count: 0, sum: i256::ZERO, squares: i256::ZERO };
+        let decimal = |values: &[Option<i128>]| -> ArrayRef {
+            Arc::new(values.iter().copied().collect::<PrimitiveArray<Decimal128Type>>())
+        };
+        let rows: Vec<(usize, Option<i128>, bool)> = (0..600_i128)
+            .map(|row| {
+                let value =
+                    (row % 7 != 0).then_some((row * 7_919 % 1_009 - 500) * 10_i128.pow((row % 3) as u32 * 4));
+                ((row * row % 11) as usize, value, row % 5 != 0)
+            })
+            .collect();
+        let of = |rows: &[(usize, Option<i128>, bool)]| {
+            let groups: Vec<usize> = rows.iter().map(|row| row.0).collect();
+            let filter: BooleanArray = rows.iter().map(|row| Some(row.2)).collect();
+            (decimal(&rows.iter().map(|row| row.1).collect::<Vec<_>>()), groups, filter)
+        };
+        for spread in ALL {
+            let mut grouped = GroupSums { none: none(spread), groups: Vec::new() };
+            let (first, second) = rows.split_at(250);
+            let (values, groups, filter) = of(first);
+            grouped.update_batch(&[values], &groups, Some(&filter), 11).expect("small numbers");
+            let (values, groups, filter) = of(second);
+            let states = grouped.convert_to_state(&[values], Some(&filter)).expect("small numbers");
+            grouped.merge_batch(&states, &groups, 11).expect("small numbers");
+            let found = grouped.evaluate(EmitTo::All).expect("small numbers");
+            let found: Vec<Option<i128>> = found.as_primitive::<Decimal128Type>().iter().collect();
+            let alone = |group: usize| {
+                let own = rows.iter().filter(|row| row.0 == group && row.2).map(|row| row.1);
+                let mut sums = none(spread);
+                sums.update_batch(&[decimal(&own.collect::<Vec<_>>())]).expect("small numbers");
+                sums.outcome().expect("small numbers")
+            };
+            assert_eq!(found, (0..11).map(alone).collect::<Vec<_>>(), "{spread:?}");
         }
     }
 }
