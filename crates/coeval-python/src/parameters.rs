@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values of Python as values of SQL, by the type that the statement wants.
 
+mod lists;
+
 use crate::errors::refused;
 use chrono_tz::Tz;
 use coeval::{ColumnType, Error, Value, parse_value};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyAny, PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyList,
-    PyString, PyTime, PyTuple,
+    PyAny, PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyFloat, PyInt, PyString,
+    PyTime,
 };
 
 /// What makes Python's values those that a statement wants.
@@ -86,6 +88,11 @@ impl Parameters<'_> {
                 Ok(Some(given.call_method0("isoformat")?.extract()?))
             }
             ColumnType::Interval if given.is_instance_of::<PyDelta>() => interval_text(given).map(Some),
+            ColumnType::Bytea
+                if given.is_instance_of::<PyBytes>() || given.is_instance_of::<PyByteArray>() =>
+            {
+                Ok(Some(format!("\\x{}", given.call_method0("hex")?.extract::<String>()?)))
+            }
             ColumnType::Uuid if is_of(given, "uuid", "UUID")? => text(given),
             ColumnType::Enum(_) if given.hasattr("value")? => text(&given.getattr("value")?),
             // What numpy makes of numbers has its Python's number within.
@@ -98,24 +105,17 @@ impl Parameters<'_> {
 
     /// The text of an array: `{1,NULL,"a\"b"}`.
     fn array_text(&self, given: &Bound<'_, PyAny>, element: ColumnType) -> PyResult<Option<String>> {
-        if !(given.is_instance_of::<PyList>()
-            || given.is_instance_of::<PyTuple>()
-            || given.hasattr("tolist")?)
-        {
-            return Ok(None);
-        }
-        let given = if given.hasattr("tolist")? { given.call_method0("tolist")? } else { given.clone() };
+        let Some(given) = lists::items(given)? else { return Ok(None) };
         let mut text = String::from("{");
-        for (index, item) in given.try_iter()?.enumerate() {
+        for (index, item) in given.iter().enumerate() {
             if index > 0 {
                 text.push(',');
             }
-            let item = item?;
             if item.is_none() {
                 text.push_str("NULL");
                 continue;
             }
-            let Some(item) = self.text(&item, element)? else { return Ok(None) };
+            let Some(item) = self.text(item, element)? else { return Ok(None) };
             text.push('"');
             for char in item.chars() {
                 if matches!(char, '"' | '\\') {
@@ -160,6 +160,9 @@ fn direct(given: &Bound<'_, PyAny>, ty: ColumnType) -> PyResult<Option<Value>> {
 /// The type of SQL that a value of Python is of by itself, for parameters about which the statement says nothing; `texts` for
 /// texts, which are of any type, and `None` for what has none.
 pub(crate) fn own_type(given: &Bound<'_, PyAny>, texts: Option<ColumnType>) -> PyResult<Option<ColumnType>> {
+    if let Some(items) = lists::items(given)? {
+        return lists::own_type(given.py(), &items).map(Some);
+    }
     Ok(if given.is_instance_of::<PyString>() {
         texts
     } else if given.is_instance_of::<PyBool>() {

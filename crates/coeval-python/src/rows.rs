@@ -17,12 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 use pyo3_arrow::ffi::{ArrayIterator, to_stream_pycapsule};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The outcome of a statement.
 ///
 /// # Locking
 /// `source` is held while rows are waited for, by threads that do not hold the interpreter. So whoever holds the interpreter
-/// gives it away before it takes the lock. `failure` is held for a look, below `source`.
+/// gives it away before it takes the lock. `failure` is held for a look, below `source`. `fetched` is a count that guards nothing.
 #[pyclass(frozen, module = "coeval._native")]
 pub(crate) struct Rows {
     source: Mutex<Source>,
@@ -30,6 +31,10 @@ pub(crate) struct Rows {
     schema: Option<SchemaRef>,
     tag: Option<CommandTag>,
     zone: Tz,
+    /// What reads documents, if it is not `json.loads`.
+    loads: Option<Py<PyAny>>,
+    /// How many rows were fetched, also while more are.
+    fetched: AtomicU64,
     /// What ended the stream that was made of it, which can say no more than a message.
     failure: Arc<Mutex<Option<Error>>>,
 }
@@ -50,7 +55,7 @@ enum Source {
 }
 
 impl Rows {
-    pub(crate) fn new(outcome: Outcome, zone: Tz) -> Self {
+    pub(crate) fn new(outcome: Outcome, zone: Tz, loads: Option<Py<PyAny>>) -> Self {
         let (source, tag, schema) = match outcome {
             Outcome::Done(tag) => (Source::Empty, Some(tag), None),
             Outcome::Values(tag, schema, rows) => {
@@ -71,6 +76,8 @@ impl Rows {
             schema,
             tag,
             zone,
+            loads,
+            fetched: AtomicU64::new(0),
             failure: Arc::default(),
         }
     }
@@ -154,14 +161,21 @@ impl Rows {
         self.tag.and_then(CommandTag::rows)
     }
 
+    /// How many rows were fetched so far, which another thread may ask while more are.
+    #[getter]
+    fn fetched(&self) -> u64 {
+        self.fetched.load(Ordering::Relaxed)
+    }
+
     /// Up to so many of the rows that are left, as tuples; all of them without a number.
     #[pyo3(signature = (most = None))]
-    fn fetch(&self, py: Python<'_>, most: Option<usize>) -> PyResult<Py<PyList>> {
+    fn fetch<'py>(&'py self, py: Python<'py>, most: Option<usize>) -> PyResult<Py<PyList>> {
         let mut left = most.unwrap_or(usize::MAX);
         let found = PyList::empty(py);
-        let mut values = Values::new(py, self.zone);
+        let mut values = Values::new(py, self.zone, self.loads.as_ref());
         while left > 0 {
             let Some(part) = py.detach(|| self.next_part(left)) else { break };
+            let before = found.len();
             match part.map_err(|error| exception(py, &error))? {
                 Part::Values(rows) => {
                     left -= rows.len();
@@ -177,6 +191,7 @@ impl Rows {
                     }
                 }
             }
+            self.fetched.fetch_add((found.len() - before) as u64, Ordering::Relaxed);
             py.check_signals()?;
         }
         Ok(found.unbind())

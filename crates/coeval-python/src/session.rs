@@ -23,11 +23,13 @@ const KNOWN_MAX: usize = 256;
 ///
 /// # Locking
 /// `open` is held while a statement runs, by a thread that does not hold the interpreter. So whoever holds the interpreter gives
-/// it away before it takes the lock.
+/// it away before it takes the lock. `loads` is held for a look.
 #[pyclass(frozen, module = "coeval._native")]
 pub(crate) struct Session {
     open: Mutex<Option<Open>>,
     cancel: CancelHandle,
+    /// What reads documents, if it is not `json.loads`.
+    loads: Mutex<Option<Py<PyAny>>>,
 }
 
 struct Open {
@@ -46,7 +48,11 @@ struct Known {
 impl Session {
     pub(crate) fn new(session: coeval::Session) -> Self {
         let cancel = session.cancel_handle();
-        Self { open: Mutex::new(Some(Open { session, known: HashMap::new() })), cancel }
+        Self {
+            open: Mutex::new(Some(Open { session, known: HashMap::new() })),
+            cancel,
+            loads: Mutex::default(),
+        }
     }
 
     /// Runs something with the session, while others have the interpreter.
@@ -73,7 +79,10 @@ impl Session {
         let own = own.map(|(index, value)| if is_open(index) { own_type(value, texts) } else { Ok(None) });
         let own = own.collect::<PyResult<Vec<_>>>()?;
         let prepared = match inferred {
-            Err(error) if !error.is_about_parameter_types() => Err(error),
+            // What is done with an array is often planned as of nothing, and refused as such.
+            Err(error) if !error.is_about_parameter_types() && !own.iter().flatten().any(is_array) => {
+                Err(error)
+            }
             inferred if own.iter().all(Option::is_none) => inferred,
             _ => self.prepared_with(py, known, own)?,
         };
@@ -155,6 +164,10 @@ impl Session {
     }
 }
 
+fn is_array(ty: &ColumnType) -> bool {
+    matches!(ty, ColumnType::Array(_))
+}
+
 #[pymethods]
 impl Session {
     /// Runs a text of one or several statements, or one statement with parameters; gives the rows of the last one.
@@ -167,7 +180,13 @@ impl Session {
                 (self.with(py, |open| open.session.start_prepared(&prepared, &values))?, zone)
             }
         };
-        Ok(Rows::new(outcome, zone))
+        let loads = self.loads.lock().as_ref().map(|loads| loads.clone_ref(py));
+        Ok(Rows::new(outcome, zone, loads))
+    }
+
+    /// Reads documents with this from the next statement on, in place of `json.loads`.
+    fn set_json_loads(&self, loads: Py<PyAny>) {
+        *self.loads.lock() = Some(loads);
     }
 
     /// Runs a statement once for each set of parameters, and gives the number of rows that they are about in all.

@@ -38,11 +38,13 @@ pub(crate) struct Values<'py> {
     py: Python<'py>,
     zone: Tz,
     zone_of_python: Option<Bound<'py, PyTzInfo>>,
+    /// What reads documents, if it is not `json.loads`.
+    loads: Option<&'py Py<PyAny>>,
 }
 
 impl<'py> Values<'py> {
-    pub(crate) fn new(py: Python<'py>, zone: Tz) -> Self {
-        Self { py, zone, zone_of_python: None }
+    pub(crate) fn new(py: Python<'py>, zone: Tz, loads: Option<&'py Py<PyAny>>) -> Self {
+        Self { py, zone, zone_of_python: None, loads }
     }
 
     pub(crate) fn py(&self) -> Python<'py> {
@@ -52,7 +54,7 @@ impl<'py> Values<'py> {
     /// The value of this type.
     ///
     /// # Errors
-    /// `DataError` for a time that Python's types cannot hold; what `json.loads` raises.
+    /// `DataError` for a time that Python's types cannot hold; what `json.loads`, or what stands for it, raises.
     pub(crate) fn of(&mut self, ty: ColumnType, value: ValueRef<'_>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         Ok(match (ty, value) {
@@ -65,7 +67,8 @@ impl<'py> Values<'py> {
                 labels.def().label_at(place).into_pyobject(py)?.into_any()
             }
             (ColumnType::Json | ColumnType::Jsonb, ValueRef::Text(text)) => {
-                LOADS.import(py, "json", "loads")?.call1((text,))?
+                let loads = self.loads.map(|own| own.bind(py));
+                loads.map_or_else(|| LOADS.import(py, "json", "loads"), Ok)?.call1((text,))?
             }
             (ColumnType::Array(element), ValueRef::List(list)) => {
                 let items = PyList::empty(py);

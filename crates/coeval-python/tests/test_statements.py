@@ -211,3 +211,56 @@ def test_errors(accounts):
 def test_notices(db):
     db.sql("DROP TABLE IF EXISTS nothing")
     assert db._session().notices() == ['table "nothing" does not exist, skipping']
+
+
+UNTYPED = [
+    ([1, None, 3], "{1,NULL,3}", "bigint[]"),
+    ((2, 1), "{2,1}", "bigint[]"),
+    ([1, 2.5], "{1,2.5}", "double precision[]"),
+    ([decimal.Decimal("1.50"), 2], "{1.50,2.00}", "numeric[]"),
+    ([decimal.Decimal("1.5"), decimal.Decimal("2.25")], "{1.50,2.25}", "numeric[]"),
+    (["a", 'b"\\', "NULL", ""], '{a,"b\\"\\\\","NULL",""}', "text[]"),
+    ([True, False], "{t,f}", "boolean[]"),
+    ([b"\x00\xff"], '{"\\\\x00ff"}', "bytea[]"),
+    ([datetime.date(2026, 1, 2)], "{2026-01-02}", "date[]"),
+    ([uuid.UUID(int=1)], "{00000000-0000-0000-0000-000000000001}", "uuid[]"),
+    ([], "{}", "text[]"),
+    ([None], "{NULL}", "text[]"),
+]
+
+
+@pytest.mark.parametrize(("value", "text", "ty"), UNTYPED, ids=[repr(value) for value, _, _ in UNTYPED])
+def test_lists_say_of_what_type_they_are(db, value, text, ty):
+    assert db.sql("SELECT ?", [value]).fetchall() == [(list(value),)]
+    shown, found = db.sql("SELECT v::text, pg_typeof(v)::text FROM (SELECT ? AS v) AS s", [value]).fetchone()
+    assert (shown, found) == (text, ty)
+
+
+def test_lists_of_numpy_and_where_the_statement_says_what_they_are(db):
+    numpy = pytest.importorskip("numpy")
+    assert db.sql("SELECT ?", [numpy.array([1, 2])]).fetchall() == [([1, 2],)]
+    assert db.sql("SELECT unnest(?)", [numpy.array(["a", "b"])]).fetchall() == [("a",), ("b",)]
+    assert db.sql("SELECT ?", [numpy.int32(7)]).fetchall() == [(7,)]
+    db.sql("CREATE TABLE numbers (n smallint, doc jsonb)")
+    db.sql("INSERT INTO numbers VALUES (1, ?), (2, NULL)", [[1, "a", [2]]])
+    assert db.sql("SELECT n FROM numbers WHERE n = ANY(?)", [[2, 3]]).fetchall() == [(2,)]
+    assert db.sql("SELECT n FROM numbers WHERE n = ANY(?)", [[]]).fetchall() == []
+    assert db.sql("SELECT doc FROM numbers WHERE n = 1").fetchall() == [([1, "a", [2]],)]
+
+
+@pytest.mark.parametrize(
+    ("value", "state", "said"),
+    [
+        ([1, "a"], "42804", "several types, bigint and text"),
+        ([True, 1], "42804", "several types, boolean and bigint"),
+        ([object()], "42804", "Python's object in a list"),
+        ([[1, 2], [3, 4]], "0A000", "several dimensions"),
+        ([1, [2]], "0A000", "several dimensions"),
+    ],
+)
+def test_lists_that_are_no_arrays_are_refused(db, value, state, said):
+    with pytest.raises(coeval.DatabaseError, match=said) as raised:
+        db.sql("SELECT ?", [value])
+    assert raised.value.sqlstate == state and raised.value.hint
+    with pytest.raises(coeval.DatabaseError):
+        db.sql("SELECT ?::int[]", [value])

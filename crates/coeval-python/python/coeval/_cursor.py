@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 
 from . import _interrupts
 from ._errors import InterfaceError, ProgrammingError
+from ._progress import Count
 from ._result import Result
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Cursor:
         if is_own:
             native.run("BEGIN", None)
         try:
-            self._rowcount = _interrupts.call(native, native.run_many, operation, seq_of_parameters)
+            count = Count("sets", len(seq_of_parameters) if hasattr(seq_of_parameters, "__len__") else None)
+            sets = count.over(seq_of_parameters)
+            self._rowcount = _interrupts.call(native, native.run_many, operation, sets, count=count)
             if is_own:
                 native.run("COMMIT", None)
         except BaseException:

@@ -16,7 +16,7 @@ import signal
 import threading
 from typing import Callable, TypeVar
 
-from . import _native
+from . import _native, _progress
 
 T = TypeVar("T")
 
@@ -57,7 +57,9 @@ class _Watch:
                 os.write(self._earlier, numbers)
         return numbers
 
-    def call(self, session: _native.Session, work: Callable[..., T], arguments: tuple) -> T:
+    def call(
+        self, session: _native.Session, count: _progress.Count | None, work: Callable[..., T], arguments: tuple
+    ) -> T:
         earlier = -1
         with self._lock:
             # Python may have raised from a handler anywhere, also where the end of the last call was about to do this.
@@ -65,7 +67,7 @@ class _Watch:
             self._session = session
         try:
             earlier = self._earlier = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-            return work(*arguments)
+            return _progress.call(count, work, arguments)
         finally:
             signal.set_wakeup_fd(earlier, warn_on_full_buffer=False)
             with self._lock:
@@ -76,11 +78,13 @@ class _Watch:
 _watch: _Watch | None = None
 
 
-def call(session: _native.Session, work: Callable[..., T], *arguments: object) -> T:
-    """`work(*arguments)`, which Ctrl-C ends by cancelling the session's statement."""
+def call(
+    session: _native.Session, work: Callable[..., T], *arguments: object, count: _progress.Count | None = None
+) -> T:
+    """`work(*arguments)`, which Ctrl-C ends by cancelling the session's statement, and which is shown to go on if it takes long."""
     global _watch
     if threading.current_thread() is not threading.main_thread():
         return work(*arguments)
     if _watch is None or _watch.pid != os.getpid():
         _watch = _Watch()
-    return _watch.call(session, work, arguments)
+    return _watch.call(session, count, work, arguments)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _interrupts, _native
 from ._errors import InterfaceError, ProgrammingError
+from ._progress import Count
 
 if TYPE_CHECKING:
     import pandas
@@ -71,7 +72,9 @@ class Result:
         """All rows that are left."""
         self._refuse_no_rows()
         kept, self._next = self._next, []
-        rest = _interrupts.call(self._session, self._rows.fetch, None)
+        count = Count("rows")
+        count.done = lambda: self._rows.fetched
+        rest = _interrupts.call(self._session, self._rows.fetch, None, count=count)
         return kept + rest if kept else rest
 
     def __iter__(self) -> Iterator[tuple]:

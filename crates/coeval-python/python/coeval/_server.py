@@ -184,6 +184,11 @@ class Rows:
         self.tag: str | None = cursor.statusmessage
         self.row_count: int | None = cursor.rowcount if cursor.rowcount >= 0 else None
 
+    @property
+    def fetched(self) -> int:
+        """All rows of a result are there before the first is given."""
+        return 0
+
     def fetch(self, most: int | None = None) -> list[tuple]:
         self._refuse_closed()
         with _own_errors():

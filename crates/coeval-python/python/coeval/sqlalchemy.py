@@ -10,12 +10,13 @@ What goes by the name `postgresql` in SQLAlchemy, as `postgresql_where` or `dial
 
 from __future__ import annotations
 
+import datetime
 import threading
 from typing import Any
 
 from sqlalchemy import types, util
 from sqlalchemy.dialects.postgresql import ARRAY, INTERVAL, UUID
-from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.postgresql.base import PGCompiler, PGDialect
 from sqlalchemy.dialects.postgresql.pg_catalog import INT2VECTOR, OIDVECTOR
 from sqlalchemy.engine import URL
 
@@ -28,10 +29,14 @@ class _OneSession(Connection):
     """A connection whose session is the same in every thread: pools hand connections from thread to thread."""
 
     _own: Session | None = None
+    # What reads documents, if it is not `json.loads`.
+    _json_loads: Any = None
 
     def _session(self) -> Session:
         if self._own is None or self._shared is None:
             self._own = self.session()
+            if self._json_loads is not None:
+                self._own._native.set_json_loads(self._json_loads)
         return self._own
 
 
@@ -66,6 +71,22 @@ class _Float(types.Float):
         return lambda value: None if value is None else float(value)
 
 
+class _Interval(INTERVAL):
+    """Spans of time, whose literals are ones for the database, too."""
+
+    render_bind_cast = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, interval: types.Interval, **kw: Any) -> _Interval:
+        return cls(precision=interval.second_precision)
+
+    def literal_processor(self, dialect: Any) -> Any:
+        def literal(value: datetime.timedelta) -> str:
+            return f"INTERVAL '{value.days} days {value.seconds} seconds {value.microseconds} microseconds'"
+
+        return literal
+
+
 class _Array(ARRAY):
     """Arrays go as the text of one, which any place in a statement takes."""
 
@@ -96,10 +117,32 @@ def _vector(kind: type) -> type:
     return type(f"Coeval{kind.__name__}", (kind,), {"result_processor": result_processor})
 
 
+class _Compiler(PGCompiler):
+    """Offsets of a window's frame are literals for the database, each time they are run."""
+
+    def visit_frame_clause(self, frameclause: Any, **kw: Any) -> str:
+        return super().visit_frame_clause(frameclause, **kw | {"literal_execute": True})
+
+
+def _uncommented(name: str) -> Any:
+    """A method of PostgreSQL's dialect about constraints, without their comments: COMMENT ON CONSTRAINT is not there."""
+    inherited = getattr(PGDialect, name)
+
+    def found(self: Any, *arguments: Any, **named: Any) -> list[Any]:
+        every = list(inherited(self, *arguments, **named))
+        for _, constraints in every:
+            for constraint in [constraints] if isinstance(constraints, dict) else constraints:
+                constraint.pop("comment", None)
+        return every
+
+    return found
+
+
 class CoevalDialect(PGDialect):
     """See the module."""
 
     driver = "coeval"
+    statement_compiler = _Compiler
     supports_statement_cache = True
     default_paramstyle = "numeric_dollar"
     # How many rows a query has is known when they are read.
@@ -107,8 +150,9 @@ class CoevalDialect(PGDialect):
     supports_native_uuid = True
     # COMMENT ON CONSTRAINT is not there.
     supports_constraint_comments = False
-    # Documents come as `json.loads` makes them.
+    # Documents come as `json.loads` makes them, or what the engine was given in its place.
     supports_native_json_deserialization = True
+    dialect_injects_custom_json_deserializer = True
     use_insertmanyvalues_wo_returning = True
 
     colspecs = util.update_copy(
@@ -125,15 +169,20 @@ class CoevalDialect(PGDialect):
                 types.SmallInteger,
                 types.BigInteger,
                 types.LargeBinary,
-                INTERVAL,
                 UUID,
             )
         },
     )
     colspecs |= {kind: _vector(kind) for kind in (INT2VECTOR, OIDVECTOR)}
+    colspecs[types.Interval] = colspecs[INTERVAL] = _Interval
     colspecs[types.Numeric] = _Numeric
     colspecs[types.Float] = _Float
     colspecs[types.ARRAY] = colspecs[ARRAY] = _Array
+
+    get_multi_pk_constraint = _uncommented("get_multi_pk_constraint")
+    get_multi_foreign_keys = _uncommented("get_multi_foreign_keys")
+    get_multi_unique_constraints = _uncommented("get_multi_unique_constraints")
+    get_multi_check_constraints = _uncommented("get_multi_check_constraints")
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -158,6 +207,7 @@ class CoevalDialect(PGDialect):
         else:
             connection = _OneSession(opened._again(), False)
             opened.close()
+        connection._json_loads = self._json_deserializer
         return connection
 
     def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:

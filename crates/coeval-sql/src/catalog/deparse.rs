@@ -87,16 +87,21 @@ pub(super) fn index_expressions(shape: &IndexShape<'_>) -> Option<String> {
     (!expressions.is_empty()).then(|| expressions.join(", "))
 }
 
-/// A column of an index as it was declared.
-pub(super) fn index_column(shape: &IndexShape<'_>, place: usize) -> String {
+/// What an index is over at this place: a column, or an expression.
+pub(super) fn index_key(shape: &IndexShape<'_>, place: usize) -> String {
     let column = &shape.table.columns[shape.columns[place]];
-    let name = match column.state {
+    match column.state {
         ColumnState::Computed => match shown_expression(&column.name) {
             operation if operation.starts_with('(') => format!("({operation})"),
             call => call,
         },
         ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => quoted(&column.name),
-    };
+    }
+}
+
+/// A column of an index as it was declared.
+pub(super) fn index_column(shape: &IndexShape<'_>, place: usize) -> String {
+    let name = index_key(shape, place);
     let order = match shape.declared_order.get(place) {
         None | Some(DeclaredOrder::Ascending) => "",
         Some(DeclaredOrder::AscendingNullsFirst) => " NULLS FIRST",

@@ -3,7 +3,6 @@
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::deparse::{self, Style};
-use crate::catalog::identifiers::quoted;
 use crate::catalog::objects::Kind;
 use crate::catalog::rows::Cell;
 use crate::catalog::{constraints, descriptions, functions::names, identifiers, oids};
@@ -69,8 +68,8 @@ fn index(call: &Call<'_>) -> Result<Cell, SqlError> {
     if column == 0 {
         return Ok(deparse::index(objects, class, &shape, style(call, 2)).into());
     }
-    let found = usize::try_from(column - 1).ok().and_then(|place| shape.columns.get(place));
-    Ok(found.map_or_else(String::new, |column| quoted(&shape.table.columns[*column].name)).into())
+    let place = usize::try_from(column - 1).ok().filter(|place| *place < shape.columns.len());
+    Ok(place.map_or_else(String::new, |place| deparse::index_key(&shape, place)).into())
 }
 
 fn constraint(call: &Call<'_>) -> Result<Cell, SqlError> {
