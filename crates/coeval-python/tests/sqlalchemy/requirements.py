@@ -28,7 +28,6 @@ _NOT_OF_POSTGRESQL = {
 # What Coeval does not have.
 _NOT_THERE = {
     "array_type": "arrays have one dimension, and the suite's have two",
-    "constraint_comment_reflection": "COMMENT ON CONSTRAINT is not there",
     "fetch_ties": "FETCH ... WITH TIES is not there",
     "materialized_views": "materialized views are not there",
     "materialized_views_reflect_pk": "materialized views are not there",
