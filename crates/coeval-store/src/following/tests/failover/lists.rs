@@ -448,6 +448,10 @@ fn histories_over_failovers_are_serializable_and_strict_with_tokens() {
         "{seeds} seeds from {first} on: {acknowledged} acknowledged, {refused} rolled back, {on_replicas} read on replicas, {with_tokens} of \
          them with tokens, {not_yet} tokens had not come, {counts:?}"
     );
+    if seeds < SEEDS {
+        // What follows are averages.
+        return;
+    }
     let seeds = seeds as usize;
     assert!(counts.failovers > seeds && counts.again > seeds, "too little has happened");
     assert!(acknowledged > 10 * seeds && refused > seeds, "too little was written");
