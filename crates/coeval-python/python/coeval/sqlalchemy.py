@@ -124,20 +124,6 @@ class _Compiler(PGCompiler):
         return super().visit_frame_clause(frameclause, **kw | {"literal_execute": True})
 
 
-def _uncommented(name: str) -> Any:
-    """A method of PostgreSQL's dialect about constraints, without their comments: COMMENT ON CONSTRAINT is not there."""
-    inherited = getattr(PGDialect, name)
-
-    def found(self: Any, *arguments: Any, **named: Any) -> list[Any]:
-        every = list(inherited(self, *arguments, **named))
-        for _, constraints in every:
-            for constraint in [constraints] if isinstance(constraints, dict) else constraints:
-                constraint.pop("comment", None)
-        return every
-
-    return found
-
-
 class CoevalDialect(PGDialect):
     """See the module."""
 
@@ -148,8 +134,6 @@ class CoevalDialect(PGDialect):
     # How many rows a query has is known when they are read.
     supports_sane_rowcount_returning = False
     supports_native_uuid = True
-    # COMMENT ON CONSTRAINT is not there.
-    supports_constraint_comments = False
     # Documents come as `json.loads` makes them, or what the engine was given in its place.
     supports_native_json_deserialization = True
     dialect_injects_custom_json_deserializer = True
@@ -178,11 +162,6 @@ class CoevalDialect(PGDialect):
     colspecs[types.Numeric] = _Numeric
     colspecs[types.Float] = _Float
     colspecs[types.ARRAY] = colspecs[ARRAY] = _Array
-
-    get_multi_pk_constraint = _uncommented("get_multi_pk_constraint")
-    get_multi_foreign_keys = _uncommented("get_multi_foreign_keys")
-    get_multi_unique_constraints = _uncommented("get_multi_unique_constraints")
-    get_multi_check_constraints = _uncommented("get_multi_check_constraints")
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
