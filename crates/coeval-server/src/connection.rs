@@ -28,7 +28,7 @@ use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use coeval::{CancelHandle, LogFeed, Publication, SqlError, SqlState, StoreError, TransactionStatus};
-use coeval_sql::{CancelReason, QuotaShare, Session};
+use coeval_sql::{Deadline, QuotaShare, Session};
 use copying::Copying;
 use extended::Statements;
 use portal::Portals;
@@ -37,7 +37,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::JoinHandle;
 
 /// Bytes that gather before the connection waits for the client to read them.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
@@ -360,14 +359,8 @@ impl Connection {
     /// From here on, a statement runs, until its time is over or it is cancelled; its time does not count any more
     /// when the guard is dropped.
     fn limited(&self) -> Limited {
-        let cancel = self.session.cancel_handle();
-        let statement = cancel.begin_statement();
-        Limited(self.session.settings().statement_timeout().map(|limit| {
-            tokio::spawn(async move {
-                tokio::time::sleep(limit).await;
-                cancel.cancel_statement(statement, CancelReason::StatementTimeout);
-            })
-        }))
+        self.session.cancel_handle().begin_statement();
+        Limited { _deadline: self.session.deadline() }
     }
 
     /// The end of a group, a text or what stands before a Sync: what it has done without a block is committed.
@@ -410,6 +403,12 @@ impl Connection {
     }
 }
 
+/// Ends a statement when its time is over, unless it is dropped before.
+#[derive(Debug)]
+struct Limited {
+    _deadline: Option<Deadline>,
+}
+
 /// Waits until what a statement has done, or depends on, is durable; for replicas no longer than until the statement is to end.
 async fn acknowledged(publication: Publication, cancel: &CancelHandle) -> Result<(), StoreError> {
     if !publication.may_await_replicas() {
@@ -423,18 +422,6 @@ async fn acknowledged(publication: Publication, cancel: &CancelHandle) -> Result
         }
         if cancel.requested().is_some() && publication.awaits_replicas() {
             return Err(StoreError::NotReplicated);
-        }
-    }
-}
-
-/// Ends a statement when its time is over, unless it is dropped before.
-#[derive(Debug)]
-struct Limited(Option<JoinHandle<()>>);
-
-impl Drop for Limited {
-    fn drop(&mut self) {
-        if let Some(timer) = &self.0 {
-            timer.abort();
         }
     }
 }

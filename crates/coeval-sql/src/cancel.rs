@@ -245,6 +245,11 @@ impl CancelHandle {
         StatementNumber((before >> NUMBER_SHIFT) + 1)
     }
 
+    /// The statement that runs, or ran last.
+    pub(crate) fn statement(&self) -> StatementNumber {
+        StatementNumber(self.request.word.load(Ordering::Acquire) >> NUMBER_SHIFT)
+    }
+
     /// A statement of the session begins on this thread. Requests from before do not concern it.
     #[must_use]
     pub(crate) fn begin(&self) -> RunningStatement {

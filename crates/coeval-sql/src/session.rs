@@ -46,6 +46,7 @@ pub(crate) use utility::{rewind, take_word};
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
 use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::deadline::Deadline;
 use crate::definitions::Definitions;
 use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
 use crate::error::{SqlError, SqlState, place_in};
@@ -317,6 +318,12 @@ impl Session {
         &self.engine
     }
 
+    /// The statement that begins now ends when `statement_timeout` has passed, unless what this gives is dropped before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.settings.statement_timeout().map(|limit| self.cancel.end_after(limit))
+    }
+
     /// The statements of a text, and the memory that is kept for their syntax.
     fn parsed(&self, sql: &str) -> Result<(Vec<Parsed>, Option<Arc<SyntaxMemory>>), SqlError> {
         let memory = self.engine.queries.keep_syntax(sql)?;
@@ -339,6 +346,7 @@ impl Session {
     /// is then failed; outside, nothing of this call remains.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
         let _running = self.cancel.begin();
+        let _deadline = self.deadline();
         self.notices.clear();
         // Who was asked to stop begins nothing.
         cancel::check().map_err(|error| self.fail(error))?;
@@ -352,6 +360,7 @@ impl Session {
         }
         let mut results = Vec::with_capacity(parsed.len());
         for statement in &parsed {
+            let _deadline = self.deadline();
             self.begin_implicit()?;
             results.push(self.execute_one(statement, sql, Neighbours::Some)?);
         }
@@ -394,6 +403,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<StatementResult, SqlError> {
         let _running = self.cancel.begin();
+        let _deadline = self.deadline();
         self.notices.clear();
         let parameters = self.bound(prepared, parameters)?;
         match prepared.parsed() {
@@ -416,6 +426,7 @@ impl Session {
         parameters: &[Value],
     ) -> Result<(CommandTag, Rows), SqlError> {
         let _running = self.cancel.begin();
+        let _deadline = self.deadline();
         self.notices.clear();
         let parameters = self.bound(prepared, parameters)?;
         match prepared.parsed() {

@@ -131,7 +131,7 @@ pub(crate) fn sorted_chunks(
     batches: &[RecordBatch],
     stop: Stop<'_>,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let mut rows = keyed_rows(def, batches)?;
+    let mut rows = keyed_rows(def, batches, stop)?;
     let order = order_of(&rows);
     if order == InputOrder::Mixed {
         sort(&mut rows, stop)?;
@@ -152,21 +152,31 @@ pub(crate) fn ordered_chunks(
     batches: &[RecordBatch],
     stop: Stop<'_>,
 ) -> Result<Option<Vec<Arc<Chunk>>>, StoreError> {
-    let rows = keyed_rows(def, batches)?;
+    let rows = keyed_rows(def, batches, stop)?;
     match order_of(&rows) {
         InputOrder::Sorted => chunks_of_rows(def, batches, &rows, InputOrder::Sorted, stop).map(Some),
         InputOrder::Mixed => Ok(None),
     }
 }
 
+/// Rows whose keys are made before somebody looks whether the statement is to end.
+const ROWS_BETWEEN_LOOKS: usize = 4_096;
+
 /// The key and the place of each row, as they come.
-fn keyed_rows(def: &TableDef, batches: &[RecordBatch]) -> Result<Vec<(Key, RowPlace)>, StoreError> {
+fn keyed_rows(
+    def: &TableDef,
+    batches: &[RecordBatch],
+    stop: Stop<'_>,
+) -> Result<Vec<(Key, RowPlace)>, StoreError> {
     for batch in batches {
         check_batch(def, batch)?;
     }
     let rows = batches.par_iter().enumerate().flat_map_iter(|(batch_index, batch)| {
         let mut writer = KeyWriter::new();
         (0..batch.num_rows()).map(move |row| {
+            if row.is_multiple_of(ROWS_BETWEEN_LOOKS) {
+                stop()?;
+            }
             writer.clear();
             for &column in &def.primary_key {
                 writer.push(value_at(batch.column(column).as_ref(), row));

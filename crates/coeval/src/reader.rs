@@ -4,7 +4,7 @@
 use crate::error::Error;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use coeval_sql::{CommandTag, Execution, LateFailure, RowStream, Rows, SqlError};
+use coeval_sql::{CommandTag, Deadline, Execution, LateFailure, RowStream, Rows, SqlError};
 
 /// What a statement has come to, with rows that are not all there yet.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub struct RowReader {
     tag: Option<CommandTag>,
     /// The transaction block that it was begun in.
     block: Option<LateFailure>,
+    /// When it ends at the latest.
+    _deadline: Option<Deadline>,
 }
 
 impl RowReader {
@@ -57,10 +59,11 @@ impl Iterator for RowReader {
 }
 
 impl Outcome {
-    /// The same, begun in this transaction block.
-    pub(crate) fn of_block(mut self, block: Option<LateFailure>) -> Self {
+    /// The same, begun in this transaction block, with this deadline for its rows.
+    pub(crate) fn begun_in(mut self, block: Option<LateFailure>, deadline: Option<Deadline>) -> Self {
         if let Self::Rows(reader) = &mut self {
             reader.block = block;
+            reader._deadline = deadline;
         }
         self
     }
@@ -75,10 +78,15 @@ impl TryFrom<Execution> for Outcome {
         Ok(match execution {
             Execution::Done(tag) => Self::Done(tag),
             Execution::Values(tag, schema, rows) => Self::Values(tag, schema, rows),
-            Execution::Rows(tag, rows) => {
-                Self::Rows(RowReader { rows: RowStream::of_rows(rows), tag: Some(tag), block: None })
+            Execution::Rows(tag, rows) => Self::Rows(RowReader {
+                rows: RowStream::of_rows(rows),
+                tag: Some(tag),
+                block: None,
+                _deadline: None,
+            }),
+            Execution::Stream(rows) => {
+                Self::Rows(RowReader { rows, tag: None, block: None, _deadline: None })
             }
-            Execution::Stream(rows) => Self::Rows(RowReader { rows, tag: None, block: None }),
             Execution::CopyIn(_) | Execution::CopyOut(_) => {
                 return Err(SqlError::unsupported("COPY from STDIN or to STDOUT in a program").into());
             }

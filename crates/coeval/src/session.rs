@@ -6,7 +6,7 @@ use crate::reader::Outcome;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use coeval_sql::{
-    CancelHandle, CommandTag, Definitions, Execution, Rows, Settings, SqlError, StatementResult,
+    CancelHandle, CommandTag, Deadline, Definitions, Execution, Rows, Settings, SqlError, StatementResult,
     TransactionStatus,
 };
 use coeval_store::{ColumnType, Value};
@@ -80,23 +80,25 @@ impl Session {
     /// # Errors
     /// As [`execute`](Self::execute), and `0A000` for a COPY that exchanges bytes with a client.
     pub fn start(&mut self, sql: &str) -> Result<Outcome, Error> {
-        self.begin_statement();
+        let deadline = self.begin_statement();
         if let Some(known) = self.inner.known(sql) {
             let execution = self.inner.start_prepared(&known, &[])?;
-            return self.outcome(execution);
+            return self.outcome(execution, deadline);
         }
         if let [statement] = &self.inner.parse(sql)?[..] {
             let execution = self.inner.start(statement)?;
-            return self.outcome(execution);
+            return self.outcome(execution, deadline);
         }
+        drop(deadline);
         let last = self.inner.execute(sql)?.pop();
-        self.outcome(last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of))
+        self.outcome(last.map_or(Execution::Done(CommandTag::Plain("")), Execution::of), None)
     }
 
-    /// The outcome as others have it: an error of its rows fails the block that is open now.
-    fn outcome(&mut self, execution: Execution) -> Result<Outcome, Error> {
+    /// The outcome as others have it: an error of its rows fails the block that is open now, and they have to be read before the
+    /// statement's deadline.
+    fn outcome(&mut self, execution: Execution, deadline: Option<Deadline>) -> Result<Outcome, Error> {
         let block = self.inner.late_failure();
-        Ok(Outcome::try_from(execution)?.of_block(block))
+        Ok(Outcome::try_from(execution)?.begun_in(block, deadline))
     }
 
     /// Runs a prepared statement with these parameters; its rows come as they are read, as with [`start`](Self::start).
@@ -104,15 +106,16 @@ impl Session {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_prepared(&mut self, statement: &Prepared, parameters: &[Value]) -> Result<Outcome, Error> {
-        self.begin_statement();
+        let deadline = self.begin_statement();
         let execution = self.inner.start_prepared(&statement.inner, parameters)?;
-        self.outcome(execution)
+        self.outcome(execution, deadline)
     }
 
     /// Requests to cancel from before do not concern what begins now, and what was said before was for others.
-    fn begin_statement(&mut self) {
+    fn begin_statement(&mut self) -> Option<Deadline> {
         self.heeding().cancel_handle().begin_statement();
         self.inner.take_notices();
+        self.inner.deadline()
     }
 
     /// The session, which has heeded that rows failed behind an earlier statement.

@@ -211,10 +211,21 @@ const ELEMENT_BYTES: usize = 8;
 
 /// `repeat(text, count)`.
 fn repeated(call: &Call<'_>) -> Result<Value, SqlError> {
-    let count = usize::try_from(call.int(1)).unwrap_or(0);
-    call.meter.value(call.text(0).len().saturating_mul(count))?;
-    Ok(text(call.text(0).repeat(count)))
+    let (all, count) = (call.text(0), usize::try_from(call.int(1)).unwrap_or(0));
+    let length = all.len().saturating_mul(count);
+    call.meter.value(length)?;
+    // Memory that is touched for the first time is slow: whether the statement is to end is asked on the way.
+    let piece = all.repeat(count.min(PIECE_BYTES / all.len().max(1) + 1));
+    let mut repeated = String::with_capacity(length);
+    while repeated.len() < length {
+        call.meter.look()?;
+        repeated.push_str(&piece[..piece.len().min(length - repeated.len())]);
+    }
+    Ok(text(repeated))
 }
+
+/// What [`repeated`] puts together between looks.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// `replace(text, from, to)`.
 fn replaced(call: &Call<'_>) -> Result<Value, SqlError> {

@@ -137,6 +137,21 @@ pub(crate) fn plan_with_hidden(
     aside(|| plan_query(context, query, types, HiddenColumns::Shown))
 }
 
+/// The query, whose columns have the names that PostgreSQL gives them.
+fn with_output_names(query: &Query, length: Length, engine: &Arc<Engine>) -> Result<Query, SqlError> {
+    let mut query = query.clone();
+    // Each step takes its time with hundreds of thousands of values.
+    length.work(engine, move || {
+        cancel::check()?;
+        without_subqueries_in_values(&mut query);
+        cancel::check()?;
+        let mut named = output_names::named(&query);
+        cancel::check()?;
+        output_names::mark_beside_order(&mut named);
+        Ok(named)
+    })
+}
+
 fn plan_query(
     context: &mut StatementContext<'_>,
     query_as_written: &Query,
@@ -148,17 +163,13 @@ fn plan_query(
     if let Some(memory) = syntax_memory() {
         memory.keep_plan()?;
     }
-    let mut query = query_as_written.clone();
-    let mut named = length.work(&engine, move || {
-        without_subqueries_in_values(&mut query);
-        let mut named = output_names::named(&query);
-        output_names::mark_beside_order(&mut named);
-        Ok(named)
-    })?;
+    let mut named = with_output_names(query_as_written, length, &engine)?;
+    cancel::check()?;
     let names_types = resolve_names(&mut named, context)?;
     let (named, count) = length.work(&engine, move || {
         in_dialect(&mut named)?;
         with_typed_literals(&mut named)?;
+        cancel::check()?;
         let count = parameter_count(&named)?;
         Ok((Arc::new(named), count))
     })?;

@@ -160,3 +160,27 @@ fn a_statement_that_is_tried_out_leaves_the_transaction_as_it_was() {
     assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 3);
     session.execute("COMMIT").unwrap();
 }
+
+/// Longer than anybody waits.
+const ENDLESS: &str =
+    "SELECT count(*) FROM generate_series(1, 1000000) AS g, generate_series(1, 1000000) AS h WHERE g + h = 0";
+
+#[test]
+fn whatever_runs_for_longer_than_statement_timeout_is_ended() {
+    let (_db, mut session) = session();
+    let prepared = session.prepare(ENDLESS).unwrap();
+    session.execute("SET statement_timeout = '50ms'").unwrap();
+    let of_reader = rows(session.start(ENDLESS).unwrap()).next().unwrap().unwrap_err();
+    let of_text = session.execute(&format!("SELECT 1; {ENDLESS}")).unwrap_err();
+    let of_prepared = session.query_prepared(&prepared, &[]).unwrap_err();
+    let of_rows = session.query_rows(&prepared, &[]).unwrap_err();
+    for error in [of_reader, of_text, of_prepared, of_rows] {
+        assert_eq!(error.state(), SqlState::QueryCanceled);
+        assert_eq!(error.to_string(), "canceling statement due to statement timeout (57014)");
+    }
+    // What is short, and what was read in time, is not concerned.
+    let reader = rows(session.start("SELECT t.id FROM t, t AS u ORDER BY 1").unwrap());
+    assert_eq!(numbers(reader), [1, 1, 2, 2]);
+    session.execute("RESET statement_timeout").unwrap();
+    assert_eq!(session.query("SELECT pg_sleep(0.1)").unwrap()[0].num_rows(), 1);
+}
