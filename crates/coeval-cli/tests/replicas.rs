@@ -581,6 +581,37 @@ fn a_replica_is_compared_with_its_primary() {
     assert!(!is_equal && said.contains("differs: public.t: 2 rows") && said.contains("17\tmine"), "{said}");
 }
 
+/// Behind a failover the new primary has no slot of this name, and one that was let go of keeps nothing.
+#[test]
+fn a_slot_is_made_where_there_is_none_or_it_was_let_go_of() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY, filling text); SET max_slot_wal_keep_size = '1MB'").unwrap();
+    let follow =
+        || Server::start(&copy_dir, 0, &["--replica-of", &format!("{},slot=west", replica_of(&primary))]);
+    let slot =
+        || sql.value("SELECT wal_status || ' ' || active FROM pg_replication_slots WHERE slot_name = 'west'");
+    let follows = |rows: &str| {
+        let copy = follow();
+        until_it_reads(&Sql::open(copy.port), "SELECT count(*) FROM t", rows);
+        assert_eq!(slot().unwrap().unwrap(), "reserved true");
+        copy.stop();
+    };
+    follows("0");
+    sql.run("SELECT pg_drop_replication_slot('west'); INSERT INTO t VALUES (1)").unwrap();
+    follows("1");
+    // So much that the slot lets go, and less than wal_keep_size keeps for everybody.
+    for first in [2, 102] {
+        let rows = format!("generate_series({first}, {first} + 99) AS g");
+        sql.run(&format!("INSERT INTO t SELECT g, repeat(md5(g::text), 1000) FROM {rows}; CHECKPOINT"))
+            .unwrap();
+    }
+    assert_eq!(slot().unwrap().unwrap(), "lost false");
+    follows("201");
+    primary.stop();
+}
+
 fn replica_named(primary: &Server, name: &str) -> String {
     format!("{},application_name={name}", replica_of(primary))
 }

@@ -6,7 +6,7 @@ use crate::conflicts::ConflictError;
 use crate::files::FileError;
 use crate::ids::SpaceId;
 use crate::key::KeyDamage;
-use crate::log::LogError;
+use crate::log::{LogError, Lsn};
 use crate::retention::SlotError;
 use crate::row::ValueTypeMismatch;
 use crate::row_lock_error::RowLockError;
@@ -162,6 +162,14 @@ pub enum StoreError {
     /// A follower's log is not the beginning of this one.
     #[error("the follower's log is not the beginning of this one: {0}")]
     ForeignHistory(#[from] ForeignHistory),
+    /// The store follows another one, and a follower of its own has more of the log (57P03): it may be given the rest later.
+    #[error("this replica has the log up to {end}, and the follower up to {position} already")]
+    FollowerIsAhead {
+        /// What is here.
+        end: Lsn,
+        /// What the follower has.
+        position: Lsn,
+    },
     /// Another machine was promised this timeline, or a higher one (55000). Nothing was promised.
     #[error("timeline {asked} cannot be promised any more: this machine has got to timeline {promised}")]
     PromisedAnother {

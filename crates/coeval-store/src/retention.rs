@@ -123,7 +123,7 @@ pub enum SlotError {
     /// Somebody follows by it (55006).
     #[error("replication slot \"{0}\" is active")]
     Active(String),
-    /// It was let go of (55000).
+    /// It was let go of (58P01, as where the log does not reach back so far).
     #[error(
         "replication slot \"{0}\" has been invalidated, because it kept more than max_slot_wal_keep_size"
     )]
@@ -170,7 +170,8 @@ impl Retention {
         Hold { retention: self.clone(), number: self.insert(held) }
     }
 
-    /// Makes a slot that keeps the log from here on, and bulk loads of later versions.
+    /// Makes a slot that keeps the log from here on, and bulk loads of later versions. One of this name that was let go of
+    /// keeps nothing any more: it is made anew.
     pub(crate) fn create_slot(&self, name: &str, log: Lsn, version: Version) -> Result<(), SlotError> {
         let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if name.is_empty() || name.len() > 63 || !name.bytes().all(is_fine) {
@@ -178,6 +179,7 @@ impl Retention {
         }
         // Under one lock: two who ask at once do not both get it.
         let mut state = self.0.lock();
+        state.held.retain(|_, held| !(held.is_lost && held.slot.as_deref() == Some(name)));
         let slots = || state.held.values().filter_map(|held| held.slot.as_deref());
         if slots().any(|known| known == name) {
             return Err(SlotError::Exists(name.to_owned()));
@@ -404,6 +406,8 @@ mod tests {
         assert_eq!(retention.log_before(at(900)), at(400), "what is kept for the archive");
         assert!(retention.slots()[0].is_lost);
         assert!(matches!(retention.attach_slot("west"), Err(SlotError::Lost(_))));
+        retention.create_slot("west", at(2_000), Version::new(9)).unwrap();
+        drop(retention.attach_slot("west").unwrap());
         retention.drop_slot("west").unwrap();
         assert_eq!(retention.drop_slot("west"), Err(SlotError::Missing("west".to_owned())));
     }

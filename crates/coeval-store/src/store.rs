@@ -222,12 +222,18 @@ impl Store {
     /// The log from `position` on, for one who has it up to there, in the term with the id `term` (`None`: before the first).
     ///
     /// # Errors
-    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`].
+    /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::FollowerIsAhead`] if this one follows, too, and has
+    /// not come so far: whether the histories are one is not known then; [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`].
     /// Whether the log reaches back so far is found with the first record.
     pub fn log_feed(&self, term: Option<u64>, position: Lsn) -> Result<LogFeed, StoreError> {
         self.shared.check_files_writable("a replica of it")?;
-        self.shared.terms().check_follower(term, position)?;
         let (end, _) = self.log_position().ok_or(StoreError::NoDirectory)?;
+        let checked = self.shared.terms().check_follower(term, position);
+        let is_unknown = position > end || matches!(checked, Err(ForeignHistory::UnknownTerm { .. }));
+        if is_unknown && self.is_following() {
+            return Err(StoreError::FollowerIsAhead { end, position });
+        }
+        checked?;
         if position > end {
             return Err(ForeignHistory::Parted { parting: end, position }.into());
         }

@@ -67,6 +67,7 @@ fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
     machines.server(0).until_said("takes no commits any more");
     let north = machines.sql(0);
     assert_eq!(north.value("SHOW in_hot_standby").unwrap().unwrap(), "on");
+    assert_eq!(north.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
     until_refused(&north, "INSERT INTO t VALUES (-1)", "25006");
     assert_eq!(count(&north), "50");
     machines.servers[0].take().unwrap().stop();
@@ -103,6 +104,8 @@ fn it_is_not_promoted_without_those_that_are_needed(machines: &mut Machines) {
     let west = machines.sql(2);
     assert_eq!(west.refused("SELECT count(*) FROM t"), "57P03");
     assert_eq!(west.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "t");
+    assert_eq!(west.value("SELECT count(*) FROM pg_stat_wal_receiver").unwrap().unwrap(), "1");
+    assert_eq!(west.refused("SELECT count(*) FROM pg_stat_wal_receiver, t"), "57P03");
 }
 
 /// The primary and a replica die: nobody is shown what the others may not have.

@@ -353,12 +353,12 @@ fn an_archive_is_fed_from_its_start_from_a_token_and_to_a_token() {
     primary.stop();
     let lines = lines_of(&feed(&from, &["--from", "start", "--to", "now"]));
     let tokens: Vec<&str> = lines.iter().filter_map(|line| line.get("token")?.as_str()).collect();
-    let of_server: Vec<&str> = by_server.iter().filter_map(|line| line.get("token")?.as_str()).collect();
-    assert_eq!(
-        tokens[..of_server.len() - 1],
-        of_server[..of_server.len() - 1],
-        "the same tokens from everywhere"
-    );
+    // A token alone is written when some time has passed, so here and there on a busy machine.
+    let of_transactions = |lines: &[Value]| -> Vec<String> {
+        let has_more = |line: &&Value| line.as_object().is_some_and(|line| line.len() > 1);
+        lines.iter().filter(has_more).filter_map(|line| Some(line.get("token")?.to_string())).collect()
+    };
+    assert_eq!(of_transactions(&lines), of_transactions(&by_server), "the same tokens from everywhere");
     the_lines_are_what_was_done(&lines);
 
     // Between each two tokens there are the lines between them.

@@ -63,9 +63,7 @@ impl Taking {
             return Err(ReplicaError::Superseded { found: found.timeline, promised });
         }
         self.follower.begin_following(found.timeline)?;
-        if standing == Upstream::Peer
-            && let Some(slot) = &from.slot
-        {
+        if let Some(slot) = &from.slot {
             link.make_slot(slot)?;
         }
         link.start_replication(

@@ -102,8 +102,12 @@ impl From<StoreError> for SqlError {
             StoreError::BrickLoad(error) => of_load(&error),
             StoreError::CutBrick(_) => Self::new(SqlState::FeatureNotSupported, message)
                 .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions."),
-            StoreError::OutcomeUnknown(_) | StoreError::NotReplicated => Self::new(SqlState::TransactionResolutionUnknown, message)
+            StoreError::OutcomeUnknown(_) => Self::new(SqlState::TransactionResolutionUnknown, message)
                 .with_hint("Look for what it did once the database is open again, before you run it again."),
+            StoreError::NotReplicated => Self::new(SqlState::TransactionResolutionUnknown, message).with_hint(
+                "Do not run it again: it is on disk here, and is seen once enough of the replicas that synchronous_standby_names \
+                 names have it. pg_stat_replication shows those that are connected.",
+            ),
             StoreError::Stopped(reason) if reason.is_superseded() => Self::new(SqlState::ReadOnlySqlTransaction, message)
                 .with_hint("Connect to the machine that was promoted; start this one with --replica-of it."),
             StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
@@ -159,8 +163,11 @@ impl SqlState {
                 SlotError::Missing(_) => Self::UndefinedObject,
                 SlotError::Active(_) => Self::ObjectInUse,
                 SlotError::TooMany => Self::ConfigurationLimitExceeded,
+                // What it kept has gone: whoever follows by it takes the log from an archive, as where it never was kept.
+                SlotError::Lost(_) => Self::UndefinedFile,
                 _ => Self::ObjectNotInPrerequisiteState,
             },
+            StoreError::FollowerIsAhead { .. } => Self::CannotConnectNow,
             StoreError::ForeignHistory(_)
             | StoreError::NoDirectory
             | StoreError::FollowsAnother { .. }

@@ -34,8 +34,8 @@ pub(super) struct BlockOptions {
     max_staleness: Option<Duration>,
     /// Whether the database is a replica.
     is_replica: bool,
-    /// Whether no table is named in what is run: that needs no snapshot of them.
-    names_no_table: bool,
+    /// Whether what is run names no table of a user: that needs no snapshot of them.
+    reads_no_table: bool,
 }
 
 impl BlockOptions {
@@ -48,7 +48,7 @@ impl BlockOptions {
             read_only_snapshot: settings.read_only_snapshot(),
             max_staleness: settings.max_staleness(),
             is_replica: settings.is_replica(),
-            names_no_table: false,
+            reads_no_table: false,
         })
     }
 
@@ -103,7 +103,7 @@ impl BlockOptions {
         if is_query != IsQuery::No && self.mode == AccessMode::ReadWrite {
             self.mode = AccessMode::Query;
         }
-        self.names_no_table = is_query == IsQuery::OfNoTable;
+        self.reads_no_table = is_query == IsQuery::OfNoTable;
         self
     }
 
@@ -147,7 +147,7 @@ impl BlockOptions {
         }
         let mut isolation = self.isolation;
         if self.is_replica && isolation == Isolation::Serializable && !engine.store().has_safe_snapshot() {
-            if !self.names_no_table {
+            if !self.reads_no_table {
                 return Err(no_safe_snapshot_yet());
             }
             // So that a replica can be promoted, and asked how it is, in whatever state it is.
@@ -189,17 +189,19 @@ impl BlockOptions {
 fn no_safe_snapshot_yet() -> SqlError {
     SqlError::new(SqlState::CannotConnectNow, "this replica has no serializable snapshot yet")
         .with_detail(
-            "There is one as soon as the transactions have ended on the primary that were open at SERIALIZABLE when the \
-             copy was made, and the replica has heard of it.",
+            "Behind a copy, and behind a crash of the replica, there is one when the primary has said which transactions at \
+             SERIALIZABLE have ended.",
         )
-        .with_hint("Try again, or read at REPEATABLE READ.")
+        .with_hint(
+            "Try again, or read at REPEATABLE READ. Whether the primary can be reached: SELECT * FROM pg_stat_wal_receiver.",
+        )
 }
 
 /// Whether a statement is known to change and lock nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IsQuery {
     Yes,
-    /// And it names no table, view or function in its FROM clauses.
+    /// And its FROM clauses name nothing but tables and views of the system.
     OfNoTable,
     No,
 }

@@ -9,19 +9,22 @@ use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_and_plan};
 use super::{Prepared, Session, State};
 use crate::cancel;
+use crate::catalog::PG_CATALOG;
 use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
 use crate::engine::aside;
 use crate::error::SqlError;
 use crate::memory::{SyntaxMemory, run_with};
+use crate::names::split_name;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
+use crate::system::{INFORMATION_SCHEMA, is_unqualified};
 use crate::walk::visit_relations;
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
 use coeval_store::Value;
-use datafusion::sql::sqlparser::ast::Statement;
+use datafusion::sql::sqlparser::ast::{ObjectName, Statement};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -61,9 +64,21 @@ fn plain_query(statement: &Statement) -> Option<&datafusion::sql::sqlparser::ast
 /// Whether a statement changes and locks nothing.
 pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
     let Some(query) = plain_query(statement) else { return IsQuery::No };
-    match visit_relations(query, |_| ControlFlow::Break(())) {
+    let looked_at = visit_relations(query, |name| {
+        if is_of_system(name) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match looked_at {
         ControlFlow::Break(()) => IsQuery::Yes,
         ControlFlow::Continue(()) => IsQuery::OfNoTable,
+    }
+}
+
+/// Whether a name means a table or view of the system, whatever tables users have.
+fn is_of_system(name: &ObjectName) -> bool {
+    match split_name(name) {
+        Ok((Some(schema), _)) => matches!(&*schema, PG_CATALOG | INFORMATION_SCHEMA),
+        Ok((None, name)) => is_unqualified(&name),
+        Err(_) => false,
     }
 }
 

@@ -13,7 +13,11 @@ use coeval_store::{LogTime, Store};
 use coeval_txn::Version;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    called("pg_is_in_recovery", 0..=0, Gives::Bool, |call| Ok(call.access()?.store().is_following().into())),
+    called("pg_is_in_recovery", 0..=0, Gives::Bool, |call| {
+        let store = call.access()?.store();
+        // A primary that was superseded takes no writes either: who looks for one that does goes on looking.
+        Ok((store.is_following() || store.superseded_by().is_some()).into())
+    }),
     called("pg_current_wal_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
     called("pg_current_wal_insert_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
     called("pg_current_wal_flush_lsn", 0..=0, Gives::Text, |call| flushed(call.access()?)),

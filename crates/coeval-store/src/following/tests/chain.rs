@@ -15,6 +15,46 @@ fn check(workload: &Workload, world: &World) -> Result<(), String> {
     all[&world.version().get()].check(world)
 }
 
+/// It has followed the primary itself meanwhile, say. Its log is no other history, and the rest may come.
+#[test]
+fn a_follower_that_is_ahead_of_the_one_it_follows_waits_for_it() {
+    let (primary_files, files, last_files) =
+        (SimulatedFiles::new(1), SimulatedFiles::new(2), SimulatedFiles::new(3));
+    let mut primary = open_primary(&primary_files);
+    let mut workload = Workload::new(1).keeping_all();
+    let work = |workload: &mut Workload, primary: &Store| (0..20).for_each(|_| drop(workload.step(primary)));
+    work(&mut workload, &primary);
+    copy(&primary, &files);
+    let mut middle = open_follower(&files);
+    copy_to(&middle.0, &last_files, Path::new(LAST));
+    let mut last = open_last(&last_files);
+    // Once in the term that the one in the middle knows, and once in a later one.
+    for is_later_term in [false, true] {
+        if is_later_term {
+            drop(primary);
+            primary = open_primary(&primary_files);
+        }
+        work(&mut workload, &primary);
+        take_all(&mut feed_of(&primary, &last.1).unwrap(), &mut last.1);
+        last.1.sync().unwrap();
+        let refused = feed_of(&middle.0, &last.1).err().unwrap();
+        assert!(
+            matches!(refused, StoreError::FollowerIsAhead { end, position } if end < position),
+            "{refused}"
+        );
+        take_all(&mut feed_of(&primary, &middle.1).unwrap(), &mut middle.1);
+        middle.1.sync().unwrap();
+        let mut second = feed_of(&middle.0, &last.1).unwrap();
+        work(&mut workload, &primary);
+        take_all(&mut feed_of(&primary, &middle.1).unwrap(), &mut middle.1);
+        middle.1.sync().unwrap();
+        take_all(&mut second, &mut last.1);
+        last.1.sync().unwrap();
+        check(&workload, &last.0.world()).unwrap();
+        assert_eq!(last.0.world().version(), primary.world().version());
+    }
+}
+
 /// Random work on the primary; both links of the chain take some of it, make checkpoints and are opened again. What each shows
 /// is the model's at that version, and the last is never ahead.
 #[test]
