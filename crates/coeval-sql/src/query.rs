@@ -38,7 +38,7 @@ mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use coded_groups::CodedGroups;
-pub(crate) use dialect::{expression_in_dialect, plain_type};
+pub(crate) use dialect::{compares, expression_in_dialect, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;

@@ -346,7 +346,7 @@ impl Session {
     /// is then failed; outside, nothing of this call remains.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<StatementResult>, SqlError> {
         let _running = self.cancel.begin();
-        let _deadline = self.deadline();
+        let deadline = self.deadline();
         self.notices.clear();
         // Who was asked to stop begins nothing.
         cancel::check().map_err(|error| self.fail(error))?;
@@ -358,6 +358,8 @@ impl Session {
         if let [single] = &parsed[..] {
             return Ok(vec![self.execute_one(single, sql, Neighbours::None)?]);
         }
+        // Each of several has a deadline of its own.
+        drop(deadline);
         let mut results = Vec::with_capacity(parsed.len());
         for statement in &parsed {
             let _deadline = self.deadline();

@@ -4,12 +4,13 @@
 //! So `at < '2024-01-01'` in a view or a CHECK means one instant, whatever zone a reader or writer is in. A literal is one of
 //! an instant if it is cast to that type, or compared with a column of it.
 
+use crate::query::compares;
 use crate::types::{format_value, parse_value};
 use crate::walk::WalkMut;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType, Expr, TimezoneInfo, Value, ValueWithSpan, VisitMut, VisitorMut,
+    DataType, Expr, TimezoneInfo, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -80,18 +81,6 @@ impl Fixer<'_> {
 
 fn is_instant_type(ty: &DataType) -> bool {
     matches!(ty, DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz))
-}
-
-fn compares(operator: &BinaryOperator) -> bool {
-    matches!(
-        operator,
-        BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-    )
 }
 
 impl VisitorMut for Fixer<'_> {

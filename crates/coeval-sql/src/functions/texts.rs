@@ -214,17 +214,22 @@ fn repeated(call: &Call<'_>) -> Result<Value, SqlError> {
     let (all, count) = (call.text(0), usize::try_from(call.int(1)).unwrap_or(0));
     let length = all.len().saturating_mul(count);
     call.meter.value(length)?;
+    if length <= PIECE_BYTES {
+        return Ok(text(all.repeat(count)));
+    }
     // Memory that is touched for the first time is slow: whether the statement is to end is asked on the way.
-    let piece = all.repeat(count.min(PIECE_BYTES / all.len().max(1) + 1));
+    let piece = all.len() * (PIECE_BYTES / all.len()).max(1);
     let mut repeated = String::with_capacity(length);
+    repeated.push_str(all);
     while repeated.len() < length {
         call.meter.look()?;
-        repeated.push_str(&piece[..piece.len().min(length - repeated.len())]);
+        let more = piece.min(repeated.len()).min(length - repeated.len());
+        repeated.extend_from_within(..more);
     }
     Ok(text(repeated))
 }
 
-/// What [`repeated`] puts together between looks.
+/// What [`repeated`] puts together between looks, as far as one text is not longer.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// `replace(text, from, to)`.

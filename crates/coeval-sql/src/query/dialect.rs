@@ -33,6 +33,7 @@ mod rows;
 mod sets;
 mod tables;
 
+pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
 
 use crate::cancel;

@@ -35,7 +35,7 @@ pub(super) struct BlockOptions {
     /// Whether the database is a replica.
     is_replica: bool,
     /// Whether what is run names no table of a user: that needs no snapshot of them.
-    reads_no_table: bool,
+    reads_system_alone: bool,
 }
 
 impl BlockOptions {
@@ -48,7 +48,7 @@ impl BlockOptions {
             read_only_snapshot: settings.read_only_snapshot(),
             max_staleness: settings.max_staleness(),
             is_replica: settings.is_replica(),
-            reads_no_table: false,
+            reads_system_alone: false,
         })
     }
 
@@ -103,7 +103,7 @@ impl BlockOptions {
         if is_query != IsQuery::No && self.mode == AccessMode::ReadWrite {
             self.mode = AccessMode::Query;
         }
-        self.reads_no_table = is_query == IsQuery::OfNoTable;
+        self.reads_system_alone = is_query == IsQuery::OfSystem;
         self
     }
 
@@ -147,7 +147,7 @@ impl BlockOptions {
         }
         let mut isolation = self.isolation;
         if self.is_replica && isolation == Isolation::Serializable && !engine.store().has_safe_snapshot() {
-            if !self.reads_no_table {
+            if !self.reads_system_alone {
                 return Err(no_safe_snapshot_yet());
             }
             // So that a replica can be promoted, and asked how it is, in whatever state it is.
@@ -202,7 +202,7 @@ fn no_safe_snapshot_yet() -> SqlError {
 pub(super) enum IsQuery {
     Yes,
     /// And its FROM clauses name nothing but tables and views of the system.
-    OfNoTable,
+    OfSystem,
     No,
 }
 

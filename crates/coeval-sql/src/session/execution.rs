@@ -69,7 +69,7 @@ pub(super) fn is_query_statement(statement: &Statement) -> IsQuery {
     });
     match looked_at {
         ControlFlow::Break(()) => IsQuery::Yes,
-        ControlFlow::Continue(()) => IsQuery::OfNoTable,
+        ControlFlow::Continue(()) => IsQuery::OfSystem,
     }
 }
 

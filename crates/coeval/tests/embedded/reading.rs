@@ -178,6 +178,9 @@ fn whatever_runs_for_longer_than_statement_timeout_is_ended() {
         assert_eq!(error.state(), SqlState::QueryCanceled);
         assert_eq!(error.to_string(), "canceling statement due to statement timeout (57014)");
     }
+    // Of several statements each has as long.
+    session.execute("SET statement_timeout = '400ms'").unwrap();
+    session.execute("SELECT pg_sleep(0.25); SELECT pg_sleep(0.25); SELECT 1").unwrap();
     // What is short, and what was read in time, is not concerned.
     let reader = rows(session.start("SELECT t.id FROM t, t AS u ORDER BY 1").unwrap());
     assert_eq!(numbers(reader), [1, 1, 2, 2]);

@@ -21,8 +21,8 @@ fn pair(left: &Expr, right: &Expr) -> Option<(Vec<Expr>, Vec<Expr>)> {
     (left.len() == right.len() && !left.is_empty()).then_some((left, right))
 }
 
-/// Whether an operator compares rows.
-pub(super) fn compares(operator: &BinaryOperator) -> bool {
+/// Whether an operator compares its two sides, in an order of values or of rows.
+pub(crate) fn compares(operator: &BinaryOperator) -> bool {
     matches!(
         operator,
         BinaryOperator::Eq

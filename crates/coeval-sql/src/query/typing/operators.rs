@@ -24,6 +24,7 @@ use super::settle::{comparable_pair, concatenation, pair};
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
+use crate::query::compares;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
@@ -65,7 +66,7 @@ impl ExprPlanner for PostgresOperators {
         }
         let mut raw = raw;
         let Some(operator) = arithmetic(&raw.op) else {
-            if is_comparison(&raw.op) {
+            if compares(&raw.op) {
                 if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
@@ -375,18 +376,6 @@ fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
         BinaryOperator::Modulo => Operator::Modulo,
         _ => return None,
     })
-}
-
-fn is_comparison(operator: &BinaryOperator) -> bool {
-    matches!(
-        operator,
-        BinaryOperator::Eq
-            | BinaryOperator::NotEq
-            | BinaryOperator::Lt
-            | BinaryOperator::LtEq
-            | BinaryOperator::Gt
-            | BinaryOperator::GtEq
-    )
 }
 
 fn is_number(ty: &DataType) -> bool {
