@@ -2,6 +2,8 @@
 //! Replicas and archives as an operator runs them: copies that follow over the wire, kills, promotion; backups, restores.
 #![allow(clippy::unwrap_used)]
 
+#[path = "replicas/chain.rs"]
+mod chain;
 #[path = "replicas/disk_full.rs"]
 mod disk_full;
 #[path = "replicas/encrypted.rs"]

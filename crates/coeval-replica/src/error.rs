@@ -2,6 +2,7 @@
 //! [`ReplicaError`]: why a primary cannot be followed.
 
 use coeval_archive::ArchiveError;
+use coeval_store::log::Lsn;
 use coeval_store::{ChangeFeedError, FollowError, MalformedFrame, StoreError, TermNumber, Timeline};
 use std::io;
 
@@ -89,6 +90,18 @@ pub enum ReplicaError {
         /// What it says.
         reason: String,
     },
+    /// A replica is followed that has a part of the log that is here, and no more: it goes on once that has caught up.
+    #[error(
+        "{address} is a replica itself and has the log only up to {durable}, and this one has it up to {position}"
+    )]
+    ReplicaBehind {
+        /// Host and port.
+        address: String,
+        /// The end of what it has durably.
+        durable: Lsn,
+        /// The end of what is here.
+        position: Lsn,
+    },
     /// It is followed only while it is the primary.
     #[error("{0} is a replica itself")]
     NoPrimary(String),
@@ -111,6 +124,11 @@ impl ReplicaError {
     #[must_use]
     pub fn needs_copy(&self) -> bool {
         matches!(self, Self::Refused { state, .. } if state == UNDEFINED_FILE)
+    }
+
+    /// Whether who is followed has not come so far itself.
+    pub(crate) fn is_too_early(&self) -> bool {
+        matches!(self, Self::Refused { state, .. } if state == CANNOT_CONNECT_NOW)
     }
 
     /// Whether the replica's own store takes nothing any more, whoever gives it.
@@ -146,6 +164,8 @@ impl ReplicaError {
 
 /// What the primary says when the log does not reach back so far.
 const UNDEFINED_FILE: &str = "58P01";
+/// What a replica says to one that is ahead of it, as far as it knows.
+const CANNOT_CONNECT_NOW: &str = "57P03";
 /// What it says of another history.
 const OBJECT_NOT_IN_PREREQUISITE_STATE: &str = "55000";
 

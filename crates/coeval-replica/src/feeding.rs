@@ -228,6 +228,7 @@ impl Feeding {
         if own.database_id() != 0 && own.database_id() != found.database {
             return Err(ReplicaError::OtherDatabase { own: own.database_id(), found: found.database });
         }
+        found.check_not_behind(&own, self.feed.position(), from)?;
         link.start_replication(from.slot.as_deref(), self.feed.position(), own.last().map(|term| term.id))?;
         link.set_patience(LOOK_INTERVAL)?;
         tracing::debug!(server = %from, position = %self.feed.position(), "the feed follows");

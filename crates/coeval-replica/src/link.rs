@@ -6,7 +6,7 @@ use crate::error::ReplicaError;
 use crate::tls::trusting;
 use bytes::BytesMut;
 use coeval_store::log::Lsn;
-use coeval_store::{FORMAT_VERSION, LogStanding, Promise, Timeline};
+use coeval_store::{FORMAT_VERSION, LogStanding, Promise, TermHistory, Timeline};
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
 use postgres_protocol::message::frontend;
 use rustls::pki_types::ServerName;
@@ -67,6 +67,8 @@ pub(crate) struct Identity {
     pub(crate) database: u64,
     /// The number of its last term, and how long its log is.
     pub(crate) standing: LogStanding,
+    /// The id of that term; none before the first.
+    pub(crate) term_id: Option<u64>,
     /// The timeline that its log is in.
     pub(crate) timeline: Timeline,
     /// The highest that it has promised, or its own.
@@ -74,6 +76,27 @@ pub(crate) struct Identity {
     pub(crate) role: Role,
     /// The newest form of log and files that its program writes; 0 if that does not say so yet.
     pub(crate) format: u32,
+}
+
+impl Identity {
+    /// Fails if it is a replica whose log is the beginning of this one, and no more. Asked for what comes behind `position`, it
+    /// would have to say that it does not know the term, or has another history: it cannot know that of what it lacks.
+    ///
+    /// # Errors
+    /// [`ReplicaError::ReplicaBehind`].
+    pub(crate) fn check_not_behind(
+        &self,
+        own: &TermHistory,
+        position: Lsn,
+        address: &PrimaryAddress,
+    ) -> Result<(), ReplicaError> {
+        let durable = self.standing.durable;
+        let is_beginning = || own.check_follower(self.term_id, durable).is_ok();
+        if self.role != Role::Replica || durable >= position || !is_beginning() {
+            return Ok(());
+        }
+        Err(ReplicaError::ReplicaBehind { address: address.to_string(), durable, position })
+    }
 }
 
 /// What a machine is.
@@ -237,6 +260,7 @@ impl Link {
         Ok(Identity {
             database: row.number(0)?,
             standing: LogStanding { term: row.number(5)?, durable: row.place(2)? },
+            term_id: u64::from_str_radix(row.text(4), 16).ok().filter(|id| *id > 0),
             timeline: row.timeline(1)?,
             promised: row.timeline(6)?,
             role: match row.text(7) {

@@ -38,6 +38,7 @@ pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, Re
         let error = ReplicaError::Superseded { found: found.timeline, promised };
         return Ok(Kinship::Stranger(error));
     }
+    found.check_not_behind(&own, follower.position(), from)?;
     let last = own.last();
     let began = link.start_replication(None, follower.position(), last.map(|term| term.id));
     let error = match began.and_then(|()| link.set_patience(FIRST_RECORD)).and_then(|()| link.next()) {

@@ -12,8 +12,8 @@
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
 //!
-//! Beside a primary that does not answer, has been superseded, or is a replica by now that has not got the log, the peers are asked
-//! first whether one of them is the primary. Of a primary among them it says the same as of the one that was named.
+//! Beside a primary that does not answer, has been superseded, or is a replica that has not got the log any more or not yet, the
+//! peers are asked first whether one of them is the primary. Of a primary among them it says the same as of the one that was named.
 
 mod archive;
 mod primary;
@@ -226,6 +226,7 @@ impl Taking {
             ReplicaError::Connection { .. }
                 | ReplicaError::Superseded { .. }
                 | ReplicaError::ReplicaLacks { .. }
+                | ReplicaError::ReplicaBehind { .. }
                 | ReplicaError::Follow(FollowError::Superseded { .. })
         );
         for peer in self.sources.peers.clone() {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::copying::copy_database;
+use coeval_store::Term;
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -61,5 +62,33 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
         let found = Link::open(&address).unwrap().identify_source().unwrap();
         assert_eq!((found.database, found.role), (7, Role::Primary));
         primary.join().unwrap();
+    }
+}
+
+/// It was told "the histories part" by who only lacked the end, and "term ... is not part of this history" by who lacked a term.
+#[test]
+fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
+    let terms = [(1, 11, 0), (2, 12, 100), (3, 13, 250)].map(Term::from);
+    let own = TermHistory::of(&terms);
+    let address = PrimaryAddress::parse("host=db1,user=coeval").unwrap();
+    let found = |role, term_id, durable| {
+        let standing = LogStanding { term: 1, durable: Lsn::new(durable) };
+        let (timeline, promised) = (Timeline::FIRST, Timeline::FIRST);
+        let identity = Identity { database: 11, standing, term_id, timeline, promised, role, format: 0 };
+        match identity.check_not_behind(&own, Lsn::new(300), &address) {
+            Ok(()) => false,
+            Err(error) => {
+                assert!(matches!(error, ReplicaError::ReplicaBehind { .. }) && !error.is_final(), "{error}");
+                true
+            }
+        }
+    };
+    for (term, durable) in [(None, 0), (Some(11), 50), (Some(12), 250), (Some(13), 299)] {
+        assert!(found(Role::Replica, term, durable), "{term:?} {durable}");
+        // Who writes the log gets nothing more of it from anybody.
+        assert!(!found(Role::Primary, term, durable) && !found(Role::Superseded, term, durable));
+    }
+    for (term, durable) in [(Some(13), 300), (Some(14), 310), (Some(12), 251), (Some(99), 50)] {
+        assert!(!found(Role::Replica, term, durable), "{term:?} {durable}");
     }
 }

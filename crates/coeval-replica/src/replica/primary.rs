@@ -52,6 +52,7 @@ impl Taking {
         if standing == Upstream::Peer && (found.role != Role::Primary || found.timeline < own.timeline()) {
             return Err(ReplicaError::NoPrimary(from.to_string()));
         }
+        found.check_not_behind(&own, self.follower.position(), from)?;
         let promised = self.follower.promised().max(own.timeline());
         if found.timeline < own.timeline() && self.sources.peers.is_empty() {
             // Nobody else is known who might be the right one.
@@ -66,23 +67,13 @@ impl Taking {
         if let Some(slot) = &from.slot {
             link.make_slot(slot)?;
         }
-        link.start_replication(
-            from.slot.as_deref(),
-            self.follower.position(),
-            own.last().map(|term| term.id),
-        )?;
+        let (position, term) = (self.follower.position(), own.last().map(|term| term.id));
+        link.start_replication(from.slot.as_deref(), position, term)
+            .map_err(|error| self.of_source(error, from, found.role))?;
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
-        let outcome = self.take(&mut link).map_err(|error| match error {
-            // Its log begins with its copy: that says nothing of the primary's.
-            lacking
-                if lacking.needs_copy() && found.role == Role::Replica && !self.sources.peers.is_empty() =>
-            {
-                ReplicaError::ReplicaLacks { address: from.to_string(), reason: lacking.to_string() }
-            }
-            other => other,
-        });
+        let outcome = self.take(&mut link).map_err(|error| self.of_source(error, from, found.role));
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
         let synced = self.follower.sync();
         self.note();
@@ -90,6 +81,16 @@ impl Taking {
         synced?;
         link.say_goodbye();
         Ok(())
+    }
+
+    /// What a refusal says of the log, given who has refused.
+    fn of_source(&self, error: ReplicaError, from: &PrimaryAddress, role: Role) -> ReplicaError {
+        // A replica's log begins with its copy, and ends where it has got to: that says nothing of the primary's.
+        let is_of_replica = role == Role::Replica && (error.needs_copy() || error.is_too_early());
+        if is_of_replica && !self.sources.peers.is_empty() {
+            return ReplicaError::ReplicaLacks { address: from.to_string(), reason: error.to_string() };
+        }
+        error
     }
 
     /// Takes what comes. While the replica is far behind, a group is applied while the one before is made durable and the next one is
