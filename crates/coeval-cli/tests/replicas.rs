@@ -26,6 +26,8 @@ mod s3;
 mod s3_server;
 #[path = "../../../tests/skipping.rs"]
 mod skipping;
+#[path = "replicas/slots.rs"]
+mod slots;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

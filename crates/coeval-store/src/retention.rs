@@ -199,12 +199,17 @@ impl Retention {
         Ok(())
     }
 
-    /// Who follows by the slot holds what it keeps, until that is dropped.
-    pub(crate) fn attach_slot(&self, name: &str) -> Result<Hold, SlotError> {
+    /// Who follows by the slot holds what it keeps, until that is dropped: also from `from` on, where the follower is, if the log is there
+    /// from there on. (A slot that was made when its follower came back begins behind that.)
+    pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>) -> Result<Hold, SlotError> {
         let mut state = self.0.lock();
         let (number, held) = left_slot(&mut state, name)?;
         if held.is_lost {
             return Err(SlotError::Lost(name.to_owned()));
+        }
+        if let Some(from) = from.filter(|from| *from < held.log) {
+            // Which bulk loads the follower has is known with the next batch that it confirms.
+            (held.log, held.version) = (from, Version::ZERO);
         }
         held.is_left = false;
         Ok(Hold { retention: self.clone(), number })
@@ -392,8 +397,11 @@ mod tests {
             (retention.log_before(at(900)), retention.loads_through(Version::new(9))),
             (at(100), Version::new(5))
         );
-        let hold = retention.attach_slot("west").unwrap();
-        assert!(matches!(retention.attach_slot("west"), Err(SlotError::Active(_))));
+        let attach = |from| retention.attach_slot("west", from);
+        // What is gone is not kept, whoever comes.
+        let hold = attach(None).unwrap();
+        assert_eq!(retention.log_before(at(900)), at(100));
+        assert!(matches!(attach(None), Err(SlotError::Active(_))));
         assert!(matches!(retention.drop_slot("west"), Err(SlotError::Active(_))));
         hold.advance(at(300), Version::new(7));
         // Whoever keeps something for an archive lets nothing go of a slot.
@@ -405,9 +413,12 @@ mod tests {
         assert_eq!(retention.let_go_of_too_much(at(801)), Some(at(300)));
         assert_eq!(retention.log_before(at(900)), at(400), "what is kept for the archive");
         assert!(retention.slots()[0].is_lost);
-        assert!(matches!(retention.attach_slot("west"), Err(SlotError::Lost(_))));
-        retention.create_slot("west", at(2_000), Version::new(9)).unwrap();
-        drop(retention.attach_slot("west").unwrap());
+        assert!(matches!(attach(None), Err(SlotError::Lost(_))));
+        retention.create_slot("west", at(350), Version::new(9)).unwrap();
+        // It keeps from where its follower is, and what it keeps already.
+        drop(attach(Some(at(340))).unwrap());
+        drop(attach(Some(at(360))).unwrap());
+        assert_eq!(retention.log_before(at(900)), at(340));
         retention.drop_slot("west").unwrap();
         assert_eq!(retention.drop_slot("west"), Err(SlotError::Missing("west".to_owned())));
     }
@@ -416,7 +427,7 @@ mod tests {
     fn what_was_left_is_there_again_behind_an_open() {
         let retention = Retention::default();
         retention.create_slot("a", at(100), Version::new(5)).unwrap();
-        let hold = retention.attach_slot("a").unwrap();
+        let hold = retention.attach_slot("a", None).unwrap();
         let again = Retention::with_left(retention.kept(), &retention.slots(), Places::default());
         assert_eq!(again.log_before(at(900)), at(100));
         assert!(!again.slots()[0].is_active);

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 /// What archives at once what was committed.
-fn archiving(archive: &str) -> [&str; 4] {
+pub(super) fn archiving(archive: &str) -> [&str; 4] {
     ["--archive", archive, "--archive-timeout", "0.2"]
 }
 
@@ -20,7 +20,7 @@ fn following(of: &str) -> [&str; 4] {
 }
 
 /// Waits until the archive has everything that is durable on the primary.
-fn until_archived(archive: &str, primary: &Sql) {
+pub(super) fn until_archived(archive: &str, primary: &Sql) {
     let wanted = place(&primary.value("SELECT pg_current_wal_flush_lsn()").unwrap().unwrap());
     let begun = Instant::now();
     while end_of_log(&Path::new(archive).join("log")) < wanted {
@@ -225,7 +225,7 @@ fn what_a_lost_primary_had_not_archived_comes_from_its_replica() {
 }
 
 /// The log goes in segments of 64 MB.
-fn more_than_a_segment_of_log(sql: &Sql) {
+pub(super) fn more_than_a_segment_of_log(sql: &Sql) {
     for round in 0..8 {
         sql.run(&format!("UPDATE filling SET text = repeat('{round}', 10000)")).unwrap();
     }

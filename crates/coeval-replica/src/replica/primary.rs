@@ -39,6 +39,8 @@ impl Taking {
         link: Option<Link>,
         standing: Upstream,
     ) -> Result<(), ReplicaError> {
+        // Whoever has made a copy has the slot.
+        let is_of_copy = link.is_some();
         let mut link = match (link, standing) {
             (Some(link), _) => link,
             (None, Upstream::Configured) => Link::open(from)?,
@@ -64,7 +66,8 @@ impl Taking {
             return Err(ReplicaError::Superseded { found: found.timeline, promised });
         }
         self.follower.begin_following(found.timeline)?;
-        if let Some(slot) = &from.slot {
+        if let Some(slot) = from.slot.as_deref().filter(|_| !is_of_copy) {
+            // It may be another machine than last time, or the slot was not asked for then.
             link.make_slot(slot)?;
         }
         let (position, term) = (self.follower.position(), own.last().map(|term| term.id));

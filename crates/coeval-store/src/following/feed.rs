@@ -86,13 +86,16 @@ impl LogFeed {
         })
     }
 
-    /// For who follows by a slot: that keeps what the follower does not have when this ends.
+    /// For who follows by a slot: that keeps what the follower does not have when this ends, and from now on over a crash; as far as
+    /// it is still there.
     ///
     /// # Errors
-    /// [`StoreError::Slot`] if there is none of this name, somebody follows by it, or it was let go of.
+    /// [`StoreError::Slot`] if there is none of this name, somebody follows by it, or it was let go of. Nothing was changed.
     pub fn with_slot(mut self, name: &str) -> Result<Self, StoreError> {
-        let hold = self.shared.retention.attach_slot(name)?;
-        self.hold = hold;
+        // Held since this began: what is there stays until the slot holds it.
+        let from = self.reader.is_reached().then(|| self.reader.position());
+        self.hold = self.shared.retention.attach_slot(name, from)?;
+        self.note_kept();
         Ok(self)
     }
 
@@ -268,7 +271,7 @@ impl LogFeed {
     /// The file is written again by the next checkpoint if it cannot be now.
     fn note_kept(&self) {
         if let Err(error) = self.shared.note_kept_log(self.shared.published_slot().load().version()) {
-            tracing::warn!(%error, "what is kept of the log for the archive is not noted");
+            tracing::warn!(%error, "what is kept of the log is not noted");
         }
     }
 

@@ -11,6 +11,7 @@ mod left_behind;
 mod panics;
 mod paused;
 mod safe;
+mod slots;
 mod synchronous;
 mod undecided;
 
@@ -23,7 +24,6 @@ use crate::log::{LogError, LogOptions};
 use crate::model_workload::{Model, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::promises::Promise;
-use crate::retention::SlotError;
 use crate::store::Store;
 use crate::terms::{ForeignHistory, Timeline};
 use crate::transaction::AccessMode;
@@ -406,44 +406,6 @@ fn who_was_away_for_too_long_is_told_so() {
     change(3);
     let mut feed = feed_of(&primary, &follower).unwrap();
     assert!(matches!(feed.next_piece(), Err(StoreError::Log(LogError::Gone { .. }))));
-}
-
-#[test]
-fn a_slot_keeps_the_log_for_one_who_is_away() {
-    let (primary, primary_files, store, mut follower) = small_pair();
-    take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);
-    primary.create_slot("copy").unwrap();
-    let feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
-    assert!(primary.slots()[0].is_active);
-    drop(feed);
-    let def = store.world().tables().next().unwrap().def().clone();
-    let change = |primary: &Store, value| {
-        for id in 0..100 {
-            let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-            transaction.put(def.id, row(&def, id, value)).unwrap();
-            transaction.commit().unwrap();
-        }
-        primary.checkpoint().unwrap();
-    };
-    change(&primary, 2);
-    drop(primary);
-    let primary = open_primary(&primary_files.crash());
-    change(&primary, 3);
-    let mut feed = feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap();
-    take_all(&mut feed, &mut follower);
-    assert_eq!(store.world().version(), primary.world().version());
-    feed.confirm(follower.sync().unwrap());
-    drop(feed);
-    // With a bound it is let go of, and says so.
-    primary.set_slot_bytes_max(Some(1_000));
-    change(&primary, 4);
-    assert!(primary.slots()[0].is_lost);
-    let refused = feed_of(&primary, &follower).unwrap().with_slot("copy");
-    assert!(matches!(refused, Err(StoreError::Slot(SlotError::Lost(_)))), "{refused:?}");
-    let mut feed = feed_of(&primary, &follower).unwrap();
-    assert!(matches!(feed.next_piece(), Err(StoreError::Log(LogError::Gone { .. }))));
-    primary.drop_slot("copy").unwrap();
-    assert!(primary.slots().is_empty());
 }
 
 #[test]

@@ -124,6 +124,11 @@ impl LogReader {
         Ok((first, segments.get(behind).map_or(durable, |next| durable.min(*next))))
     }
 
+    /// Whether the log is still there from the position on.
+    pub(crate) fn is_reached(&self) -> bool {
+        self.shared.segments.lock().first().is_some_and(|first| *first <= self.position)
+    }
+
     fn gone(&self, segments: &[Lsn]) -> LogError {
         LogError::Gone { wanted: self.position, first: segments.first().copied().unwrap_or(self.position) }
     }
