@@ -29,6 +29,7 @@ use coeval_store::log::Lsn;
 use coeval_store::{FollowError, Follower, LogTime};
 use parking_lot::Mutex;
 use primary::Upstream;
+pub use progress::LastWord;
 use progress::Progress;
 use std::fmt;
 use std::sync::Arc;
@@ -69,6 +70,8 @@ pub struct ReplicaStatus {
     pub durable: Lsn,
     /// The last time that its log has: what the primary committed later, it may not have. An idle primary writes none.
     pub time: LogTime,
+    /// What the primary has said last, since this runs.
+    pub last_word: Option<LastWord>,
 }
 
 /// Follows a primary, or its archive, until it is dropped.
@@ -100,6 +103,7 @@ impl Replica {
             applied: follower.shown_position(),
             durable: follower.durable(),
             time: follower.time(),
+            last_word: None,
         }));
         let stopping = Arc::new(AtomicBool::new(false));
         let log =
@@ -297,6 +301,7 @@ impl Taking {
         let mut status = self.status.lock();
         (status.taken, status.durable) = (follower.position(), follower.durable());
         (status.applied, status.time) = (follower.shown_position(), follower.time());
+        status.last_word = self.progress.last_word;
     }
 }
 

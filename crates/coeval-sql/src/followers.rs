@@ -1,40 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which sessions follow the log of the database: what `pg_stat_replication` shows.
 
-use coeval_store::{Progress, ReplicaSession, ReplicaStanding, Store};
+mod lag;
+
+use coeval_store::log::Lsn;
+use coeval_store::{LogTime, ReplicaSession, ReplicaStanding, Store};
+use lag::LagTracker;
+pub use lag::{Lags, Reply};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// All who follow, by the numbers of their sessions.
 ///
 /// # Locking
 /// A leaf lock, held for moments.
 #[derive(Clone, Debug, Default)]
-pub struct Followers(Arc<Mutex<BTreeMap<i32, Arc<ReplicaSession>>>>);
+pub struct Followers(Arc<Mutex<BTreeMap<i32, Arc<Follower>>>>);
+
+/// One who follows.
+///
+/// # Locking
+/// `lags` is a leaf lock, held for moments.
+#[derive(Debug)]
+struct Follower {
+    session: ReplicaSession,
+    slot: Option<String>,
+    lags: Mutex<LagTracker>,
+}
 
 impl Followers {
-    /// A session begins to follow, under the name of its application.
+    /// A session begins to follow, under the name of its application, and by this slot if it has one.
     #[must_use = "it follows until this is dropped"]
-    pub fn add(&self, store: &Store, pid: i32, name: &str) -> Following {
-        let session = Arc::new(store.replica_session(name));
-        self.0.lock().insert(pid, Arc::clone(&session));
-        Following { all: self.clone(), pid, session }
+    pub fn add(&self, store: &Store, pid: i32, name: &str, slot: Option<&str>) -> Following {
+        let (session, slot) = (store.replica_session(name), slot.map(str::to_owned));
+        let follower = Arc::new(Follower { session, slot, lags: Mutex::default() });
+        self.0.lock().insert(pid, Arc::clone(&follower));
+        Following { all: self.clone(), pid, follower }
     }
 
     /// How far a session has come that follows, and what it is to commits.
     #[must_use]
     pub fn standing(&self, pid: i32) -> Option<ReplicaStanding> {
-        let session = self.0.lock().get(&pid).cloned();
-        session.map(|session| session.standing())
+        self.get(pid).map(|follower| follower.session.standing())
+    }
+
+    /// How late a session is that follows; none of one that does not.
+    #[must_use]
+    pub fn lags(&self, pid: i32) -> Lags {
+        self.get(pid).map(|follower| follower.lags.lock().lags()).unwrap_or_default()
+    }
+
+    /// The session that follows by a slot.
+    #[must_use]
+    pub fn by_slot(&self, slot: &str) -> Option<i32> {
+        let all = self.0.lock();
+        all.iter().find(|(_, follower)| follower.slot.as_deref() == Some(slot)).map(|(pid, _)| *pid)
     }
 
     /// Of all of them, with the number of the session.
     #[must_use]
     pub fn standings(&self) -> Vec<(i32, ReplicaStanding)> {
-        let sessions: Vec<_> =
-            self.0.lock().iter().map(|(pid, session)| (*pid, Arc::clone(session))).collect();
-        sessions.iter().map(|(pid, session)| (*pid, session.standing())).collect()
+        let all: Vec<_> = self.0.lock().iter().map(|(pid, follower)| (*pid, Arc::clone(follower))).collect();
+        all.iter().map(|(pid, follower)| (*pid, follower.session.standing())).collect()
+    }
+
+    fn get(&self, pid: i32) -> Option<Arc<Follower>> {
+        self.0.lock().get(&pid).cloned()
     }
 }
 
@@ -43,13 +76,24 @@ impl Followers {
 pub struct Following {
     all: Followers,
     pid: i32,
-    session: Arc<ReplicaSession>,
+    follower: Arc<Follower>,
 }
 
 impl Following {
-    /// Changes how far it has come; commits that waited for it go on.
-    pub fn note(&self, change: impl FnOnce(&mut Progress)) {
-        self.session.note(change);
+    /// The log up to `end` is sent, of a log that is durable up to `durable`.
+    pub fn note_sent(&self, end: Lsn, durable: Lsn) {
+        self.follower.session.note(|progress| progress.sent = end);
+        self.follower.lags.lock().note_sent(durable, Instant::now());
+    }
+
+    /// It says how far it is: commits that waited for that go on.
+    pub fn note_reply(&self, reply: Reply) {
+        self.follower.lags.lock().note_reply(reply, Instant::now());
+        self.follower.session.note(|progress| {
+            (progress.written, progress.flushed) = (reply.written, reply.flushed);
+            progress.applied = reply.applied;
+            progress.replied_micros = i64::try_from(LogTime::now().micros()).unwrap_or(i64::MAX);
+        });
     }
 }
 

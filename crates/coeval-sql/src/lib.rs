@@ -75,7 +75,7 @@ pub use deadline::Deadline;
 pub use definitions::Definitions;
 pub use engine::{Engine, STATEMENT_STACK_BYTES};
 pub use error::{ErrorObject, SqlError, SqlState};
-pub use followers::{Followers, Following};
+pub use followers::{Followers, Following, Lags, Reply};
 pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
@@ -95,4 +95,4 @@ pub use token::SnapshotToken;
 pub use types::{
     column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
 };
-pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};
+pub use upstream::{LastWord, PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

@@ -7,8 +7,8 @@ use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::machines::Machines;
 use coeval::{
-    Database, DatabaseOptions, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber, Upstream,
-    UpstreamState, UpstreamStatus,
+    Database, DatabaseOptions, LastWord, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber,
+    Upstream, UpstreamState, UpstreamStatus,
 };
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
@@ -71,11 +71,12 @@ pub(super) fn open(
     let former = sources.primary.clone();
     let primary = former.as_ref().map(|primary| (primary.host.clone(), primary.port));
     let (host, port) = primary.unwrap_or_default();
+    let slot = former.as_ref().and_then(|primary| primary.slot.clone());
     let replica = Replica::start(follower, sources, link)
         .map_err(|error| Failure::work("cannot start a thread for the replica", error))?;
     let promise = Arc::new(Mutex::new(None));
     let upstream =
-        Shown { watch: replica.watch(), host, port, store, machines, promise: Arc::clone(&promise) };
+        Shown { watch: replica.watch(), host, port, slot, store, machines, promise: Arc::clone(&promise) };
     database.engine().set_upstream(Arc::new(upstream));
     Ok((database, Following { _replica: replica, former, promise }))
 }
@@ -107,6 +108,7 @@ struct Shown {
     watch: ReplicaWatch,
     host: String,
     port: u16,
+    slot: Option<String>,
     store: Store,
     machines: Machines,
     promise: Arc<Mutex<Option<Promise>>>,
@@ -114,7 +116,11 @@ struct Shown {
 
 impl Upstream for Shown {
     fn status(&self) -> UpstreamStatus {
-        let ReplicaStatus { state, taken, durable, .. } = self.watch.status();
+        let ReplicaStatus { state, taken, durable, last_word, .. } = self.watch.status();
+        let last_word = last_word.map(|word| {
+            let coeval_replica::LastWord { sent, received, end, end_sent } = word;
+            LastWord { sent, received, end, end_sent }
+        });
         let (state, reason) = match state {
             ReplicaState::Following => (UpstreamState::Streaming, None),
             ReplicaState::FollowingArchive(reason) => (UpstreamState::Archive, reason),
@@ -128,6 +134,8 @@ impl Upstream for Shown {
             port: self.port,
             written: taken,
             flushed: durable,
+            slot: self.slot.clone(),
+            last_word,
         }
     }
 

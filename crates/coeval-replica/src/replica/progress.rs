@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the primary was told of this replica, and when readers here last saw all that the primary had.
 
-use coeval_store::Follower;
 use coeval_store::log::Lsn;
+use coeval_store::{Follower, LogTime};
 use std::collections::VecDeque;
 use std::time::Instant;
 
 /// As many ends of the log are kept; of more, the ones in between are forgotten.
 const ENDS_MAX: usize = 256;
+
+/// From 1970 to 2000, where PostgreSQL's times begin.
+const EPOCH_MICROS: u64 = 946_684_800_000_000;
+
+/// A message of the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastWord {
+    /// When it was sent, by the primary's clock.
+    pub sent: LogTime,
+    /// When it came.
+    pub received: LogTime,
+    /// Where the primary's log ends, as it says.
+    pub end: Lsn,
+    /// When it said that first.
+    pub end_sent: LogTime,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -16,13 +32,21 @@ pub(super) struct Progress {
     pub(super) told: Lsn,
     /// Where the log ended on the primary, and when that was heard, of what readers do not see yet.
     ends: VecDeque<(Lsn, Instant)>,
+    /// What the primary has said last.
+    pub(super) last_word: Option<LastWord>,
 }
 
 impl Progress {
-    /// Notes where the log ends on the primary, as its message says.
-    pub(super) fn note_end(&mut self, bytes: Option<&[u8]>) {
-        let Some(bytes) = bytes.and_then(|bytes| bytes.try_into().ok()) else { return };
-        let end = Lsn::new(u64::from_be_bytes(bytes));
+    /// Notes what a message says: where the log ends on the primary, and behind that when it was sent.
+    pub(super) fn note_word(&mut self, bytes: Option<&[u8]>) {
+        let Some((end, sent)) = bytes.and_then(|bytes| bytes.split_first_chunk::<8>()) else { return };
+        let end = Lsn::new(u64::from_be_bytes(*end));
+        if let Some(sent) = sent.first_chunk::<8>() {
+            let sent = LogTime::from_micros(u64::from_be_bytes(*sent).saturating_add(EPOCH_MICROS));
+            let known = self.last_word.filter(|word| word.end == end);
+            let end_sent = known.map_or(sent, |word| word.end_sent);
+            self.last_word = Some(LastWord { sent, received: LogTime::now(), end, end_sent });
+        }
         if self.ends.back().is_some_and(|(last, _)| *last >= end) || self.ends.len() >= ENDS_MAX {
             self.ends.pop_back();
         }
@@ -40,5 +64,27 @@ impl Progress {
         while let Some((_, at)) = self.ends.pop_front_if(|(end, _)| *end <= shown) {
             follower.note_current(at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_primary_said_last_is_known_with_its_times() {
+        let word = |end: u64, sent: u64| [end.to_be_bytes(), sent.to_be_bytes()].concat();
+        let mut progress = Progress::default();
+        progress.note_word(Some(&[1, 2, 3]));
+        assert_eq!(progress.last_word, None, "it is cut off");
+        let before = LogTime::now();
+        for (end, sent, end_sent) in [(100, 5, 5), (100, 6, 5), (200, 7, 7)] {
+            progress.note_word(Some(&word(end, sent)));
+            let found = progress.last_word.unwrap();
+            let at = |micros| LogTime::from_micros(EPOCH_MICROS + micros);
+            assert_eq!((found.end, found.sent, found.end_sent), (Lsn::new(end), at(sent), at(end_sent)));
+            assert!(found.received >= before);
+        }
+        assert_eq!(progress.lacks(Lsn::new(150)), 50);
     }
 }

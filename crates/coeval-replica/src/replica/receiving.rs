@@ -63,9 +63,9 @@ impl Piece {
         Ok(Frame::decode(self.0.body.get(25..).ok_or_else(short)?)?)
     }
 
-    /// The bytes of where the primary's log ends.
-    fn end(&self) -> Option<&[u8]> {
-        self.0.body.get(9..17)
+    /// The bytes of where the primary's log ends, and of when this was sent.
+    fn word(&self) -> Option<&[u8]> {
+        self.0.body.get(9..25)
     }
 }
 
@@ -125,13 +125,13 @@ impl<'a> Receiving<'a> {
         match message.body.first() {
             Some(b'w') => {}
             Some(b'k') => {
-                progress.note_end(message.body.get(1..9));
+                progress.note_word(message.body.get(1..17));
                 return Ok(());
             }
             _ => return Err(ReplicaError::Protocol("a message that is none of replication".to_owned())),
         }
         let piece = Piece(message);
-        progress.note_end(piece.end());
+        progress.note_word(piece.word());
         match piece.frame()? {
             Frame::Records(records) => {
                 self.position = records.last().map_or(self.position, |record| record.end);

@@ -126,6 +126,7 @@ fn a_thread_that_a_bug_has_ended_is_no_follower() {
             applied: Lsn::START,
             durable: Lsn::START,
             time: LogTime::default(),
+            last_word: None,
         }));
         let told = ToldOfPanic(Arc::clone(&status));
         let thread = std::thread::spawn(move || {

@@ -26,7 +26,7 @@ use coeval::{
     BaseCopy, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError,
     Timeline,
 };
-use coeval_sql::{CopyEncoding, Following};
+use coeval_sql::{CopyEncoding, Following, Reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -226,7 +226,7 @@ impl Connection {
         })?;
         let name = self.entry.shown().activity().application;
         let engine = &self.shared.engine;
-        let following = engine.followers().add(engine.store(), self.entry.pid(), &name);
+        let following = engine.followers().add(engine.store(), self.entry.pid(), &name, slot);
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
         self.replicate(Replicating { pieces, confirmed, following: Some(following) });
@@ -249,9 +249,9 @@ impl Connection {
                 for (frame, end) in frames {
                     let mut message = Vec::with_capacity(frame.len() + 25);
                     if let Some(following) = &replicating.following {
-                        following.note(|progress| progress.sent = end);
                         message.push(b'w');
                         let durable = store.log_position().map_or(end, |(_, durable)| durable);
+                        following.note_sent(end, durable);
                         [end.get(), durable.get(), now()].iter().for_each(|number| {
                             message.extend_from_slice(&number.to_be_bytes());
                         });
@@ -304,13 +304,8 @@ impl Connection {
                     };
                     replicating.confirmed.fetch_max(flushed, Ordering::Relaxed);
                     if let Some(following) = &replicating.following {
-                        following.note(|progress| {
-                            progress.written = Lsn::new(written);
-                            progress.flushed = Lsn::new(flushed);
-                            progress.applied = Lsn::new(applied);
-                            progress.replied_micros =
-                                i64::try_from(since_1970().as_micros()).unwrap_or(i64::MAX);
-                        });
+                        let [written, flushed, applied] = [written, flushed, applied].map(Lsn::new);
+                        following.note_reply(Reply { written, flushed, applied });
                     }
                     Ok(())
                 }

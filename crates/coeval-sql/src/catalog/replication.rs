@@ -6,6 +6,7 @@
 use super::Source;
 use super::roles::role_oid;
 use super::rows::{Cell, Table};
+use crate::followers::Lags;
 use crate::registry::Registered;
 use coeval_store::log::Lsn;
 use coeval_store::{LogTime, ReplicaRole, ReplicaStanding};
@@ -38,11 +39,13 @@ fn slots(table: &mut Table, source: &Source<'_>) {
             (false, false) => "reserved",
         };
         let place = (!slot.is_lost).then(|| slot.log.to_wal_text());
+        let holder = source.engine.followers().by_slot(&slot.name).filter(|_| slot.is_active);
         table.push_all(vec![
             ("slot_name", slot.name.into()),
             ("slot_type", "physical".into()),
             ("temporary", false.into()),
             ("active", slot.is_active.into()),
+            ("active_pid", holder.into()),
             ("restart_lsn", place.into()),
             ("wal_status", status.into()),
             ("safe_wal_size", safe.into()),
@@ -55,11 +58,6 @@ fn slots(table: &mut Table, source: &Source<'_>) {
 fn archiver(table: &mut Table, source: &Source<'_>) {
     let status = source.engine.archiving().unwrap_or_default();
     let count = |count: u64| Cell::from(i64::try_from(count).unwrap_or(i64::MAX));
-    let time = |time: Option<LogTime>| {
-        Cell::from(
-            time.filter(|time| *time > LogTime::ZERO).and_then(|time| i64::try_from(time.micros()).ok()),
-        )
-    };
     table.push_all(vec![
         ("archived_count", count(status.sent)),
         ("last_archived_wal", status.archived.map(Lsn::to_wal_text).into()),
@@ -67,6 +65,12 @@ fn archiver(table: &mut Table, source: &Source<'_>) {
         ("failed_count", count(status.failures)),
         ("last_failed_time", time(status.last_failed)),
     ]);
+}
+
+/// NULL if that was never.
+fn time(time: Option<LogTime>) -> Cell {
+    let time = time.filter(|time| *time > LogTime::ZERO);
+    time.and_then(|time| i64::try_from(time.micros()).ok()).into()
 }
 
 fn receiver(table: &mut Table, source: &Source<'_>) {
@@ -81,6 +85,11 @@ fn receiver(table: &mut Table, source: &Source<'_>) {
             ("sender_host", status.host.into()),
             ("sender_port", i32::from(status.port).into()),
             ("conninfo", conninfo.into()),
+            ("slot_name", status.slot.into()),
+            ("last_msg_send_time", time(status.last_word.map(|word| word.sent))),
+            ("last_msg_receipt_time", time(status.last_word.map(|word| word.received))),
+            ("latest_end_lsn", status.last_word.map(|word| word.end.to_wal_text()).into()),
+            ("latest_end_time", time(status.last_word.map(|word| word.end_sent))),
         ]);
     }
     table.push_all(cells);
@@ -93,6 +102,12 @@ fn sessions(table: &mut Table, source: &Source<'_>) {
         let mut cells = who(&session);
         if rights.include(session.principal().as_owner()) {
             cells.extend(how_far(&session, &standing));
+            let Lags { write, flush, replay } = source.engine.followers().lags(session.pid());
+            cells.extend([
+                ("write_lag", write.into()),
+                ("flush_lag", flush.into()),
+                ("replay_lag", replay.into()),
+            ]);
         }
         table.push_all(cells);
     }

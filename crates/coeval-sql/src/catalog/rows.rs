@@ -5,10 +5,11 @@ use super::named_types::CatalogType;
 use super::relations::{Column, Relation, RelationKind};
 use crate::error::SqlError;
 use arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::datatypes::{DataType, Field, Fields, IntervalMonthDayNano, Schema};
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A value on its way into a column, which gives it its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +24,8 @@ pub(super) enum Cell {
     Float(f64),
     /// Text, a name, a letter.
     Text(String),
+    /// A time that has passed.
+    Interval(Duration),
     /// An array of integers.
     Ints(Vec<i64>),
     /// An array of texts.
@@ -50,6 +53,12 @@ impl From<i64> for Cell {
 impl From<usize> for Cell {
     fn from(value: usize) -> Self {
         i64::try_from(value).map_or(Self::Null, Self::Int)
+    }
+}
+
+impl From<Duration> for Cell {
+    fn from(value: Duration) -> Self {
+        Self::Interval(value)
     }
 }
 
@@ -83,6 +92,11 @@ impl Cell {
             Self::Int(value) => ScalarValue::Int64(Some(*value)),
             Self::Float(value) => ScalarValue::Float64(Some(*value)),
             Self::Text(value) => ScalarValue::Utf8View(Some(value.clone())),
+            Self::Interval(value) => {
+                // To the microsecond, as PostgreSQL has them.
+                let nanos = i64::try_from(value.as_micros()).unwrap_or(i64::MAX).saturating_mul(1_000);
+                ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, nanos)))
+            }
             Self::Ints(values) => {
                 let values: Vec<_> = values.iter().map(|value| ScalarValue::Int64(Some(*value))).collect();
                 ScalarValue::List(ScalarValue::new_list_nullable(&values, &DataType::Int64))
