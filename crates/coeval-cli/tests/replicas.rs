@@ -546,7 +546,9 @@ fn a_replica_is_compared_with_its_primary() {
          INSERT INTO t SELECT g, 'word ' || g FROM generate_series(1, 20000) g;
          CREATE TABLE keyless (a int, b text);
          INSERT INTO keyless SELECT g % 7, 'x' FROM generate_series(1, 100) g;
-         CREATE VIEW v AS SELECT word FROM t WHERE n < 10;",
+         CREATE VIEW v AS SELECT word FROM t WHERE n < 10;
+         CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE SEQUENCE numbers; SELECT nextval('numbers');
+         CREATE ROLE reader; CREATE ROLE writer; GRANT reader TO writer; GRANT SELECT ON t TO reader",
     )
     .unwrap();
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
@@ -561,7 +563,10 @@ fn a_replica_is_compared_with_its_primary() {
                     return;
                 }
                 writer
-                    .run(&format!("UPDATE t SET word = 'changed {n}' WHERE n = {}", n % 20_000 + 1))
+                    .run(&format!(
+                        "UPDATE t SET word = 'changed {n}' WHERE n = {}; SELECT nextval('numbers')",
+                        n % 20_000 + 1
+                    ))
                     .unwrap();
             }
         });
@@ -576,13 +581,29 @@ fn a_replica_is_compared_with_its_primary() {
     // One commit on each side, and the copy is a replica again.
     run(&["promote", copy_dir.to_str().unwrap()]);
     run(&["sql", copy_dir.to_str().unwrap(), "-c", "UPDATE t SET word = 'mine' WHERE n = 17"]);
-    sql.run("UPDATE t SET word = 'yours' WHERE n = 18").unwrap();
+    sql.run(
+        "UPDATE t SET word = 'yours' WHERE n = 18; SELECT setval('numbers', 1000000); ALTER TYPE mood ADD VALUE 'calm';
+         REVOKE reader FROM writer; GRANT INSERT ON t TO writer; CREATE SEQUENCE more; ALTER ROLE reader CREATEDB;
+         GRANT CREATE ON SCHEMA public TO reader",
+    )
+    .unwrap();
     std::fs::write(copy_dir.join("follower"), "").unwrap();
     std::fs::remove_file(copy_dir.join("promise")).unwrap();
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
     replica.until_said("does not follow any more");
     let (is_equal, said) = compared(&replica, &primary);
     assert!(!is_equal && said.contains("differs: public.t: 2 rows") && said.contains("17\tmine"), "{said}");
+    for what in [
+        "types: the primary alone has public.mood 'sad' 'glad' 'calm'",
+        "sequences: public.numbers: the primary has given 1000000, and the replica stands at ",
+        "sequences: the primary alone has public.more",
+        "memberships: the replica alone has reader to writer",
+        "owners and grants: the primary alone has public.t ",
+        "schemas: the primary alone has public ",
+        "roles: the primary alone has reader ",
+    ] {
+        assert!(said.contains(what), "{what}: {said}");
+    }
 }
 
 /// Behind a failover the new primary has no slot of this name, and one that was let go of keeps nothing.

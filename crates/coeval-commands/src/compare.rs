@@ -9,6 +9,8 @@
 //! and a checksum of a range's rows, and only the rows of ranges that differ go over the wire. Other tables are compared row by
 //! row, as the text that COPY gives.
 
+mod sequences;
+
 use crate::failure::Failure;
 use crate::readable::grouped;
 use coeval_replica::PrimaryAddress;
@@ -33,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(2);
 const ATTEMPTS: usize = 3;
 
 /// What the catalog says of definitions, each as lines in a fixed order.
-const DEFINITIONS: [(&str, &str); 5] = [
+const DEFINITIONS: [(&str, &str); 10] = [
     (
         "columns",
         "SELECT table_schema || '.' || table_name || '.' || column_name || ' ' || data_type || ' ' || is_nullable \
@@ -53,7 +55,36 @@ const DEFINITIONS: [(&str, &str); 5] = [
     ),
     (
         "roles",
-        "SELECT rolname || ' ' || rolsuper || ' ' || rolcanlogin || ' ' || rolreplication FROM pg_roles ORDER BY 1",
+        "SELECT rolname || ' ' || rolsuper || ' ' || rolcanlogin || ' ' || rolreplication || ' ' || rolinherit \
+         || ' ' || rolcreaterole || ' ' || rolcreatedb || ' ' || rolbypassrls || ' ' || rolconnlimit \
+         || ' ' || coalesce(rolvaliduntil::text, '') FROM pg_roles ORDER BY 1",
+    ),
+    (
+        "memberships",
+        "SELECT pg_get_userbyid(roleid) || ' to ' || pg_get_userbyid(member) || ' ' || admin_option \
+         FROM pg_auth_members ORDER BY 1",
+    ),
+    (
+        "owners and grants",
+        "SELECT n.nspname || '.' || c.relname || ' ' || pg_get_userbyid(c.relowner) || ' ' \
+         || coalesce(array_to_string(c.relacl, ' '), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relkind IN ('r', 'v', 'm', 'S') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    ),
+    (
+        "schemas",
+        "SELECT nspname || ' ' || pg_get_userbyid(nspowner) || ' ' || coalesce(array_to_string(nspacl, ' '), '') \
+         FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1",
+    ),
+    (
+        "types",
+        "SELECT n.nspname || '.' || t.typname || ' ' || string_agg(quote_literal(e.enumlabel), ' ' ORDER BY e.enumsortorder) \
+         FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid JOIN pg_namespace n ON n.oid = t.typnamespace \
+         GROUP BY n.nspname, t.typname ORDER BY 1",
+    ),
+    (
+        "sequences",
+        "SELECT schemaname || '.' || sequencename || ' ' || data_type::text || ' ' || start_value || ' ' || increment_by \
+         || ' ' || min_value || ' ' || max_value || ' ' || cycle FROM pg_sequences ORDER BY 1",
     ),
 ];
 
@@ -87,6 +118,7 @@ pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
         for (what, query) in DEFINITIONS {
             found.compare_lists(what, &primary.column(query).await?, &replica.column(query).await?);
         }
+        found.compare_sequences(&primary, &replica).await?;
         let tables = primary.rows(TABLES).await?;
         for row in &tables {
             let [Some(table), key, columns] = row.as_slice() else { continue };
