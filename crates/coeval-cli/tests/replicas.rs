@@ -813,4 +813,10 @@ fn a_lost_machine_comes_back_from_its_archive() {
     let to = parent.path().join("latest");
     run(&["backup", to.to_str().unwrap(), archive]);
     assert!(run(&["check", "--archive", archive]).contains("2 backups"));
+    // An archive of backups alone does not grow for ever.
+    run(&["sql", to.to_str().unwrap(), "-c", "CREATE TABLE later (a int)"]);
+    let said = run(&["backup", to.to_str().unwrap(), archive, "--keep-backups", "2"]);
+    assert!(said.contains("2 backups kept; removed: 1 backups"), "{said}");
+    assert!(run(&["check", "--archive", archive]).contains("2 backups"));
+    assert!(restored("kept", &[])("SELECT count(*) FROM later").contains('0'));
 }

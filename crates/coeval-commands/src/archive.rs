@@ -7,17 +7,21 @@ use crate::failure::Failure;
 use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
 use coeval::{LogTime, Lsn, SnapshotToken, Version};
-use coeval_archive::{Archive, Target, backup as send_backup, check as check_archive, restore as bring_back};
+use coeval_archive::{
+    Archive, ArchiveError, Keep, Target, backup as send_backup, check as check_archive,
+    collect as remove_others, restore as bring_back,
+};
 use std::time::Instant;
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Work(error.to_string())
 }
 
-/// Backs a closed database up.
+/// Backs a closed database up, and removes what is not to be kept of the archive.
 ///
 /// # Errors
-/// If there is no database, a process has it open, or the archive does not take it.
+/// If there is no database, a process has it open, or the archive does not take it. If what is not to be kept cannot be removed: the
+/// backup is there.
 pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if look(dir)? != Contents::Database {
@@ -35,6 +39,23 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
         begun.elapsed().as_secs_f64(),
         report.log_end,
         report.time,
+    );
+    arguments.keep.keep().map_or(Ok(()), |keep| collect(&archive, keep))
+}
+
+/// Removes what is not to be kept, and says so.
+fn collect(archive: &Archive, keep: Keep) -> Result<(), Failure> {
+    let failed = |error: ArchiveError| {
+        Failure::Work(format!("the backup is there, and what is not to be kept is not removed: {error}"))
+    };
+    let report = remove_others(archive, keep).map_err(failed)?;
+    println!(
+        "{} backups kept; removed: {} backups, {} stretches of log, {} pieces of files of {} bytes",
+        report.backups_kept,
+        report.backups_removed,
+        report.chunks_removed,
+        report.pieces_removed,
+        grouped(report.bytes_removed)
     );
     Ok(())
 }

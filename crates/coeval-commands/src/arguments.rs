@@ -13,11 +13,13 @@ use std::path::PathBuf;
 
 mod feed;
 mod first_steps;
+mod keep;
 
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
 };
+pub(crate) use keep::KeepArguments;
 
 /// Coeval: transactions and analytics on the same live data.
 #[derive(Debug, Parser)]
@@ -222,9 +224,8 @@ pub(crate) struct ServeArguments {
     /// Hours between two backups
     #[arg(long, value_name = "N", default_value_t = 24.0, value_parser = positive, requires = "archive")]
     pub(crate) backup_hours: f64,
-    /// Keep what restores any moment of so many days, and collect the rest; everything is kept if not given
-    #[arg(long, value_name = "N", requires = "archive")]
-    pub(crate) keep_days: Option<u32>,
+    #[command(flatten)]
+    pub(crate) keep: KeepArguments,
     /// Follow another server, whose database is copied into the directory first if that is new: host=db1,user=copy with
     /// port, sslrootcert (then over TLS), application_name and slot if need be. The role needs REPLICATION. Everything is read only.
     /// With archive=PLACE as well, what that server has not got any more comes from its archive, and all while it does not
@@ -344,11 +345,13 @@ pub(crate) struct MachinesArguments {
 /// Send a backup of a database that nobody serves to an archive
 ///
 /// An archive is a directory, or a place in an object storage. What it has already is not sent again. A server that is started
-/// with --archive makes backups by itself, and archives its log as well.
+/// with --archive makes backups by itself, and archives its log as well. With --keep-days or --keep-backups what is not kept of
+/// the archive is removed behind the backup.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval backup my-data /mnt/backups/my-data
+  coeval backup my-data /mnt/backups/my-data --keep-backups 7
   coeval serve my-data --archive /mnt/backups/my-data
   coeval check --archive /mnt/backups/my-data
   coeval check --replica host=db2,user=me --against host=db1,user=me")]
@@ -359,6 +362,8 @@ pub(crate) struct BackupArguments {
     /// A directory, or file:///path
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: String,
+    #[command(flatten)]
+    pub(crate) keep: KeepArguments,
 }
 
 /// Make a database of what an archive has, as it was at a moment

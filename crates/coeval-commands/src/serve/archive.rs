@@ -5,12 +5,11 @@ use super::changes::ArchivedChanges;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use coeval::{Archiving, ArchivingStatus, Database};
-use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverWatch, Keep};
+use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverWatch};
 use std::sync::Arc;
 use std::time::Duration;
 
 const SECONDS_OF_HOUR: f64 = 3_600.0;
-const SECONDS_OF_DAY: u64 = 24 * 60 * 60;
 
 /// Begins to archive; on a replica, to hold what the archive lacks.
 ///
@@ -23,11 +22,10 @@ pub(super) fn begin(
 ) -> Result<Archiver, Failure> {
     let failed = |error| Failure::work("cannot archive", error);
     let archive = Archive::create(place).map_err(failed)?;
-    let days = arguments.keep_days.map(u64::from);
     let options = ArchiverOptions {
         archive_timeout: Duration::from_secs_f64(arguments.archive_timeout),
         backup_interval: Duration::from_secs_f64(arguments.backup_hours * SECONDS_OF_HOUR),
-        keep: days.map(|days| Keep { count: 1, age: Duration::from_secs(days * SECONDS_OF_DAY) }),
+        keep: arguments.keep.keep(),
         ..ArchiverOptions::default()
     };
     let engine = database.engine();
