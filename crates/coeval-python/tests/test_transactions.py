@@ -197,8 +197,10 @@ def interrupted(program):
 
 @pytest.mark.parametrize("reader", READERS)
 def test_ctrl_c_ends_a_statement(reader):
+    # What `arrow` imports is there before: Python ends by the signal, though the program has caught it, if that came while a text
+    # was executed, as imports do.
     program = f"""
-import coeval
+import coeval, pyarrow
 db = coeval.connect()
 endless = {ENDLESS!r}
 print("ready", flush=True)

@@ -21,10 +21,12 @@
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
+//! | a part of WITH with a point in its name | one with another name inside the plan |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod dotted_names;
 mod merged_columns;
 mod overlaps;
 mod patterns;
@@ -45,6 +47,7 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
     TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
+use dotted_names::DottedNames;
 use std::ops::ControlFlow;
 
 /// The function that makes an array of a series.
@@ -67,7 +70,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// # Errors
 /// `42704` for an unknown collation.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
+    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0, dotted: DottedNames::default() }) {
         return Err(error);
     }
     casts::show_names(query);
@@ -79,7 +82,7 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.walk_mut(&mut Dialect { depth: 1 }) {
+    match expression.walk_mut(&mut Dialect { depth: 1, dotted: DottedNames::default() }) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -88,6 +91,7 @@ pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlErro
 /// Rewrites; `depth` says how many queries there are around the place that is visited.
 struct Dialect {
     depth: usize,
+    dotted: DottedNames,
 }
 
 impl VisitorMut for Dialect {
@@ -95,6 +99,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
+        self.dotted.rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
         match crate::dml::refuse_nested(query) {
@@ -125,6 +130,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
+        self.dotted.rename_table(factor);
         ControlFlow::Continue(())
     }
 
