@@ -70,7 +70,9 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// # Errors
 /// `42704` for an unknown collation.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0, dotted: DottedNames::default() }) {
+    if let ControlFlow::Break(error) =
+        query.walk_mut(&mut Dialect { depth: 0, dotted: DottedNames::default() })
+    {
         return Err(error);
     }
     casts::show_names(query);
