@@ -15,6 +15,7 @@ mod coalesce;
 mod collected;
 mod counting;
 mod declared;
+mod domains;
 mod float_frames;
 mod in_subquery;
 mod instants;
@@ -86,6 +87,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
         .chain(moments::functions())
         .chain(time_parts::functions())
         .chain(arrays::functions())
+        .chain(domains::functions())
         .chain(coalesce::functions())
     {
         state.register_udf(Arc::new(function))?;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of floats that PostgreSQL refuses to compute where they are not defined, or where the result is larger than floats are.
+//! DataFusion gives NaN and infinity there, so a result that is neither is right; of others it is looked up why they are.
+
+use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef, Float64Type};
+use datafusion::common::Result;
+use datafusion::functions::math;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use std::sync::Arc;
+
+/// The functions, for the engine's registry.
+pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let all = [
+        math::ln(),
+        math::log(),
+        math::log10(),
+        math::log2(),
+        math::sqrt(),
+        math::power(),
+        math::exp(),
+        math::acos(),
+        math::asin(),
+        math::acosh(),
+        math::atanh(),
+        math::sin(),
+        math::cos(),
+        math::tan(),
+        math::cot(),
+    ];
+    all.into_iter().map(|general| ScalarUDF::new_from_impl(Bounded { general }))
+}
+
+/// Why a function is not defined for these arguments, if it is not.
+fn refusal(name: &str, arguments: &[f64]) -> Option<(SqlState, &'static str)> {
+    let [first, ..] = *arguments else { return None };
+    let logarithm = |number: f64| {
+        let message = match number {
+            0.0 => "cannot take logarithm of zero",
+            ..0.0 => "cannot take logarithm of a negative number",
+            _ => return None,
+        };
+        Some((SqlState::InvalidArgumentForLogarithm, message))
+    };
+    let power = |message| Some((SqlState::InvalidArgumentForPowerFunction, message));
+    let is_outside = match name {
+        "ln" | "log" | "log10" | "log2" => {
+            if let Some(refusal) = arguments.iter().find_map(|number| logarithm(*number)) {
+                return Some(refusal);
+            }
+            // The logarithm of one, which divides.
+            let divides_by_zero = arguments.len() == 2 && first == 1.0;
+            return divides_by_zero.then_some((SqlState::DivisionByZero, "division by zero"));
+        }
+        "sqrt" if first < 0.0 => return power("cannot take square root of a negative number"),
+        "power" => {
+            let [base, exponent] = *arguments else { return None };
+            if base == 0.0 && exponent < 0.0 {
+                return power("zero raised to a negative power is undefined");
+            }
+            if base < 0.0 && base.is_finite() && exponent.is_finite() && exponent.fract() != 0.0 {
+                return power("a negative number raised to a non-integer power yields a complex result");
+            }
+            base.is_finite() && exponent.is_finite() && base.powf(exponent).is_infinite()
+        }
+        "exp" => first.is_finite() && first.exp().is_infinite(),
+        "acos" | "asin" | "atanh" => first.abs() > 1.0,
+        "acosh" => first < 1.0,
+        "sin" | "cos" | "tan" | "cot" => first.is_infinite(),
+        _ => false,
+    };
+    let message = match name {
+        "power" | "exp" => "value out of range: overflow",
+        _ => "input is out of range",
+    };
+    is_outside.then_some((SqlState::NumericValueOutOfRange, message))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bounded {
+    general: Arc<ScalarUDF>,
+}
+
+/// Whether there is a number among these that is none, or not finite.
+fn has_other(done: &ArrayRef) -> Result<bool> {
+    let floats = match done.data_type() {
+        DataType::Float64 => Arc::clone(done),
+        DataType::Float32 => cast(done, &DataType::Float64)?,
+        _ => return Ok(false),
+    };
+    Ok(floats.as_primitive::<Float64Type>().iter().flatten().any(|number| !number.is_finite()))
+}
+
+impl Bounded {
+    /// The first refusal among the rows.
+    fn refusal(&self, arguments: &[ColumnarValue], rows: usize) -> Result<Option<SqlError>> {
+        let columns: Vec<Float64Array> = arguments
+            .iter()
+            .map(|argument| {
+                let column = cast(&argument.to_array(rows)?, &DataType::Float64)?;
+                Ok(column.as_primitive::<Float64Type>().clone())
+            })
+            .collect::<Result<_>>()?;
+        let known = |row: usize| columns.iter().all(|column| column.is_valid(row));
+        let found = (0..rows).filter(|row| known(*row)).find_map(|row| {
+            let numbers: Vec<f64> = columns.iter().map(|column| column.value(row)).collect();
+            refusal(self.name(), &numbers)
+        });
+        Ok(found.map(|(state, message)| SqlError::new(state, message)))
+    }
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.general.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.general.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.general.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.general.return_type(types)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.general.return_field_from_args(arguments)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.general.coerce_types(types)
+    }
+
+    fn simplify(&self, arguments: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        // `ln(exp(x))` may be refused where `x` is not.
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        self.general.evaluate_bounds(inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.general.output_ordering(inputs)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = arguments.number_rows;
+        let inputs = arguments.args.clone();
+        let is_scalar = inputs.iter().all(|input| matches!(input, ColumnarValue::Scalar(_)));
+        let done = self.general.invoke_with_args(arguments);
+        let is_suspect = match &done {
+            Ok(done) => has_other(&done.to_array(if is_scalar { 1 } else { rows })?)?,
+            Err(_) => true,
+        };
+        if is_suspect && let Some(refusal) = self.refusal(&inputs, if is_scalar { 1 } else { rows })? {
+            return Err(refusal.into());
+        }
+        done
+    }
+}
