@@ -6,6 +6,7 @@
 //! and a commit are not interrupted.
 
 use crate::error::{SqlError, SqlState};
+use crate::hand_over::hand_over_if_wanted;
 use coeval_txn::{Interrupt, OwnerId};
 use datafusion::error::DataFusionError;
 use std::cell::RefCell;
@@ -289,6 +290,7 @@ impl Lifeline {
     /// The statement's error then.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), SqlError> {
+        hand_over_if_wanted();
         if let Some(reason) = self.request.as_ref().and_then(CancelHandle::requested) {
             return Err(reason.error());
         }
@@ -358,6 +360,7 @@ pub(crate) fn running() -> Option<CancelHandle> {
 /// That of the cancelled statement.
 #[inline]
 pub(crate) fn check() -> Result<(), SqlError> {
+    hand_over_if_wanted();
     let reason = RUNNING.with_borrow(|running| running.as_ref().and_then(CancelHandle::requested));
     reason.map_or(Ok(()), |reason| Err(reason.error()))?;
     WORKING.with_borrow(|working| working.as_ref().map_or(Ok(()), Lifeline::check))

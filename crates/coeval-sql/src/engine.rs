@@ -11,6 +11,7 @@ use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
+use crate::hand_over::Watch;
 use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
 use crate::quota::Quotas;
 use crate::registry::Registry;
@@ -52,6 +53,8 @@ pub struct Engine {
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
     left_behind: LeftBehind,
+    /// Over the threads of `runtime`.
+    _watch: Watch,
 }
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
@@ -73,12 +76,7 @@ impl Engine {
     /// As [`new`](Self::new).
     pub fn with_memory(store: Store, memory: &QueryMemory) -> Result<Arc<Self>, SqlError> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .thread_name("coeval-query")
-            .thread_stack_size(STATEMENT_STACK_BYTES)
-            .enable_time()
-            .build()
+        let (runtime, watch) = query_threads(threads)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
         let queries = QueryEnvironment::new(memory)?;
         let template = template::session_state(threads, queries.query_max())?;
@@ -98,6 +96,7 @@ impl Engine {
             change_source: OnceLock::new(),
             places: Places::default(),
             left_behind: LeftBehind::default(),
+            _watch: watch,
         });
         engine.servers.look(engine.store.world().catalog());
         engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
@@ -257,6 +256,21 @@ impl Drop for Engine {
             runtime.shutdown_background();
         }
     }
+}
+
+/// So many threads that run queries, and the watch over them.
+fn query_threads(count: usize) -> std::io::Result<(Runtime, Watch)> {
+    let watch = Watch::default();
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(count)
+        .thread_name("coeval-query")
+        .thread_stack_size(STATEMENT_STACK_BYTES)
+        .enable_time();
+    watch.prepare(&mut builder);
+    let runtime = builder.build()?;
+    watch.begin(runtime.handle().clone())?;
+    Ok((runtime, watch))
 }
 
 /// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with

@@ -38,6 +38,7 @@ mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guarded;
+mod hand_over;
 mod json;
 mod memory;
 mod names;

@@ -250,3 +250,59 @@ fn a_role_that_may_only_ask_keeps_nobody_out_whatever_it_asks() {
         assert_served(&mut other, shown);
     }
 }
+
+/// How the statements of insiders end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Timeout,
+    Disconnect,
+    Termination,
+}
+
+/// What never ends by itself, or not before anybody has lost patience: each works in another function or operator.
+const ENDLESS: &[&str] = &[
+    "SELECT sum(strpos(repeat('a', 40000 + n), repeat('a', 20000) || 'b')) FROM generate_series(1, 100000000) s(n)",
+    "SELECT sum(length(btrim(repeat('a', 40000 + n), repeat('b', 20000) || 'a'))) FROM generate_series(1, 100000000) s(n)",
+    "SELECT strpos(repeat('a', 100000000), repeat('a', 50000000) || 'b') FROM generate_series(1, 1000)",
+    "SELECT count(*) FROM (SELECT array_agg(n) AS a FROM generate_series(1, 300000) s(n)) x, generate_series(1, 10000) g \
+     WHERE NOT x.a @> (SELECT array_agg(m + g) FROM generate_series(0, 299999) t(m))",
+    "SELECT count(*) FROM generate_series(1, 9000000000000) n WHERE n::text ~ '(1|2)+.*(3|4)+5*$'",
+    "SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b WHERE md5(a || 'x' || b) = ''",
+];
+
+#[test]
+fn as_many_as_there_are_threads_for_queries_keep_nobody_out_however_they_end() {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let server = server();
+    let (mut other, mut boss) = (opened(&server, "app", "geheim"), opened(&server, "app", "geheim"));
+    for (bomb, ending) in
+        ENDLESS.iter().zip([Ending::Timeout, Ending::Disconnect, Ending::Termination].iter().cycle())
+    {
+        let shown = format!("{ending:?} of {bomb}");
+        println!("{shown}");
+        let mut insiders: Vec<Raw> = (0..2 * threads)
+            .map(|_| {
+                let mut insider = opened(&server, "clerk", "pencil");
+                if *ending == Ending::Timeout {
+                    insider.run("SET statement_timeout = 500");
+                }
+                insider.send(&super::query(bomb));
+                insider
+            })
+            .collect();
+        assert_served(&mut other, &shown);
+        match ending {
+            Ending::Timeout => {
+                for insider in &mut insiders {
+                    assert_eq!(error_code(&insider.until_ready()), "57014", "{shown}");
+                }
+            }
+            Ending::Disconnect => insiders.clear(),
+            Ending::Termination => {
+                boss.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'clerk'");
+            }
+        }
+        assert_served(&mut other, &shown);
+        drop(insiders);
+    }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! No query keeps the threads for queries from the others, however long it works at a time.
+//!
+//! There are as many of these threads as cores, and each goes on with what it has begun until that has a batch of rows: usually some
+//! milliseconds. But one row may take a second, and a batch has thousands. As many such queries as threads, and nobody else's query
+//! would begin. So a thread of its own watches: while all threads for queries are at work, it sends them an errand each [`BETWEEN`].
+//! If nobody has done that by the next time, it asks for a thread, and whoever works for long answers where it looks whether its
+//! statement is to end ([`hand_over_if_wanted`]): it lets another thread have its place, works its batch off without one, and goes
+//! back to the reserve. How the cores are shared then is the system's business.
+//!
+//! The watch waits without a clock while some thread for queries has nothing to do.
+//!
+//! # Locking
+//! The watch's thread is woken by `unpark`, which is remembered if it is not parked yet; nothing else is shared but numbers.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+
+/// Time between two errands.
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// How long a thread that hands its place over waits for the other one to take it: it would have it back else.
+const TAKING: Duration = Duration::from_millis(5);
+
+/// Whether a thread is wanted. It belongs to the process, as whoever looks knows of no engine; one that answers for another engine's
+/// watch has lost some milliseconds, and is asked again.
+static IS_WANTED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static IS_FOR_QUERIES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets another thread have this one's place among those for queries, if one is wanted. To be called where it is looked whether a
+/// statement is to end.
+#[inline]
+pub(crate) fn hand_over_if_wanted() {
+    if IS_WANTED.load(Ordering::Relaxed) {
+        hand_over();
+    }
+}
+
+#[cold]
+fn hand_over() {
+    if IS_FOR_QUERIES.get() && IS_WANTED.swap(false, Ordering::Relaxed) {
+        tokio::task::block_in_place(|| thread::sleep(TAKING));
+    }
+}
+
+/// What the threads tell the watch.
+#[derive(Debug, Default)]
+struct Threads {
+    /// Those that wait for work.
+    idle: AtomicUsize,
+    /// The watch waits until none is idle.
+    is_watch_waiting: AtomicBool,
+    watch: OnceLock<Thread>,
+    is_over: AtomicBool,
+}
+
+impl Threads {
+    fn note_work(&self) {
+        // In one order with what the watch does: either it sees that none is idle, or it is seen to wait.
+        let is_last = self.idle.fetch_sub(1, Ordering::SeqCst) == 1;
+        if is_last && self.is_watch_waiting.swap(false, Ordering::SeqCst) {
+            self.wake_watch();
+        }
+    }
+
+    fn wake_watch(&self) {
+        if let Some(watch) = self.watch.get() {
+            watch.unpark();
+        }
+    }
+
+    /// Waits until no thread is idle, or the watch is over.
+    fn wait_for_work(&self) {
+        while !self.is_over.load(Ordering::SeqCst) {
+            self.is_watch_waiting.store(true, Ordering::SeqCst);
+            if self.idle.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            thread::park();
+        }
+    }
+}
+
+/// The watch over the threads of a runtime. It ends when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Watch(Arc<Threads>);
+
+impl Watch {
+    /// Has the threads of a runtime tell when they have nothing to do.
+    pub(crate) fn prepare(&self, builder: &mut Builder) {
+        let (parking, unparking) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        builder.on_thread_start(|| IS_FOR_QUERIES.set(true));
+        builder.on_thread_park(move || {
+            parking.idle.fetch_add(1, Ordering::SeqCst);
+        });
+        builder.on_thread_unpark(move || unparking.note_work());
+    }
+
+    /// Begins to watch over the threads of this runtime.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub(crate) fn begin(&self, runtime: Handle) -> io::Result<()> {
+        let threads = Arc::clone(&self.0);
+        let watch = thread::Builder::new().name("coeval-watch".to_owned());
+        watch.spawn(move || {
+            let _ = threads.watch.set(thread::current());
+            while !threads.is_over.load(Ordering::SeqCst) {
+                threads.wait_for_work();
+                watch_errand(&threads, &runtime);
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+        self.0.wake_watch();
+    }
+}
+
+/// Sends an errand, and asks for a thread until it is done.
+fn watch_errand(threads: &Threads, runtime: &Handle) {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let doing = Arc::clone(&is_done);
+    runtime.spawn(async move { doing.store(true, Ordering::Relaxed) });
+    loop {
+        thread::sleep(BETWEEN);
+        let is_over = threads.is_over.load(Ordering::SeqCst);
+        let is_wanted = !is_over && !is_done.load(Ordering::Relaxed);
+        IS_WANTED.store(is_wanted, Ordering::Relaxed);
+        if !is_wanted {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::Instant;
+
+    /// A runtime of two threads, which are both at work until `until`.
+    fn busy(until: &Arc<AtomicBool>, step: fn()) -> (tokio::runtime::Runtime, Watch) {
+        let watch = Watch::default();
+        let mut builder = Builder::new_multi_thread();
+        watch.prepare(builder.worker_threads(2));
+        let runtime = builder.build().unwrap();
+        watch.begin(runtime.handle().clone()).unwrap();
+        // They have gone to sleep, and the watch with them.
+        thread::sleep(4 * BETWEEN);
+        for _ in 0..2 {
+            let until = Arc::clone(until);
+            runtime.spawn(async move {
+                while !until.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                    step();
+                }
+            });
+        }
+        (runtime, watch)
+    }
+
+    #[test]
+    fn who_works_for_long_lets_others_begin() {
+        let until = Arc::new(AtomicBool::new(false));
+        let (runtime, _watch) = busy(&until, hand_over_if_wanted);
+        for _ in 0..3 {
+            let (answer, answered) = channel();
+            runtime.spawn(async move { answer.send(()) });
+            answered.recv_timeout(Duration::from_secs(10)).unwrap();
+        }
+        until.store(true, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn who_does_not_look_keeps_the_others_out() {
+        let until = Arc::new(AtomicBool::new(false));
+        let (runtime, _watch) = busy(&until, || ());
+        let (answer, answered) = channel();
+        runtime.spawn(async move { answer.send(()) });
+        let began = Instant::now();
+        assert!(answered.recv_timeout(8 * BETWEEN).is_err(), "{:?}", began.elapsed());
+        until.store(true, Ordering::Relaxed);
+        answered.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+}
