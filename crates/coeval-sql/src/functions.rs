@@ -15,17 +15,22 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`digests`] | `md5`, `sha256` ... |
+//! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod arrays;
 mod bytes;
 mod call;
 mod choice;
+mod digests;
 mod enums;
 mod intervals;
+mod long;
 mod number_pattern;
 mod numbers;
 mod regular;
+mod search;
 mod texts;
 mod time_pattern;
 
@@ -50,6 +55,7 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
+pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use regular::{ROWS_OF_MATCHES, pattern_of_operator};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
@@ -89,9 +95,10 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 8] = [
+    let lists: [&[Entry]; 9] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
+        digests::ENTRIES,
         intervals::ENTRIES,
         number_pattern::ENTRIES,
         numbers::ENTRIES,
@@ -100,7 +107,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         time_pattern::ENTRIES,
     ];
     let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
-    listed.chain(enums::functions())
+    listed.chain(enums::functions()).chain(long::functions())
 }
 
 struct Function {

@@ -196,7 +196,7 @@ pub fn function_names(engine: &Engine) -> Vec<String> {
 pub fn like(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some((text, pattern)) = text.split_once('\0') else { return };
-    let Ok(one) = crate::scalar::like(text, pattern, Some('\\')) else { return };
+    let Ok(one) = crate::scalar::like(text, pattern, Some('\\'), || Ok(())) else { return };
     let (texts, patterns) = (StringArray::from(vec![text]), StringArray::new_scalar(pattern));
     let Ok(many) = arrow::compute::like(&texts, &patterns) else { return };
     assert!(!many.is_null(0), "texts and patterns that are there match or do not");

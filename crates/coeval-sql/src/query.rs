@@ -16,6 +16,7 @@ mod join_conditions;
 mod join_order;
 mod join_rows;
 mod lateral;
+mod likes;
 mod ordering;
 mod origins;
 mod outer_aggregates;

@@ -63,8 +63,19 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     Ok(state)
 }
 
-/// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted.
-const NOT_OURS: [&str; 3] = ["array_repeat", "array_resize", "range"];
+/// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted, or go on for long
+/// without a look whether the statement is to end.
+const NOT_OURS: [&str; 9] = [
+    "array_has_all",
+    "array_has_any",
+    "array_repeat",
+    "array_resize",
+    "array_sort",
+    "digest",
+    "find_in_set",
+    "range",
+    "substr_index",
+];
 
 /// Bytes behind which a file of an exchange between threads ends: each batch that it puts aside has a file of its own.
 ///

@@ -5,9 +5,11 @@ use super::call::{Call, invalid, text};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
+use crate::types::push_hex;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coeval_store::{ColumnType, Value};
+use std::borrow::Cow;
 
 /// The function that counts bytes, behind `length`.
 pub(crate) const BYTES_LENGTH: &str = "coeval_bytes_length";
@@ -83,50 +85,61 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
 ];
 
-/// Letters of base64 on a line, as in mails.
-const BASE64_LINE: usize = 76;
+/// Bytes that make a line of base64 as in mails: 76 letters.
+const BASE64_LINE: usize = 57;
+
+/// What is written or read between two looks. Even, as two digits are a byte.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// `encode(bytes, 'base64' | 'hex' | 'escape')`.
 fn encoded(call: &Call<'_>) -> Result<Value, SqlError> {
     let bytes = call.bytes(0);
-    Ok(text(match call.text(1).to_ascii_lowercase().as_str() {
-        "base64" => {
-            let letters = STANDARD.encode(bytes);
-            let lines: Vec<&str> = (0..letters.len().div_ceil(BASE64_LINE))
-                .map(|line| &letters[line * BASE64_LINE..letters.len().min((line + 1) * BASE64_LINE)])
-                .collect();
-            lines.join("\n")
-        }
-        "hex" => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        "escape" => bytes
-            .iter()
-            .map(|byte| match byte {
-                0 | 0x80.. => format!("\\{byte:03o}"),
-                b'\\' => "\\\\".to_owned(),
-                other => char::from(*other).to_string(),
-            })
-            .collect(),
+    let mut out = String::new();
+    let form = call.text(1).to_ascii_lowercase();
+    let (piece_bytes, push): (usize, fn(&[u8], &mut String)) = match form.as_str() {
+        "base64" => (BASE64_LINE, |line, out| {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            STANDARD.encode_string(line, out);
+        }),
+        "hex" => (PIECE_BYTES, push_hex),
+        "escape" => (PIECE_BYTES, push_escaped),
         other => return Err(unknown_form(other)),
-    }))
+    };
+    for piece in bytes.chunks(piece_bytes) {
+        call.meter.step()?;
+        if piece_bytes == PIECE_BYTES {
+            call.meter.look()?;
+        }
+        let before = out.len();
+        push(piece, &mut out);
+        call.meter.longer(before, out.len() - before)?;
+    }
+    Ok(text(out))
+}
+
+fn push_escaped(bytes: &[u8], out: &mut String) {
+    for &byte in bytes {
+        match byte {
+            0 | 0x80.. => {
+                out.push('\\');
+                out.extend([byte >> 6, byte >> 3 & 7, byte & 7].map(|digit| char::from(b'0' + digit)));
+            }
+            b'\\' => out.push_str("\\\\"),
+            other => out.push(char::from(other)),
+        }
+    }
 }
 
 /// `decode(text, 'base64' | 'hex' | 'escape')`; blanks do not count.
 fn decoded(call: &Call<'_>) -> Result<Value, SqlError> {
     let written = call.text(0);
-    let solid: String = written.chars().filter(|letter| !letter.is_whitespace()).collect();
     let bytes = match call.text(1).to_ascii_lowercase().as_str() {
-        "base64" => STANDARD.decode(&solid).map_err(|_| invalid("invalid base64 end sequence"))?,
-        "hex" => {
-            let is_odd = !solid.len().is_multiple_of(2);
-            let pairs = (0..solid.len()).step_by(2).map(|at| solid.get(at..at + 2));
-            let byte = |pair: Option<&str>| pair.and_then(|pair| u8::from_str_radix(pair, 16).ok());
-            let bytes: Option<Vec<u8>> = pairs.map(byte).collect();
-            match bytes {
-                Some(bytes) => bytes,
-                None if is_odd => return Err(invalid("invalid hexadecimal data: odd number of digits")),
-                None => return Err(invalid("invalid hexadecimal data")),
-            }
+        "base64" => {
+            STANDARD.decode(solid(call)?.as_bytes()).map_err(|_| invalid("invalid base64 end sequence"))?
         }
+        "hex" => of_hex(call, solid(call)?.as_bytes())?,
         "escape" => match crate::types::parse_value(written, ColumnType::Bytea, call.zone)? {
             Value::Bytes(bytes) => bytes.into(),
             _ => return Err(SqlError::internal("bytes were expected")),
@@ -134,6 +147,41 @@ fn decoded(call: &Call<'_>) -> Result<Value, SqlError> {
         other => return Err(unknown_form(other)),
     };
     Ok(Value::Bytes(bytes.into()))
+}
+
+/// The text without its blanks.
+fn solid<'a>(call: &'a Call<'_>) -> Result<Cow<'a, str>, SqlError> {
+    let written = call.text(0);
+    let may_be_blank = |byte: &u8| byte.is_ascii_whitespace() || !byte.is_ascii();
+    let mut pieces = written.as_bytes().chunks(PIECE_BYTES);
+    if pieces.all(|piece| !piece.iter().any(may_be_blank)) {
+        return Ok(Cow::Borrowed(written));
+    }
+    let mut solid = String::new();
+    for part in written.split_whitespace() {
+        call.meter.step()?;
+        call.meter.longer(solid.len(), part.len())?;
+        solid.push_str(part);
+    }
+    Ok(Cow::Owned(solid))
+}
+
+fn of_hex(call: &Call<'_>, digits: &[u8]) -> Result<Vec<u8>, SqlError> {
+    call.meter.value(digits.len() / 2)?;
+    let mut bytes = Vec::with_capacity(digits.len() / 2);
+    for piece in digits.chunks(PIECE_BYTES) {
+        call.meter.look()?;
+        let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
+        let (pairs, odd) = piece.as_chunks::<2>();
+        for &[high, low] in pairs {
+            let byte = digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low);
+            bytes.push(byte.ok_or_else(|| invalid("invalid hexadecimal data"))?);
+        }
+        if !odd.is_empty() {
+            return Err(invalid("invalid hexadecimal data: odd number of digits"));
+        }
+    }
+    Ok(bytes)
 }
 
 fn unknown_form(name: &str) -> SqlError {

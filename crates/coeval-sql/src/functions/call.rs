@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlState};
 use crate::types::format_value;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ElementType, IntervalValue, ListEncoder, Value, ValueRef};
+use std::borrow::Cow;
 
 /// The arguments, which are of the types that the form takes.
 pub(super) struct Call<'a> {
@@ -92,12 +93,15 @@ impl Call<'_> {
     }
 
     /// A value as it is shown.
-    pub(super) fn shown(&self, place: usize) -> String {
+    pub(super) fn shown(&self, place: usize) -> Cow<'_, str> {
+        if let Some(ValueRef::Text(text)) = self.values.get(place) {
+            return Cow::Borrowed(text);
+        }
         let mut text = String::new();
         if let (Some(value), Some(ty)) = (self.values.get(place), self.types.get(place)) {
             format_value(*value, *ty, self.zone, &mut text);
         }
-        text
+        Cow::Owned(text)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Patterns are those of the `regex` crate, in which PostgreSQL's are written by [`pattern`]: of several alternatives
 //! the first that fits is taken, not the longest; there are no back references, and no looking ahead.
 
+mod automaton;
 mod pattern;
 mod similar;
 
@@ -14,8 +15,9 @@ use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
 pub(crate) use pattern::pattern_of_operator;
-use pattern::{Options, compiled};
-use regex::{Captures, Regex};
+use pattern::{Options, Pattern, compiled};
+use regex::Captures;
+use std::rc::Rc;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const INT: Takes = Takes::Type(ColumnType::Int);
@@ -33,7 +35,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         "regexp_like",
         &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Boolean, |call| {
             let regex = single(call, 2)?;
-            Ok(Value::Boolean(regex.is_match(call.text(0))))
+            regex.is_match(call.text(0), call.meter).map(Value::Boolean)
         })
         .optional(1)],
     ),
@@ -65,7 +67,7 @@ fn options(call: &Call<'_>, place: usize) -> Result<Options, SqlError> {
 }
 
 /// The pattern of a function that looks for one match, or counts on its own.
-fn single(call: &Call<'_>, place: usize) -> Result<Regex, SqlError> {
+fn single(call: &Call<'_>, place: usize) -> Result<Rc<Pattern>, SqlError> {
     let options = options(call, place)?;
     if options.is_global {
         return Err(invalid(format!("{}() does not support the \"global\" option", call.name)));
@@ -97,17 +99,26 @@ fn offset(text: &str, letter: usize) -> Option<usize> {
     places.nth(letter - 1)
 }
 
-/// All matches from a byte on; behind an empty one the search goes on a letter later.
-fn matches<'t>(regex: &Regex, text: &'t str, from: usize) -> impl Iterator<Item = Captures<'t>> {
+/// All matches from a byte on; behind an empty one the search goes on a letter later. The last may be an error.
+fn matches<'t>(
+    regex: &Pattern,
+    text: &'t str,
+    from: usize,
+    meter: &Meter,
+) -> impl Iterator<Item = Result<Captures<'t>, SqlError>> {
     let mut next = Some(from);
     std::iter::from_fn(move || {
-        let found = regex.captures_at(text, next?)?;
+        let from = next.take()?;
+        let found = match meter.step().and_then(|()| regex.captures_at(text, from, meter)) {
+            Ok(found) => found?,
+            Err(error) => return Some(Err(error)),
+        };
         let whole = found.get_match();
         next = match whole.is_empty() {
             true => text[whole.end()..].chars().next().map(|letter| whole.end() + letter.len_utf8()),
             false => Some(whole.end()),
         };
-        Some(found)
+        Some(Ok(found))
     })
 }
 
@@ -116,8 +127,8 @@ fn counted(call: &Call<'_>) -> Result<Value, SqlError> {
     let regex = single(call, 3)?;
     let mut count = 0;
     if let Some(from) = offset(call.text(0), start) {
-        for _ in matches(&regex, call.text(0), from) {
-            call.meter.step()?;
+        for found in matches(&regex, call.text(0), from, call.meter) {
+            found?;
             count += 1;
         }
     }
@@ -127,14 +138,14 @@ fn counted(call: &Call<'_>) -> Result<Value, SqlError> {
 /// The part of the match with this number, from a letter on: the whole of it, or one of its groups.
 fn found<'t>(
     meter: &Meter,
-    (regex, text): (&Regex, &'t str),
+    (regex, text): (&Pattern, &'t str),
     start: usize,
     number: usize,
     group: usize,
 ) -> Result<Option<regex::Match<'t>>, SqlError> {
     let Some(from) = offset(text, start) else { return Ok(None) };
-    for (place, found) in matches(regex, text, from).enumerate() {
-        meter.step()?;
+    for (place, found) in matches(regex, text, from, meter).enumerate() {
+        let found = found?;
         if place + 1 == number {
             return Ok(found.get(group));
         }
@@ -182,7 +193,8 @@ fn first_match(call: &Call<'_>) -> Result<Value, SqlError> {
             .with_hint("Use the regexp_matches function instead."));
     }
     let regex = compiled(call.text(1), options)?;
-    Ok(regex.captures(call.text(0)).map_or(Value::Null, |found| texts(groups(&found))))
+    let found = regex.captures_at(call.text(0), 0, call.meter)?;
+    Ok(found.map_or(Value::Null, |found| texts(groups(&found))))
 }
 
 fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
@@ -190,10 +202,9 @@ fn all_matches(call: &Call<'_>) -> Result<Value, SqlError> {
     let regex = compiled(call.text(1), options)?;
     let most = if options.is_global { usize::MAX } else { 1 };
     let mut rows = Vec::new();
-    for found in matches(&regex, call.text(0), 0).take(most) {
-        call.meter.step()?;
+    for found in matches(&regex, call.text(0), 0, call.meter).take(most) {
         let mut row = String::new();
-        let value = texts(groups(&found));
+        let value = texts(groups(&found?));
         crate::types::format_value(value.borrow(), TEXTS, call.zone, &mut row);
         call.meter.take(row.len() + size_of::<Option<String>>())?;
         rows.push(Some(row));
@@ -231,15 +242,15 @@ fn replaced_from(call: &Call<'_>) -> Result<Value, SqlError> {
 /// The text with the match of this number replaced, or all of them.
 fn with_replacement(
     meter: &Meter,
-    (regex, text): (&Regex, &str),
+    (regex, text): (&Pattern, &str),
     from: usize,
     number: Option<usize>,
     replacement: &str,
 ) -> Result<String, SqlError> {
     meter.take(text.len())?;
     let (mut out, mut copied) = (String::with_capacity(text.len()), 0);
-    for (place, found) in matches(regex, text, from).enumerate() {
-        meter.step()?;
+    for (place, found) in matches(regex, text, from, meter).enumerate() {
+        let found = found?;
         let wanted = number.unwrap_or(place + 1);
         if place + 1 == wanted {
             let whole = found.get_match();
@@ -293,8 +304,8 @@ fn split(call: &Call<'_>) -> Result<Value, SqlError> {
     let regex = single(call, 2)?;
     let text = call.text(0);
     let (mut parts, mut copied) = (Vec::new(), 0);
-    for found in matches(&regex, text, 0) {
-        call.meter.step()?;
+    for found in matches(&regex, text, 0, call.meter) {
+        let found = found?;
         let whole = found.get_match();
         if whole.start() < text.len() && whole.end() > copied {
             call.meter.take(whole.start() - copied + 2 * size_of::<&str>())?;

@@ -3,12 +3,15 @@
 
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
+use super::search::Places;
 use super::{Entry, called, strict};
-use crate::allowance::{VALUE_BYTES_MAX, too_large};
-use crate::catalog::{quoted_literal, quoted_name};
+use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
+use crate::catalog::quoted_name;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
 use datafusion::common::utils::datafusion_strsim::levenshtein;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 const TEXT: Takes = Takes::Type(ColumnType::Text);
 const BOOLEAN: Takes = Takes::Type(ColumnType::Boolean);
@@ -25,6 +28,24 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("lpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("rpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
+    strict("translate", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, translated)]),
+    strict("initcap", &[Form::new(&[TEXT], ColumnType::Text, with_capitals)]),
+    strict(
+        "quote_ident",
+        &[Form::new(&[TEXT], ColumnType::Text, |call| Ok(text(name(call.text(0), call.meter)?)))],
+    ),
+    strict(
+        "quote_literal",
+        &[Form::new(&[Takes::Any], ColumnType::Text, |call| Ok(text(literal(&call.shown(0), call.meter)?)))],
+    )
+    .stable(),
+    called(
+        "quote_nullable",
+        &[Form::new(&[Takes::Any], ColumnType::Text, |call| {
+            Ok(text(if call.has(0) { literal(&call.shown(0), call.meter)? } else { "NULL".to_owned() }))
+        })],
+    )
+    .stable(),
     strict("levenshtein", &[Form::new(&[TEXT, TEXT], ColumnType::Int, distance)]),
     strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
 ];
@@ -89,17 +110,17 @@ fn push_padded(value: &str, missing: usize, specifier: &Specifier, out: &mut Str
 }
 
 /// An argument as the letter says; NULL is no text, and no name.
-fn value(call: &Call<'_>, place: usize, kind: char) -> Result<String, SqlError> {
+fn value<'a>(call: &'a Call<'_>, place: usize, kind: char) -> Result<Cow<'a, str>, SqlError> {
     match (kind, call.has(place)) {
-        ('s', false) => Ok(String::new()),
+        ('s', false) => Ok("".into()),
         ('s', true) => Ok(call.shown(place)),
-        ('I', true) => Ok(quoted_name(&call.shown(place))),
+        ('I', true) => Ok(name(&call.shown(place), call.meter)?.into()),
         ('I', false) => {
             let message = "null values cannot be formatted as an SQL identifier";
             Err(SqlError::new(SqlState::NullValueNotAllowed, message))
         }
-        ('L', false) => Ok("NULL".to_owned()),
-        _ => Ok(quoted_literal(&call.shown(place))),
+        ('L', false) => Ok("NULL".into()),
+        _ => Ok(literal(&call.shown(place), call.meter)?.into()),
     }
 }
 
@@ -187,21 +208,22 @@ fn divided(call: &Call<'_>) -> Result<Value, SqlError> {
     }
     let (all, delimiter) = (call.text(0), call.text(1));
     let is_null = |part: &str| call.has(2) && call.text(2) == part;
-    let parts: Box<dyn Iterator<Item = &str>> = if all.is_empty() {
-        Box::new(std::iter::empty())
-    } else if !call.has(1) {
-        let end_of = |(start, letter): (usize, char)| &all[start..start + letter.len_utf8()];
-        Box::new(all.char_indices().map(end_of))
-    } else if delimiter.is_empty() {
-        Box::new(std::iter::once(all))
-    } else {
-        Box::new(all.split(delimiter))
-    };
     let mut list = ListEncoder::default();
-    for part in parts {
+    let mut push = |part: &str| {
         call.meter.step()?;
         call.meter.take(part.len() + ELEMENT_BYTES)?;
         list.push(if is_null(part) { ValueRef::Null } else { ValueRef::Text(part) });
+        Ok::<_, SqlError>(())
+    };
+    if !call.has(1) {
+        all.char_indices().try_for_each(|(start, letter)| push(&all[start..start + letter.len_utf8()]))?;
+    } else if !all.is_empty() {
+        let (mut places, mut done) = (Places::of(delimiter, all, call.meter)?, 0);
+        while let Some(place) = places.next()? {
+            push(&all[done..place])?;
+            done = place + delimiter.len();
+        }
+        push(&all[done..])?;
     }
     Ok(list.value())
 }
@@ -238,11 +260,79 @@ fn replaced(call: &Call<'_>) -> Result<Value, SqlError> {
     if from.is_empty() {
         return Ok(text(all));
     }
-    if to.len() > from.len() {
-        let found = all.matches(from).count();
-        call.meter.value(found.saturating_mul(to.len() - from.len()).saturating_add(all.len()))?;
+    Ok(text(with_replaced(all, from, to, call.meter)?))
+}
+
+/// The text with another one in each place of `from`, which is not empty.
+fn with_replaced(all: &str, from: &str, to: &str, meter: &Meter) -> Result<String, SqlError> {
+    let mut places = Places::of(from, all, meter)?;
+    let (mut out, mut done) = (String::new(), 0);
+    while let Some(place) = places.next()? {
+        meter.longer(out.len(), place - done + to.len())?;
+        out.push_str(&all[done..place]);
+        out.push_str(to);
+        done = place + from.len();
     }
-    Ok(text(all.replace(from, to)))
+    meter.longer(out.len(), all.len() - done)?;
+    out.push_str(&all[done..]);
+    Ok(out)
+}
+
+/// The text as a name in SQL: in quotes, if it would be read otherwise.
+fn name(all: &str, meter: &Meter) -> Result<String, SqlError> {
+    if all.len() <= NAME_BYTES_MAX {
+        return Ok(quoted_name(all));
+    }
+    Ok(format!("\"{}\"", with_replaced(all, "\"", "\"\"", meter)?))
+}
+
+/// Longer ones are no names. They are in quotes, whatever they are.
+const NAME_BYTES_MAX: usize = 64 << 10;
+
+/// The text as a literal of SQL.
+fn literal(all: &str, meter: &Meter) -> Result<String, SqlError> {
+    let doubled = with_replaced(all, "'", "''", meter)?;
+    if !all.contains('\\') {
+        return Ok(format!("'{doubled}'"));
+    }
+    Ok(format!("E'{}'", with_replaced(&doubled, "\\", "\\\\", meter)?))
+}
+
+/// `translate(text, from, to)`: each letter of `from` becomes the one of `to` at its place, or nothing behind the end of that.
+fn translated(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, mut to) = (call.text(0), call.text(2).chars());
+    let mut letters = HashMap::new();
+    for from in call.text(1).chars() {
+        call.meter.step()?;
+        let becomes = to.next();
+        letters.entry(from).or_insert(becomes);
+    }
+    let mut out = String::new();
+    for letter in all.chars() {
+        call.meter.step()?;
+        if let Some(letter) = letters.get(&letter).copied().unwrap_or(Some(letter)) {
+            call.meter.longer(out.len(), letter.len_utf8())?;
+            out.push(letter);
+        }
+    }
+    Ok(text(out))
+}
+
+/// `initcap(text)`: the first letter of each word is a capital, and no other one.
+fn with_capitals(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (mut out, mut is_inside) = (String::new(), false);
+    for letter in call.text(0).chars() {
+        call.meter.step()?;
+        let before = out.len();
+        if is_inside {
+            out.extend(letter.to_lowercase());
+        } else {
+            out.extend(letter.to_uppercase());
+        }
+        call.meter.longer(before, out.len() - before)?;
+        is_inside = letter.is_alphanumeric();
+    }
+    Ok(text(out))
 }
 
 /// `lpad(text, length [, fill])` and `rpad`: letters are counted, and a longer text is cut behind the length.
@@ -260,7 +350,11 @@ fn padded(call: &Call<'_>) -> Result<Value, SqlError> {
     let missing = length - letters;
     let widest = fill.chars().map(char::len_utf8).max().unwrap_or(1);
     call.meter.value(missing.saturating_mul(widest).saturating_add(all.len()))?;
-    let mut padding: String = fill.chars().cycle().take(missing).collect();
+    let mut padding = String::new();
+    for letter in fill.chars().cycle().take(missing) {
+        call.meter.step()?;
+        padding.push(letter);
+    }
     if call.name == "lpad" {
         padding.push_str(all);
         return Ok(text(padding));
@@ -278,10 +372,24 @@ fn field(call: &Call<'_>) -> Result<Value, SqlError> {
     let found = match delimiter.is_empty() {
         // There is one field.
         true => (place == 0).then_some(all),
-        false if number > 0 => all.split(delimiter).nth(place),
+        false if number > 0 => field_from_start(call, place)?,
         false => all.rsplit(delimiter).nth(place),
     };
     Ok(text(if all.is_empty() { "" } else { found.unwrap_or_default() }))
+}
+
+/// The field behind so many others.
+fn field_from_start<'a>(call: &'a Call<'_>, before: usize) -> Result<Option<&'a str>, SqlError> {
+    let (all, delimiter) = (call.text(0), call.text(1));
+    let mut places = Places::of(delimiter, all, call.meter)?;
+    let (mut start, mut passed) = (0, 0);
+    while let Some(end) = places.next()? {
+        if passed == before {
+            return Ok(Some(&all[start..end]));
+        }
+        (start, passed) = (end + delimiter.len(), passed + 1);
+    }
+    Ok((passed == before).then(|| &all[start..]))
 }
 
 /// The parts of a qualified name, folded unless they are quoted.
@@ -293,6 +401,8 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
     let mut parts = Vec::new();
     let mut rest = name.trim_start();
     loop {
+        call.meter.step()?;
+        call.meter.take(size_of::<Option<String>>())?;
         if let Some(inside) = rest.strip_prefix('"') {
             let (part, behind) =
                 quoted_part(inside).ok_or_else(|| wrong("String has unclosed double quotes."))?;

@@ -132,9 +132,36 @@ fn string(part: Part<'_>) -> Result<String, SqlError> {
     }
 }
 
+/// What of a text is written between two looks.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// A text as a string of JSON.
 pub(super) fn push_string(text: &str, out: &mut String) {
-    out.push_str(&serde_json::Value::String(text.to_owned()).to_string());
+    out.push('"');
+    push_escaped(text, out);
+    out.push('"');
+}
+
+/// A text that may be long as a string of JSON.
+///
+/// # Errors
+/// That of a statement that is to end.
+pub(super) fn push_long_string(text: &str, out: &mut String) -> Result<(), SqlError> {
+    let mut rest = text;
+    out.push('"');
+    while !rest.is_empty() {
+        cancel::check()?;
+        let end = rest.floor_char_boundary(PIECE_BYTES);
+        push_escaped(&rest[..end], out);
+        rest = &rest[end..];
+    }
+    out.push('"');
+    Ok(())
+}
+
+fn push_escaped(text: &str, out: &mut String) {
+    let quoted = serde_json::Value::from(text).to_string();
+    out.push_str(&quoted[1..quoted.len() - 1]);
 }
 
 /// A number without its exponent.

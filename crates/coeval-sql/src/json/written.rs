@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values as JSON: what `to_json` makes of them.
 
-use super::canonical::push_string;
+use super::canonical::{push_long_string, push_string};
 use crate::error::SqlError;
 use crate::query::{column_type_of_field, marked_field};
 use crate::types::format_value;
@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, EnumType, value_at};
+use coeval_store::{ColumnType, EnumType, ValueRef, value_at};
 
 /// The value of a field at a row as JSON, instants as local times of `zone`; NULL is `null`.
 ///
@@ -52,8 +52,12 @@ pub(super) fn push_value(
     let unknown = || SqlError::unsupported(format_args!("{} as JSON", array.data_type()));
     let ty = column_type_of_field(field).ok_or_else(unknown)?;
     let one = cast(&array.slice(row, 1), &ty.arrow())?;
+    let value = value_at(&one, 0);
+    if let (ValueRef::Text(text), false) = (value, matches!(ty, ColumnType::Json | ColumnType::Jsonb)) {
+        return push_long_string(text, out);
+    }
     let mut text = String::new();
-    format_value(value_at(&one, 0), ty, zone, &mut text);
+    format_value(value, ty, zone, &mut text);
     push_typed(&text, ty, out);
     Ok(())
 }

@@ -7,11 +7,12 @@
 //! before that for the memory of as many copies as there are rows.
 //!
 //! It comes where expressions are as they will run, so here `||` becomes the function that asks, too
-//! (`query/concatenation.rs`), and aggregates over windows become those that look and ask (`query/windowed.rs`).
+//! (`query/concatenation.rs`), LIKE the one that looks (`query/likes.rs`), and aggregates over windows become those that look and ask (`query/windowed.rs`).
 //!
 //! Where a constant stays one value (`=`, `LIKE`, a function that reads it row by row) it is left alone.
 
 use super::concatenation::counted_concatenations;
+use super::likes::heeding_likes;
 use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
@@ -120,7 +121,7 @@ fn source_schema(scan: &TableScan) -> Result<DFSchema> {
 /// An expression with what asks in it.
 fn counted_part(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expression
-        .transform_up(|part| counted_concatenations(part, schema))?
+        .transform_up(|part| counted_concatenations(part, schema)?.transform_data(heeding_likes))?
         .transform_data(|expression| expression.transform_down(counted_below))
 }
 

@@ -8,6 +8,7 @@ use super::environment::Inputs;
 use super::node::{LetterCase, LikeStyle, Node, Scalar, Scaling, Test};
 use super::pattern::like;
 use crate::allowance::{VALUE_BYTES_MAX, too_large};
+use crate::cancel;
 use crate::error::SqlError;
 use crate::memory::{Promise, room_for_a_value};
 use coeval_store::ValueRef;
@@ -214,8 +215,10 @@ fn matches_pattern(
         return Ok(None);
     };
     match style.letters {
-        LetterCase::Sensitive => like(text, pattern, style.escape).map(Some),
-        LetterCase::Ignored => like(&text.to_lowercase(), &pattern.to_lowercase(), style.escape).map(Some),
+        LetterCase::Sensitive => like(text, pattern, style.escape, cancel::check).map(Some),
+        LetterCase::Ignored => {
+            like(&text.to_lowercase(), &pattern.to_lowercase(), style.escape, cancel::check).map(Some)
+        }
     }
 }
 

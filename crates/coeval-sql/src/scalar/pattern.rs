@@ -5,12 +5,23 @@ use crate::error::{SqlError, SqlState};
 
 /// Whether the text matches the pattern.
 ///
-/// Backtracks only to the last `%`, so it takes at most text times pattern steps.
-pub(crate) fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bool, SqlError> {
+/// Backtracks only to the last `%`, so it takes at most text times pattern steps. It looks once in so many of them whether it is to
+/// end.
+pub(crate) fn like(
+    text: &str,
+    pattern: &str,
+    escape: Option<char>,
+    look: impl Fn() -> Result<(), SqlError>,
+) -> Result<bool, SqlError> {
+    let mut steps: u32 = 0;
     let mut text_rest = text.chars();
     let mut pattern_rest = pattern.chars();
     let mut restart: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
+        steps = steps.wrapping_add(1);
+        if steps.is_multiple_of(STEPS_BETWEEN_LOOKS) {
+            look()?;
+        }
         let mut ahead = pattern_rest.clone();
         let step = match ahead.next() {
             None => Step::End,
@@ -44,6 +55,8 @@ pub(crate) fn like(text: &str, pattern: &str, escape: Option<char>) -> Result<bo
         pattern_rest = pattern_from.clone();
     }
 }
+
+const STEPS_BETWEEN_LOOKS: u32 = 1 << 14;
 
 enum Step {
     End,

@@ -41,14 +41,22 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
         (ValueRef::Text(v), _) => out.push_str(v),
         (ValueRef::Bytes(v), _) => {
             out.push_str("\\x");
-            for byte in v {
-                let _ = write!(out, "{byte:02x}");
-            }
+            push_hex(v, out);
         }
         (ValueRef::Interval(v), _) => format_interval(v, out),
         (ValueRef::Uuid(v), _) => push(out, uuid::Uuid::from_bytes(v)),
         (ValueRef::List(v), ColumnType::Array(element)) => format_list(v, element, zone, out),
         (ValueRef::List(_), _) => push(out, value),
+    }
+}
+
+/// Two hexadecimal digits for each byte.
+pub(crate) fn push_hex(bytes: &[u8], out: &mut String) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(bytes.len() * 2);
+    for byte in bytes {
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 15)]));
     }
 }
 

@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Functions of text that DataFusion has not: quoting, type names of values.
+//! Names of the types of values, patterns.
 
 use super::{Entry, Gives, called, strict};
-use crate::catalog::identifiers::{literal, quoted};
 use crate::catalog::types::facts_of_arrow;
 use crate::types::column_type_of_arrow;
-use datafusion::common::ScalarValue;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    strict("quote_ident", 1..=1, Gives::Text, |call| Ok(call.text(0).map(quoted).into())),
-    strict("quote_literal", 1..=1, Gives::Text, |call| {
-        Ok(text(&call.arguments[0]).map(|text| literal(&text)).into())
-    }),
-    called("quote_nullable", 1..=1, Gives::Text, |call| {
-        Ok(text(&call.arguments[0]).map_or_else(|| "NULL".to_owned(), |text| literal(&text)).into())
-    }),
     called("pg_typeof", 1..=1, Gives::Text, |call| {
         let ty = call.arguments[0].data_type();
         if let Some(known) = column_type_of_arrow(&ty).filter(|known| known.user_type().is_some()) {
@@ -27,13 +18,6 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(like_pattern(call.text(0).unwrap_or_default(), call.text(1).unwrap_or_default()).into())
     }),
 ];
-
-fn text(value: &ScalarValue) -> Option<String> {
-    (!value.is_null()).then(|| match value.try_as_str() {
-        Some(Some(text)) => text.to_owned(),
-        _ => value.to_string(),
-    })
-}
 
 /// A pattern of LIKE with another escape than the backslash, written with that.
 fn like_pattern(pattern: &str, escape: &str) -> String {

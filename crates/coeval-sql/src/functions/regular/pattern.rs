@@ -8,20 +8,23 @@
 //! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
 
 use super::super::call::invalid;
+use super::automaton::{Automaton, Told, is_long};
+use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
-use regex::{Regex, RegexBuilder};
-use std::cell::RefCell;
+use regex::{Captures, Regex, RegexBuilder};
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
 
 /// What the flags of a function say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Options {
     pub(super) is_global: bool,
-    ignores_case: bool,
-    stops_at_lines: bool,
-    anchors_at_lines: bool,
-    is_expanded: bool,
+    pub(super) ignores_case: bool,
+    pub(super) stops_at_lines: bool,
+    pub(super) anchors_at_lines: bool,
+    pub(super) is_expanded: bool,
     is_literal: bool,
 }
 
@@ -71,23 +74,84 @@ thread_local! {
 /// Compiled patterns of the latest queries on a thread.
 #[derive(Default)]
 struct Kept {
-    small: HashMap<Key, Regex>,
+    small: HashMap<Key, Rc<Pattern>>,
     /// The latest first.
-    large: VecDeque<(Key, Regex)>,
+    large: VecDeque<(Key, Rc<Pattern>)>,
 }
 
 type Key = (String, Options);
+
+/// A pattern that is ready to be looked for.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    regex: Regex,
+    written: String,
+    options: Options,
+    /// Made when it is first needed.
+    automaton: OnceCell<Automaton>,
+}
+
+impl Pattern {
+    fn new(regex: Regex, written: String, options: Options) -> Rc<Self> {
+        Rc::new(Self { regex, written, options, automaton: OnceCell::new() })
+    }
+
+    fn automaton(&self) -> Result<&Automaton, SqlError> {
+        if let Some(made) = self.automaton.get() {
+            return Ok(made);
+        }
+        let made = Automaton::of(&self.written, self.options, COMPILED_BYTES_MAX)?;
+        Ok(self.automaton.get_or_init(|| made))
+    }
+
+    /// Whether the text has a match.
+    ///
+    /// # Errors
+    /// That of a statement that is to end; `54001` where that could not be asked for long.
+    pub(super) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
+        if is_long(text.len(), &self.written) {
+            let automaton = self.automaton()?;
+            match automaton.search(text, 0, meter)? {
+                Told::None => return Ok(false),
+                Told::Some => return Ok(true),
+                Told::Nothing => automaton.require_short(text.len())?,
+            }
+        }
+        Ok(self.regex.is_match(text))
+    }
+
+    /// The first match from a byte of the text on, with its groups.
+    ///
+    /// # Errors
+    /// As [`is_match`](Self::is_match).
+    pub(super) fn captures_at<'t>(
+        &self,
+        text: &'t str,
+        from: usize,
+        meter: &Meter,
+    ) -> Result<Option<Captures<'t>>, SqlError> {
+        let bytes = text.len() - from;
+        if is_long(bytes, &self.written) {
+            let automaton = self.automaton()?;
+            if automaton.search(text, from, meter)? == Told::None {
+                return Ok(None);
+            }
+            automaton.require_short(bytes)?;
+        }
+        Ok(self.regex.captures_at(text, from))
+    }
+}
 
 /// The pattern, ready to be looked for. Those of the latest queries on this thread are kept.
 ///
 /// # Errors
 /// `2201B` for what is no pattern, or one that takes more than 10 MiB; `53200` if there is no memory for it.
-pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlError> {
+pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, SqlError> {
     KEPT.with_borrow_mut(|kept| {
         let key = (pattern.to_owned(), options);
         let large = kept.large.iter().find(|(of, _)| *of == key).map(|(_, regex)| regex);
-        if let Some(regex) = kept.small.get(&key).or(large) {
-            return Ok(regex.clone());
+        if let Some(known) = kept.small.get(&key).or(large) {
+            return Ok(Rc::clone(known));
         }
         let written = if options.is_literal { regex::escape(pattern) } else { translated(pattern)? };
         match within(SMALL_BYTES_MAX, &written, options) {
@@ -95,16 +159,18 @@ pub(super) fn compiled(pattern: &str, options: Options) -> Result<Regex, SqlErro
                 if kept.small.len() >= KEPT_MAX {
                     kept.small.clear();
                 }
-                kept.small.insert(key, regex.clone());
-                Ok(regex)
+                let pattern = Pattern::new(regex, written, options);
+                kept.small.insert(key, Rc::clone(&pattern));
+                Ok(pattern)
             }
             Err(regex::Error::CompiledTooBig(_)) => {
                 let _room = room_for_a_value(COMPILED_BYTES_MAX)?;
                 let regex =
                     within(COMPILED_BYTES_MAX, &written, options).map_err(|error| wrong(&reason(&error)))?;
                 kept.large.truncate(LARGE_MAX - 1);
-                kept.large.push_front((key, regex.clone()));
-                Ok(regex)
+                let pattern = Pattern::new(regex, written, options);
+                kept.large.push_front((key, Rc::clone(&pattern)));
+                Ok(pattern)
             }
             Err(error) => Err(wrong(&reason(&error))),
         }
@@ -133,7 +199,7 @@ fn within(bytes: usize, written: &str, options: Options) -> Result<Regex, regex:
         .build()
 }
 
-fn wrong(what: &str) -> SqlError {
+pub(super) fn wrong(what: &str) -> SqlError {
     SqlError::new(SqlState::InvalidRegularExpression, format!("invalid regular expression: {what}"))
 }
 
@@ -233,6 +299,7 @@ mod tests {
 
     #[test]
     fn what_is_written_otherwise_means_the_same() {
+        let meter = Meter::begin(&datafusion::common::config::ConfigOptions::new(), "test");
         for (pattern, text, fits) in [
             (r"\mdog\M", "a dog!", true),
             (r"\mdog\M", "dogs", false),
@@ -246,11 +313,11 @@ mod tests {
             (r"^\<a\>$", "<a>", true),
         ] {
             let regex = compiled(pattern, Options::default()).unwrap();
-            assert_eq!(regex.is_match(text), fits, "{pattern} in {text:?}");
+            assert_eq!(regex.is_match(text, &meter).unwrap(), fits, "{pattern} in {text:?}");
         }
         let lines = Options::parse("n").unwrap();
-        assert!(!compiled("a.c", lines).unwrap().is_match("a\nc"));
-        assert!(compiled("^c", lines).unwrap().is_match("a\nc"));
+        assert!(!compiled("a.c", lines).unwrap().is_match("a\nc", &meter).unwrap());
+        assert!(compiled("^c", lines).unwrap().is_match("a\nc", &meter).unwrap());
     }
 
     #[test]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `x ~ pattern` and its like, with PostgreSQL's patterns.
 //!
-//! DataFusion's operators take patterns as the `regex` crate has them. A constant is written so once; for others, and NULL, a
-//! function stands that writes each.
+//! DataFusion's operators take patterns as the `regex` crate has them. A constant is written so once; for others, and for values
+//! that are not a column's, a function stands that writes each, and that looks on its way whether the statement is to end.
 
 use super::{call, text};
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
+
+/// Constants up to this length are left to DataFusion's operator.
+const SHORT_BYTES: usize = 64;
 
 /// What stands in the place of an operator that matches a pattern; `None` if it stays, with another pattern.
 ///
@@ -24,11 +27,19 @@ pub(super) fn matched(
         BinaryOperator::PGRegexNotIMatch => (true, true),
         _ => return Ok(None),
     };
+    // DataFusion's operator looks at nothing while it searches: no text is long where a column is compared with a short constant.
+    let is_column = matches!(left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if let Expr::Value(value) = right {
-        if let Value::SingleQuotedString(pattern) = &value.value {
-            value.value = Value::SingleQuotedString(crate::functions::pattern_of_operator(pattern)?);
+        match &value.value {
+            Value::SingleQuotedString(pattern) => {
+                let written = crate::functions::pattern_of_operator(pattern)?;
+                if is_column && written.len() <= SHORT_BYTES {
+                    value.value = Value::SingleQuotedString(written);
+                    return Ok(None);
+                }
+            }
+            _ => return Ok(None),
         }
-        return Ok(None);
     }
     let mut arguments = vec![left.clone(), right.clone()];
     if ignores_case {

@@ -9,12 +9,13 @@
 //! | `array_length('{}', 1)` | NULL | 0 |
 
 use super::operators::typed_parameter;
+use crate::allowance::Meter;
 use crate::catalog::array_of_text;
 use crate::error::SqlError;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Int64Type};
-use arrow::row::{RowConverter, Rows, SortField};
+use arrow::row::{Row, RowConverter, Rows, SortField};
 use chrono_tz::Tz;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
@@ -26,6 +27,7 @@ use datafusion::logical_expr::{
     TypeSignature, Volatility, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
@@ -99,9 +101,12 @@ impl ScalarUDFImpl for ArrayFunction {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let meter = Meter::begin(&arguments.config_options, self.name());
         let sides = arguments.args.iter().map(Side::new).collect::<Result<Vec<_>>>()?;
         let done: ArrayRef = match self.told {
-            Told::Contains | Told::Overlaps => self.compared(&sides[0].lists()?, &sides[1].lists()?, rows)?,
+            Told::Contains | Told::Overlaps => {
+                self.compared(&sides[0].lists()?, &sides[1].lists()?, rows, &meter)?
+            }
             Told::Ordered(operator) => ordered(operator, &sides[0].lists()?, &sides[1].lists()?, rows)?,
             Told::Length => lengths(&sides[0].lists()?, Some(&sides[1]), rows)?,
             Told::Cardinality => lengths(&sides[0].lists()?, None, rows)?,
@@ -191,26 +196,73 @@ impl Comparable {
         };
         Ok((converted(left)?, converted(right)?))
     }
+
+    /// The elements of an array, to look them up.
+    fn hashed(&self, places: Range<usize>, meter: &Meter) -> Result<HashSet<Row<'_>>> {
+        meter.take(places.len() * size_of::<Row<'_>>() * 2)?;
+        let mut found = HashSet::with_capacity(places.len());
+        for place in places.filter(|place| self.values.is_valid(*place)) {
+            meter.step()?;
+            found.insert(self.rows.row(place));
+        }
+        Ok(found)
+    }
 }
 
+/// So many elements are compared with others one by one; more of both are looked up, so that the work grows with their sum.
+const FEW: usize = 8;
+
+/// Elements that are looked for between two looks whether the statement is to end.
+const ELEMENTS_BETWEEN_LOOKS: usize = 1 << 12;
+
 impl ArrayFunction {
-    fn compared(&self, left: &Lists, right: &Lists, rows: usize) -> Result<ArrayRef> {
+    fn compared(&self, left: &Lists, right: &Lists, rows: usize, meter: &Meter) -> Result<ArrayRef> {
         let (left_values, right_values) = Comparable::both(left.lists.values(), right.lists.values())?;
-        let is_in = |wanted: usize, among: &Range<usize>| {
-            right_values.values.is_valid(wanted)
-                && among.clone().any(|place| {
-                    left_values.values.is_valid(place)
-                        && left_values.rows.row(place) == right_values.rows.row(wanted)
-                })
-        };
+        // The elements of a constant are looked up in each row.
+        let mut constant = None;
         let answers = (0..rows).map(|row| {
-            let (among, mut wanted) = (left.elements(row)?, right.elements(row)?);
-            Some(match self.told {
-                Told::Contains => wanted.all(|wanted| is_in(wanted, &among)),
-                _ => wanted.any(|wanted| is_in(wanted, &among)),
-            })
+            let (Some(among), Some(wanted)) = (left.elements(row), right.elements(row)) else {
+                return Ok(None);
+            };
+            if among.len() <= FEW || wanted.len() <= FEW {
+                let is_equal =
+                    |row, place| left_values.values.is_valid(place) && left_values.rows.row(place) == row;
+                return self.told_of(wanted, &right_values, meter, |row| {
+                    among.clone().any(|place| is_equal(row, place))
+                });
+            }
+            let hashed = || left_values.hashed(among.clone(), meter);
+            if left.is_constant {
+                let known = match &mut constant {
+                    Some(known) => known,
+                    missing => missing.insert(hashed()?),
+                };
+                return self.told_of(wanted, &right_values, meter, |row| known.contains(&row));
+            }
+            let known = hashed()?;
+            self.told_of(wanted, &right_values, meter, |row| known.contains(&row))
         });
-        Ok(Arc::new(answers.collect::<BooleanArray>()))
+        Ok(Arc::new(answers.collect::<Result<BooleanArray>>()?))
+    }
+
+    /// Whether all elements that are wanted are among the others, or one of them is. NULL is nowhere.
+    fn told_of<'r>(
+        &self,
+        wanted: Range<usize>,
+        values: &'r Comparable,
+        meter: &Meter,
+        mut is_in: impl FnMut(Row<'r>) -> bool,
+    ) -> Result<Option<bool>> {
+        let is_all = self.told == Told::Contains;
+        for (count, place) in wanted.enumerate() {
+            if count % ELEMENTS_BETWEEN_LOOKS == 0 {
+                meter.look()?;
+            }
+            if (values.values.is_valid(place) && is_in(values.rows.row(place))) != is_all {
+                return Ok(Some(!is_all));
+            }
+        }
+        Ok(Some(is_all))
     }
 }
 

@@ -30,7 +30,9 @@ use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, Placeholder, WindowFunction, WindowFunctionParams};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
+};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
 };
@@ -127,6 +129,14 @@ impl ExprPlanner for PostgresOperators {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
+    }
+
+    fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        planned_call("strpos", arguments)
+    }
+
+    fn plan_substring(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        planned_call("substr", arguments)
     }
 
     fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
@@ -380,4 +390,10 @@ fn arithmetic(operator: &BinaryOperator) -> Option<Operator> {
 
 fn is_number(ty: &DataType) -> bool {
     ty.is_integer() || ty.is_floating() || matches!(ty, DataType::Decimal128(..))
+}
+
+/// A call of one of our functions.
+fn planned_call(name: &str, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+    let function = ScalarFunction::new_udf(crate::functions::function(name)?, arguments);
+    Ok(PlannerResult::Planned(Expr::ScalarFunction(function)))
 }

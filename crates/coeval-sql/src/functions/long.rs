@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions of text that DataFusion has in a form for whole columns: fast, but without a look whether the statement is to end, and
+//! some in time that grows with the product of two texts. They are called where that is little work. Else each has a form here that
+//! looks on its way, in time that grows with the sum.
+
+use super::call::{Call, text};
+use super::choice::{Form, Takes};
+use super::search::Places;
+use super::{Entry, Function, strict};
+use crate::allowance::Meter;
+use crate::error::{SqlError, SqlState};
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef};
+use coeval_store::{ColumnType, Value};
+use datafusion::common::Result;
+use datafusion::functions::{string, unicode};
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+const TEXT: Takes = Takes::Type(ColumnType::Text);
+const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
+
+/// Steps of a function of DataFusion, each of about a nanosecond, that are little work.
+pub(crate) const LITTLE_WORK: u64 = 1 << 24;
+
+/// How the work of DataFusion's form grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    /// With the texts.
+    Sum,
+    /// In each row with the product of two.
+    Product,
+}
+
+/// The functions, for the engine's registry.
+pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let usual = [
+        (string::lower(), Work::Sum),
+        (string::upper(), Work::Sum),
+        (unicode::reverse(), Work::Sum),
+        (string::btrim(), Work::Product),
+        (string::ltrim(), Work::Product),
+        (string::rtrim(), Work::Product),
+        (unicode::strpos(), Work::Product),
+        (unicode::left(), Work::Sum),
+        (unicode::right(), Work::Sum),
+        (unicode::substr(), Work::Sum),
+    ];
+    ENTRIES.iter().zip(usual).map(|(entry, (usual, work))| {
+        debug_assert_eq!(entry.name, usual.name());
+        ScalarUDF::new_from_impl(Long { usual, own: Function::new(entry), work })
+    })
+}
+
+/// Those of [`functions`], in their order.
+const ENTRIES: &[Entry] = &[
+    strict("lower", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_lowercase))]),
+    strict("upper", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_uppercase))]),
+    strict("reverse", &[Form::new(&[TEXT], ColumnType::Text, reversed)]),
+    strict("btrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
+    strict("ltrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
+    strict("rtrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
+    strict("strpos", &[Form::new(&[TEXT, TEXT], ColumnType::Int, place)]),
+    strict("left", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, first)]),
+    strict("right", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, last)]),
+    strict("substr", &[Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1)]),
+];
+
+/// What is written between two looks.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The only letter whose small form depends on what stands round it.
+const SIGMA: char = 'Σ';
+
+/// Where pieces may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Anywhere,
+    /// Between two letters of ASCII: no sigma looks beyond them.
+    BetweenLetters,
+}
+
+/// The text in pieces that have the same small and large letters alone as together.
+fn in_case(call: &Call<'_>, convert: fn(&str) -> String) -> Result<Value, SqlError> {
+    let mut rest = call.text(0);
+    let ends = if rest.contains(SIGMA) { Ends::BetweenLetters } else { Ends::Anywhere };
+    let mut out = String::new();
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(end_of_piece(rest, ends));
+        let converted = convert(piece);
+        call.meter.longer(out.len(), converted.len())?;
+        call.meter.look()?;
+        out.push_str(&converted);
+        rest = behind;
+    }
+    Ok(text(out))
+}
+
+/// Where the first piece ends: at the end of the text if there is no such place.
+fn end_of_piece(rest: &str, ends: Ends) -> usize {
+    let bytes = rest.as_bytes();
+    let is_end = |end: &usize| match ends {
+        Ends::Anywhere => rest.is_char_boundary(*end),
+        Ends::BetweenLetters => bytes[*end - 1].is_ascii_alphabetic() && bytes[*end].is_ascii_alphabetic(),
+    };
+    (PIECE_BYTES..rest.len()).find(is_end).unwrap_or(rest.len())
+}
+
+fn reversed(call: &Call<'_>) -> Result<Value, SqlError> {
+    let all = call.text(0);
+    call.meter.value(all.len())?;
+    let mut out = String::with_capacity(all.len());
+    for letter in all.chars().rev() {
+        call.meter.step()?;
+        out.push(letter);
+    }
+    Ok(text(out))
+}
+
+/// `btrim(text [, letters])`, `ltrim` and `rtrim`: without those of the letters that stand at the ends, or at one.
+fn trimmed(call: &Call<'_>) -> Result<Value, SqlError> {
+    let mut letters = HashSet::new();
+    for letter in if call.count() == 2 { call.text(1) } else { " " }.chars() {
+        call.meter.step()?;
+        letters.insert(letter);
+    }
+    let mut rest = call.text(0);
+    if call.name != "rtrim" {
+        while let Some(letter) = rest.chars().next().filter(|letter| letters.contains(letter)) {
+            call.meter.step()?;
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    if call.name != "ltrim" {
+        while let Some(letter) = rest.chars().next_back().filter(|letter| letters.contains(letter)) {
+            call.meter.step()?;
+            rest = &rest[..rest.len() - letter.len_utf8()];
+        }
+    }
+    Ok(text(rest))
+}
+
+/// `strpos(text, part)`, which letter of the text the part begins at: from 1 on, 0 if it is not in it.
+fn place(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, part) = (call.text(0), call.text(1));
+    if part.is_empty() {
+        return Ok(Value::Int32(1));
+    }
+    let Some(place) = Places::of(part, all, call.meter)?.next()? else { return Ok(Value::Int32(0)) };
+    // A text has at most 2^30 letters.
+    Ok(Value::Int32(letters(&all.as_bytes()[..place], call.meter)? as i32 + 1))
+}
+
+/// Whether a letter begins with this byte.
+fn is_first(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
+}
+
+/// How many letters a text has.
+fn letters(all: &[u8], meter: &Meter) -> Result<usize, SqlError> {
+    let pieces = all.chunks(PIECE_BYTES);
+    pieces.map(|piece| meter.look().map(|()| piece.iter().filter(|&&byte| is_first(byte)).count())).sum()
+}
+
+/// Where the letter behind so many others begins; the end of the text if there is none.
+fn letter_behind(all: &str, mut others: usize, meter: &Meter) -> Result<usize, SqlError> {
+    for (number, piece) in all.as_bytes().chunks(PIECE_BYTES).enumerate() {
+        let count = letters(piece, meter)?;
+        if count > others {
+            let mut firsts = piece.iter().enumerate().filter(|(_, byte)| is_first(**byte));
+            return Ok(firsts.nth(others).map_or(all.len(), |(place, _)| number * PIECE_BYTES + place));
+        }
+        others -= count;
+    }
+    Ok(all.len())
+}
+
+/// Where the first letters end, of a text that is longer; of a negative number how many are left behind them.
+fn end_of_first(all: &str, number: i64, meter: &Meter) -> Result<usize, SqlError> {
+    let count = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+    let first = if number < 0 { letters(all.as_bytes(), meter)?.saturating_sub(count) } else { count };
+    letter_behind(all, first, meter)
+}
+
+/// `left(text, number)`.
+fn first(call: &Call<'_>) -> Result<Value, SqlError> {
+    let all = call.text(0);
+    Ok(text(&all[..end_of_first(all, call.int(1), call.meter)?]))
+}
+
+/// `right(text, number)`: what stands behind the first ones that are left out.
+fn last(call: &Call<'_>) -> Result<Value, SqlError> {
+    let all = call.text(0);
+    let number = call.int(1);
+    let left_out = match number {
+        0 => return Ok(text("")),
+        // All but so many. Nobody has the letters of the least number.
+        1.. => -number,
+        _ => number.checked_neg().unwrap_or(i64::MAX),
+    };
+    Ok(text(&all[end_of_first(all, left_out, call.meter)?..]))
+}
+
+/// `substr(text, start [, count])`; places before the first letter count, too.
+fn part(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, start) = (call.text(0), call.int(1));
+    let end = match call.count() {
+        3 if call.int(2) < 0 => {
+            return Err(SqlError::new(SqlState::SubstringError, "negative substring length not allowed"));
+        }
+        3 => start.saturating_add(call.int(2)),
+        _ => i64::MAX,
+    };
+    let before = |place: i64| usize::try_from(place.saturating_sub(1)).unwrap_or(0);
+    let begin = letter_behind(all, before(start), call.meter)?;
+    let rest = &all[begin..];
+    let count = before(end).saturating_sub(before(start));
+    Ok(text(&rest[..letter_behind(rest, count, call.meter)?]))
+}
+
+/// See the module.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Long {
+    usual: Arc<ScalarUDF>,
+    own: Function,
+    work: Work,
+}
+
+impl Long {
+    /// Whether DataFusion's form has more to do than a little.
+    fn is_long(&self, arguments: &ScalarFunctionArgs) -> bool {
+        let (texts, rows) = (&arguments.args, arguments.number_rows);
+        let steps = match self.work {
+            Work::Sum => texts.iter().map(|text| Size::of(text, rows).all).sum(),
+            Work::Product => product_of_texts(texts, rows),
+        };
+        steps > LITTLE_WORK
+    }
+}
+
+/// The bytes of the first text of each row, times those of the longest of the others.
+pub(crate) fn product_of_texts(texts: &[ColumnarValue], rows: usize) -> u64 {
+    let mut sizes = texts.iter().map(|text| Size::of(text, rows));
+    let all = sizes.next().map_or(0, |size| size.all);
+    sizes.map(|size| size.longest.max(1)).fold(all, u64::saturating_mul)
+}
+
+/// How many bytes the texts of an argument have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    all: u64,
+    longest: u64,
+}
+
+impl Size {
+    fn of(argument: &ColumnarValue, rows: usize) -> Self {
+        match argument {
+            ColumnarValue::Scalar(value) => {
+                let length = value.try_as_str().flatten().map_or(0, |text| text.len() as u64);
+                Self { all: length.saturating_mul(rows as u64), longest: length }
+            }
+            ColumnarValue::Array(array) => Self::of_array(array),
+        }
+    }
+
+    fn of_array(array: &ArrayRef) -> Self {
+        let of_offsets = |lengths: &mut dyn Iterator<Item = u64>| {
+            lengths.fold(Self::default(), |size, length| Self {
+                all: size.all.saturating_add(length),
+                longest: size.longest.max(length),
+            })
+        };
+        match array.data_type() {
+            // The low half of a view is the length.
+            DataType::Utf8View => of_offsets(
+                &mut array
+                    .as_string_view()
+                    .views()
+                    .iter()
+                    .map(|view| view & u128::from(u32::MAX))
+                    .map(|length| length as u64),
+            ),
+            DataType::Utf8 => {
+                of_offsets(&mut array.as_string::<i32>().offsets().lengths().map(|length| length as u64))
+            }
+            DataType::LargeUtf8 => {
+                of_offsets(&mut array.as_string::<i64>().offsets().lengths().map(|length| length as u64))
+            }
+            DataType::Dictionary(..) => {
+                let values = Self::of_array(array.as_any_dictionary().values());
+                Self { all: values.longest.saturating_mul(array.len() as u64), ..values }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+impl ScalarUDFImpl for Long {
+    fn name(&self) -> &str {
+        self.usual.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.usual.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.usual.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.usual.return_type(types)
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.usual.return_field_from_args(arguments)
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.usual.coerce_types(types)
+    }
+
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        self.usual.evaluate_bounds(inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.usual.output_ordering(inputs)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.usual.documentation()
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if !self.is_long(&arguments) {
+            return self.usual.invoke_with_args(arguments);
+        }
+        let ty = arguments.return_field.data_type().clone();
+        Ok(match self.own.invoke_with_args(arguments)? {
+            ColumnarValue::Array(array) => ColumnarValue::Array(cast(&array, &ty)?),
+            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.cast_to(&ty)?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Int64Array, StringArray, StringViewArray};
+    use arrow::datatypes::Field;
+    use datafusion::common::config::ConfigOptions;
+
+    /// Both forms, of texts that are short.
+    fn assert_same(name: &str, texts: &[&[&str]], numbers: &[i64]) {
+        let function = functions().find(|function| function.name() == name).unwrap();
+        let long: &Long = (function.inner().as_ref() as &dyn std::any::Any).downcast_ref().unwrap();
+        let rows = texts[0].len();
+        let texts =
+            texts.iter().map(|texts| Arc::new(StringViewArray::from_iter_values(texts.iter())) as ArrayRef);
+        let numbers =
+            numbers.iter().map(|number| Arc::new(Int64Array::from(vec![*number; rows])) as ArrayRef);
+        let columns: Vec<ArrayRef> = texts.chain(numbers).collect();
+        let types: Vec<DataType> = columns.iter().map(|column| column.data_type().clone()).collect();
+        let fields: Vec<FieldRef> =
+            types.iter().map(|ty| Arc::new(Field::new("a", ty.clone(), true)) as FieldRef).collect();
+        let scalars = vec![None; fields.len()];
+        let given = ReturnFieldArgs { arg_fields: &fields, scalar_arguments: &scalars };
+        let return_field = long.usual.return_field_from_args(given).unwrap();
+        let call = |udf: &dyn Fn(ScalarFunctionArgs) -> Result<ColumnarValue>| {
+            let found = udf(ScalarFunctionArgs {
+                args: columns.iter().map(|column| ColumnarValue::Array(Arc::clone(column))).collect(),
+                arg_fields: fields.clone(),
+                number_rows: rows,
+                return_field: Arc::clone(&return_field),
+                config_options: Arc::new(ConfigOptions::new()),
+            });
+            let found = found.unwrap().into_array(rows).unwrap();
+            let shown = cast(&found, &DataType::Utf8).unwrap();
+            shown.as_any().downcast_ref::<StringArray>().unwrap().clone()
+        };
+        assert_eq!(
+            call(&|arguments| long.own.invoke_with_args(arguments)),
+            call(&|arguments| long.usual.invoke_with_args(arguments)),
+            "{name}"
+        );
+    }
+
+    const TEXTS: &[&str] = &["", " ", "aΣ b", "Straße", "ΑΣ.Σας ÀÉ", "xxyxx", "🎵x🎵", "x", "  two words  "];
+
+    #[test]
+    fn both_forms_give_the_same() {
+        for name in ["lower", "upper", "reverse", "btrim", "ltrim", "rtrim"] {
+            assert_same(name, &[TEXTS], &[]);
+        }
+        let parts = &["", "", "Σ", "ße", "Σ", "x", "🎵", "xx", " s"];
+        for name in ["btrim", "ltrim", "rtrim", "strpos"] {
+            assert_same(name, &[TEXTS, parts], &[]);
+        }
+        for number in [0, 1, 2, 5, 100, i64::MAX, -1, -2, -100, i64::MIN + 1] {
+            for name in ["left", "right", "substr"] {
+                assert_same(name, &[TEXTS], &[number]);
+            }
+            for count in [0, 1, 3, 100] {
+                assert_same("substr", &[TEXTS], &[number, count]);
+            }
+        }
+    }
+
+    #[test]
+    fn letters_are_counted_across_pieces() {
+        let meter = Meter::begin(&ConfigOptions::new(), "test");
+        let all = "aé🎵".repeat(PIECE_BYTES / 3);
+        assert_eq!(letters(all.as_bytes(), &meter).unwrap(), all.chars().count());
+        for others in [0, 1, 2, PIECE_BYTES / 7, PIECE_BYTES / 7 * 3, PIECE_BYTES - 3, PIECE_BYTES * 2] {
+            let expected = all.char_indices().nth(others).map_or(all.len(), |(place, _)| place);
+            assert_eq!(letter_behind(&all, others, &meter).unwrap(), expected, "{others}");
+        }
+    }
+
+    #[test]
+    fn pieces_end_where_a_sigma_does_not_look() {
+        let piece = "a".repeat(PIECE_BYTES);
+        assert_eq!(end_of_piece(&format!("{piece}Σ"), Ends::Anywhere), PIECE_BYTES);
+        assert_eq!(end_of_piece(&format!("{piece}Σ"), Ends::BetweenLetters), PIECE_BYTES + 2);
+        assert_eq!(end_of_piece(&format!("{piece}.Σ ab"), Ends::BetweenLetters), PIECE_BYTES + 5);
+        assert_eq!(end_of_piece("Σ", Ends::BetweenLetters), 2);
+        assert_eq!(end_of_piece(&"é".repeat(PIECE_BYTES), Ends::Anywhere), PIECE_BYTES);
+        assert_eq!(end_of_piece(&format!("a{}", "é".repeat(PIECE_BYTES)), Ends::Anywhere), PIECE_BYTES + 1);
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A search that looks on its way whether the statement is to end.
+//!
+//! The `regex` crate searches a text at one go: gigabytes of it, and in the worst case in time that grows with the product of the
+//! text and the pattern. So in long texts the automaton that the crate is built on is stepped here, a byte at a time. It says whether
+//! there is a match at all; where it is, and its groups, the crate looks for then, if that is not too much work.
+
+use super::pattern::{Options, wrong};
+use crate::allowance::Meter;
+use crate::error::{SqlError, SqlState};
+use regex_automata::Input;
+use regex_automata::hybrid::dfa::{Cache, Config, DFA};
+use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::util::syntax;
+use std::cell::RefCell;
+
+/// Shorter texts are searched at one go, if the pattern is no long one either.
+const LONG_BYTES: usize = 64 << 10;
+
+/// Bytes between two looks. Each may need a new state, which takes as long as the pattern is.
+const BYTES_BETWEEN_LOOKS: usize = 256;
+
+/// The most steps that a search at one go may take: some seconds.
+const STEPS_MAX: usize = 1 << 32;
+
+/// What the states that were met may take. Then they are forgotten, and met anew.
+const CACHE_BYTES: usize = 2 << 20;
+
+/// The automaton of a pattern.
+#[derive(Debug)]
+pub(super) struct Automaton {
+    dfa: DFA,
+    states: usize,
+    cache: RefCell<Cache>,
+}
+
+/// What a search has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    None,
+    /// There is a match.
+    Some,
+    /// The automaton cannot tell: Unicode's ends of words in a text that is not ASCII.
+    Nothing,
+}
+
+impl Automaton {
+    /// The automaton of a pattern that is written in the crate's syntax, and that the crate has compiled.
+    ///
+    /// # Errors
+    /// `2201B` if there is none of this size.
+    pub(super) fn of(written: &str, options: Options, bytes_max: usize) -> Result<Self, SqlError> {
+        let nfa = thompson::Compiler::new()
+            .syntax(options.syntax())
+            .configure(
+                thompson::Config::new()
+                    .which_captures(WhichCaptures::None)
+                    // It has what the compiled one has, and a little more.
+                    .nfa_size_limit(Some(bytes_max.saturating_mul(4))),
+            )
+            .build(written)
+            .map_err(|error| wrong(&error.to_string()))?;
+        let states = nfa.states().len();
+        let config = Config::new()
+            .unicode_word_boundary(true)
+            .cache_capacity(CACHE_BYTES)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(None);
+        let dfa = DFA::builder()
+            .configure(config)
+            .build_from_nfa(nfa)
+            .map_err(|error| wrong(&error.to_string()))?;
+        let cache = RefCell::new(dfa.create_cache());
+        Ok(Self { dfa, states, cache })
+    }
+
+    /// Whether there is a match from a byte of the text on.
+    ///
+    /// # Errors
+    /// That of a statement that is to end.
+    pub(super) fn search(&self, text: &str, from: usize, meter: &Meter) -> Result<Told, SqlError> {
+        let mut cache = self.cache.borrow_mut();
+        let input = Input::new(text).range(from..);
+        let Ok(mut state) = self.dfa.start_state_forward(&mut cache, &input) else {
+            return Ok(Told::Nothing);
+        };
+        for piece in text.as_bytes()[from..].chunks(BYTES_BETWEEN_LOOKS) {
+            meter.look()?;
+            for &byte in piece {
+                let Ok(next) = self.dfa.next_state(&mut cache, state, byte) else { return Ok(Told::Nothing) };
+                state = next;
+                if state.is_tagged() {
+                    if state.is_match() {
+                        return Ok(Told::Some);
+                    }
+                    if state.is_dead() {
+                        return Ok(Told::None);
+                    }
+                    if state.is_quit() {
+                        return Ok(Told::Nothing);
+                    }
+                }
+            }
+        }
+        Ok(match self.dfa.next_eoi_state(&mut cache, state) {
+            Ok(state) if state.is_match() => Told::Some,
+            Ok(_) => Told::None,
+            Err(_) => Told::Nothing,
+        })
+    }
+
+    /// Asks before a search at one go.
+    ///
+    /// # Errors
+    /// `54001` if it may take too long.
+    pub(super) fn require_short(&self, bytes: usize) -> Result<(), SqlError> {
+        if bytes.saturating_mul(self.states) <= STEPS_MAX {
+            return Ok(());
+        }
+        let message = "regular expression is too complex for a text of this length";
+        let detail = format!("The pattern has {} states, and the text {bytes} bytes.", self.states);
+        Err(SqlError::new(SqlState::StatementTooComplex, message).with_detail(detail))
+    }
+}
+
+/// Whether a search in so many bytes is to look on its way.
+pub(super) fn is_long(bytes: usize, pattern: &str) -> bool {
+    bytes > LONG_BYTES || (bytes > BYTES_BETWEEN_LOOKS && pattern.len() > LONG_BYTES / bytes.max(1))
+}
+
+impl Options {
+    /// As the automaton's builder takes them; the same as [`RegexBuilder`](regex::RegexBuilder) does.
+    fn syntax(self) -> syntax::Config {
+        syntax::Config::new()
+            .case_insensitive(self.ignores_case)
+            .dot_matches_new_line(!self.stops_at_lines)
+            .multi_line(self.anchors_at_lines)
+            .ignore_whitespace(self.is_expanded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::common::config::ConfigOptions;
+    use regex::Regex;
+
+    #[test]
+    fn the_automaton_finds_what_the_crate_finds() {
+        let meter = Meter::begin(&ConfigOptions::new(), "test");
+        let patterns =
+            ["", "a", "^a", "a$", "^$", "(a|b)*c", "a.c", r"\bab\b", r"\w+é", "[^a]", "(?s)a.*c$", "x{2,3}y"];
+        let texts = ["", "a", "ba", "ab", "abc", "a\nc", "aéc", "ab cd", "é", "xxy", "xxxxxy", "\n", "c"];
+        let mut told = 0;
+        for pattern in patterns {
+            let (regex, automaton) =
+                (Regex::new(pattern).unwrap(), Automaton::of(pattern, Options::default(), 1 << 20).unwrap());
+            // The crate's default is another one than that of `Options`.
+            let regex = Regex::new(&format!("(?s){}", regex.as_str())).unwrap();
+            for text in texts {
+                for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
+                    let expected = if regex.is_match_at(text, from) { Told::Some } else { Told::None };
+                    let found = automaton.search(text, from, &meter).unwrap();
+                    if found != Told::Nothing {
+                        assert_eq!(found, expected, "{pattern} in {text:?} from {from}");
+                        told += 1;
+                    }
+                }
+            }
+        }
+        assert!(told > 300, "{told}");
+    }
+
+    #[test]
+    fn what_cannot_be_stopped_is_refused_if_it_takes_long() {
+        let automaton = Automaton::of("(a{100}){100}", Options::default(), 10 << 20).unwrap();
+        assert!(automaton.require_short(100_000).is_ok());
+        let error = automaton.require_short(100_000_000).unwrap_err();
+        assert_eq!(error.state, SqlState::StatementTooComplex, "{error}");
+    }
+}
