@@ -21,6 +21,7 @@ mod ordering;
 mod origins;
 mod outer_aggregates;
 mod output_names;
+mod packed_lists;
 mod plan;
 mod planner;
 mod pushdown;

@@ -8,6 +8,7 @@
 //! others now and then. A join looks once more with each piece that its condition is
 //! asked about, because it may go through all pairs of rows before a batch comes out.
 
+use super::packed_lists::with_packed_lists;
 use super::series::SERIES_EXEC;
 use super::window_memory::with_counted_window;
 use crate::allowance::{Allowance, making};
@@ -67,11 +68,12 @@ pub(super) fn watched(
     let Some(lifeline) = lifeline_of(options) else { return Ok(plan) };
     let watch = |node: Arc<dyn ExecutionPlan>| {
         let input = with_counted_window(with_watched_condition(node, lifeline)?)?;
-        Ok::<_, DataFusionError>(Transformed::yes(
-            Arc::new(Watched { input, lifeline: lifeline.clone() }) as _
-        ))
+        Ok::<_, DataFusionError>(
+            Arc::new(Watched { input, lifeline: lifeline.clone() }) as Arc<dyn ExecutionPlan>
+        )
     };
-    plan.transform_up(watch).map(|done| done.data)
+    let watched = plan.transform_up(|node| Ok(Transformed::yes(watch(with_packed_lists(node, watch)?)?)));
+    watched.map(|done| done.data)
 }
 
 /// The node; as a join, its condition looks too.
