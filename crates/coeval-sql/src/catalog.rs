@@ -46,7 +46,8 @@ pub(crate) use types::cast_name;
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
 pub(crate) use functions::{
-    array_elements, array_of_text, functions, gives_texts, is_blank, is_catalog_function, set_returning,
+    array_elements, array_of_text, each_element, functions, gives_texts, is_blank, is_catalog_function,
+    set_returning,
 };
 pub(crate) use identifiers::{literal as quoted_literal, quoted as quoted_name};
 pub(crate) use objects::ViewColumns;

@@ -148,51 +148,68 @@ fn watch_errand(threads: &Threads, runtime: &Handle) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
     use std::sync::mpsc::channel;
-    use std::time::Instant;
+    use tokio::runtime::Runtime;
 
-    /// A runtime of two threads, which are both at work until `until`.
-    fn busy(until: &Arc<AtomicBool>, step: fn()) -> (tokio::runtime::Runtime, Watch) {
-        let watch = Watch::default();
-        let mut builder = Builder::new_multi_thread();
-        watch.prepare(builder.worker_threads(2));
-        let runtime = builder.build().unwrap();
-        watch.begin(runtime.handle().clone()).unwrap();
-        // They have gone to sleep, and the watch with them.
-        thread::sleep(4 * BETWEEN);
-        for _ in 0..2 {
-            let until = Arc::clone(until);
-            runtime.spawn(async move {
-                while !until.load(Ordering::Relaxed) {
-                    thread::sleep(Duration::from_millis(1));
-                    step();
-                }
-            });
+    /// A runtime of two threads, which are both at work until this is dropped.
+    struct Busy {
+        runtime: Runtime,
+        _watch: Watch,
+        is_over: Arc<AtomicBool>,
+    }
+
+    impl Busy {
+        fn with(step: fn()) -> Self {
+            let watch = Watch::default();
+            let mut builder = Builder::new_multi_thread();
+            watch.prepare(builder.worker_threads(2));
+            let runtime = builder.build().unwrap();
+            watch.begin(runtime.handle().clone()).unwrap();
+            // They have gone to sleep, and the watch with them.
+            thread::sleep(4 * BETWEEN);
+            let (is_over, both) = (Arc::<AtomicBool>::default(), Arc::new(Barrier::new(3)));
+            for _ in 0..2 {
+                let (is_over, both) = (Arc::clone(&is_over), Arc::clone(&both));
+                runtime.spawn(async move {
+                    both.wait();
+                    while !is_over.load(Ordering::Relaxed) {
+                        thread::sleep(Duration::from_millis(1));
+                        step();
+                    }
+                });
+            }
+            both.wait();
+            Self { runtime, _watch: watch, is_over }
         }
-        (runtime, watch)
+
+        /// Whether somebody else's work is done in this time.
+        fn serves_within(&self, time: Duration) -> bool {
+            let (answer, answered) = channel();
+            self.runtime.spawn(async move { answer.send(()) });
+            answered.recv_timeout(time).is_ok()
+        }
+    }
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
     }
 
     #[test]
     fn who_works_for_long_lets_others_begin() {
-        let until = Arc::new(AtomicBool::new(false));
-        let (runtime, _watch) = busy(&until, hand_over_if_wanted);
+        let busy = Busy::with(hand_over_if_wanted);
         for _ in 0..3 {
-            let (answer, answered) = channel();
-            runtime.spawn(async move { answer.send(()) });
-            answered.recv_timeout(Duration::from_secs(10)).unwrap();
+            assert!(busy.serves_within(Duration::from_secs(10)));
         }
-        until.store(true, Ordering::Relaxed);
     }
 
     #[test]
     fn who_does_not_look_keeps_the_others_out() {
-        let until = Arc::new(AtomicBool::new(false));
-        let (runtime, _watch) = busy(&until, || ());
-        let (answer, answered) = channel();
-        runtime.spawn(async move { answer.send(()) });
-        let began = Instant::now();
-        assert!(answered.recv_timeout(8 * BETWEEN).is_err(), "{:?}", began.elapsed());
-        until.store(true, Ordering::Relaxed);
-        answered.recv_timeout(Duration::from_secs(10)).unwrap();
+        let busy = Busy::with(|| ());
+        assert!(!busy.serves_within(8 * BETWEEN));
+        busy.is_over.store(true, Ordering::Relaxed);
+        assert!(busy.serves_within(Duration::from_secs(10)));
     }
 }

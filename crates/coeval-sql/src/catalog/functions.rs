@@ -19,7 +19,7 @@ mod strings;
 mod type_names;
 
 pub use arrays::format_shown;
-pub(crate) use arrays::{array_elements, array_of_text, is_blank, set_returning};
+pub(crate) use arrays::{array_elements, array_of_text, each_element, is_blank, set_returning};
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;

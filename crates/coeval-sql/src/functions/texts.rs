@@ -459,6 +459,8 @@ fn unescaped(call: &Call<'_>) -> Result<Value, SqlError> {
     let mut out = String::new();
     let mut rest = call.text(0);
     while let Some((before, behind)) = rest.split_once('\\') {
+        call.meter.step()?;
+        call.meter.longer(out.len(), before.len() + 1)?;
         out.push_str(before);
         let (skipped, digits) = match behind.as_bytes().first() {
             Some(b'\\') => {

@@ -25,11 +25,17 @@ fn behind(bytes: &[u8], start: usize, is_of: impl Fn(u8) -> bool) -> usize {
     bytes[start..].iter().position(|&byte| !is_of(byte)).map_or(bytes.len(), |length| start + length)
 }
 
+/// No date, time or interval is longer, however it is written.
+pub(super) const TIME_BYTES_MAX: usize = 1 << 10;
+
 /// The tokens of a text.
 ///
 /// # Errors
-/// If it has something else between them than blanks and punctuation.
+/// If it has something else between them than blanks and punctuation, or is too long.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, Flaw> {
+    if text.len() > TIME_BYTES_MAX {
+        return Err(Flaw::Form);
+    }
     let bytes = text.as_bytes();
     let mut tokens = Vec::new();
     let mut at = 0;

@@ -11,6 +11,7 @@
 //! Part of a year is rounded to months; part of a month becomes days of which it has thirty, part of a day its time.
 
 use super::date_text::Flaw;
+use super::date_tokens::TIME_BYTES_MAX;
 use super::zones::MICROS_PER_SECOND;
 use coeval_store::IntervalValue;
 use std::fmt::Write;
@@ -62,6 +63,9 @@ pub(crate) fn format_interval(value: IntervalValue, out: &mut String) {
 /// [`Flaw::Form`] if it is none, [`Flaw::Field`] if one of its numbers is out of range.
 pub(crate) fn read_interval(text: &str) -> Result<IntervalValue, Flaw> {
     let text = text.trim();
+    if text.len() > TIME_BYTES_MAX {
+        return Err(Flaw::Form);
+    }
     let parts = match text.strip_prefix('P') {
         Some(iso) => iso_parts(iso)?,
         None => worded_parts(text, Unit::Second)?,

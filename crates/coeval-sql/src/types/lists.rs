@@ -4,7 +4,7 @@
 use super::assign::assign;
 use super::binary::{decode_binary, encode_binary};
 use super::text::{format_value, parse_value};
-use crate::catalog::{array_elements, is_blank, type_number};
+use crate::catalog::{each_element, is_blank, type_number};
 use crate::error::{SqlError, SqlState};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ElementType, ListEncoder, ListRef, Value, ValueRef};
@@ -52,12 +52,13 @@ fn push_element(text: &str, out: &mut String) {
 /// `22P02` for text that is no array, `0A000` for one of several dimensions, what the type says of an element.
 pub(super) fn parse_list(text: &str, element: ElementType, zone: Tz) -> Result<Value, SqlError> {
     let mut list = ListEncoder::default();
-    for part in array_elements(text)? {
+    each_element(text, |part| {
         match part {
             None => list.push(ValueRef::Null),
-            Some(part) => list.push(parse_value(&part, element.column_type(), zone)?.borrow()),
+            Some(part) => list.push(parse_value(part, element.column_type(), zone)?.borrow()),
         }
-    }
+        Ok(())
+    })?;
     Ok(list.value())
 }
 

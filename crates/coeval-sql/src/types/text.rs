@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values as text and back, as PostgreSQL's input and output functions do it.
 
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
 use crate::types::datetime::{format_date, format_time, format_timestamp};
 use crate::types::interval_text::{format_interval, read_interval};
 use crate::types::lists::{format_list, parse_list};
-use crate::types::numeric::{format_decimal, parse_decimal, rescale};
+use crate::types::numeric::{format_decimal, overflow, parse_decimal, rescale};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, EnumType, Value, ValueRef};
 use std::fmt::Write;
@@ -158,6 +159,9 @@ fn integer<T: std::str::FromStr + TryFrom<i128>>(text: &str, ty: ColumnType) -> 
     }
 }
 
+/// The longest text of a number: it is read at one go.
+const NUMBER_BYTES_MAX: usize = 1 << 20;
+
 /// The value of this type that the text stands for; timestamps without an offset are local time of `zone`.
 ///
 /// # Errors
@@ -166,6 +170,10 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
     let bad = || invalid(text, ty);
     let no_time = |flaw| no_time(flaw, text, ty);
     Ok(match ty {
+        ColumnType::Real | ColumnType::Double if text.len() > NUMBER_BYTES_MAX => {
+            return Err(float_range(text, ty));
+        }
+        ColumnType::Numeric { .. } if text.len() > NUMBER_BYTES_MAX => return Err(overflow()),
         ColumnType::SmallInt => Value::Int16(integer(text, ty)?),
         ColumnType::Int => Value::Int32(integer(text, ty)?),
         ColumnType::BigInt => Value::Int64(integer(text, ty)?),
@@ -192,7 +200,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Text => Value::from(text),
         ColumnType::Varchar(length) => Value::from(fit_varchar(text, length)?),
         ColumnType::Char(length) => Value::from(fit_char(text, length)?),
-        ColumnType::Bytea => Value::Bytes(bytes(text).ok_or_else(bad)?.into()),
+        ColumnType::Bytea => Value::Bytes(bytes(text)?.ok_or_else(bad)?.into()),
         ColumnType::Date => Value::Int32(read_date(text).map_err(no_time)?),
         ColumnType::Time => Value::Int64(read_time(text).map_err(no_time)?),
         ColumnType::Timestamp => Value::Int64(read_timestamp(text, None).map_err(no_time)?),
@@ -289,34 +297,56 @@ pub(crate) fn fit_char(text: &str, length: u32) -> Result<&str, SqlError> {
     Ok(kept)
 }
 
-/// `\x0aff`, or PostgreSQL's older form with octal escapes.
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    if let Some(hex) = text.strip_prefix("\\x") {
-        let digits: Vec<u8> = hex.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        if !digits.len().is_multiple_of(2) {
-            return None;
-        }
-        return digits
-            .chunks_exact(2)
-            .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-            .collect();
+/// What of a text is read as bytes between two looks whether the statement is to end. Even, as two digits are a byte.
+const BYTES_PIECE: usize = 1 << 18;
+
+/// `\x0aff`, or PostgreSQL's older form with octal escapes; `None` if it is neither.
+///
+/// # Errors
+/// That of a statement that is to end.
+fn bytes(text: &str) -> Result<Option<Vec<u8>>, SqlError> {
+    let Some(hex) = text.strip_prefix("\\x") else { return escaped_bytes(text.as_bytes()) };
+    let mut digits = Vec::with_capacity(hex.len());
+    for piece in hex.as_bytes().chunks(BYTES_PIECE) {
+        cancel::check()?;
+        digits.extend(piece.iter().filter(|byte| !byte.is_ascii_whitespace()));
     }
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
+    let mut out = Vec::with_capacity(digits.len() / 2);
+    let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
+    for piece in digits.chunks(BYTES_PIECE) {
+        cancel::check()?;
+        let (pairs, odd) = piece.as_chunks::<2>();
+        for &[high, low] in pairs {
+            let Some((high, low)) = digit(high).zip(digit(low)) else { return Ok(None) };
+            out.push(high << 4 | low);
+        }
+        if !odd.is_empty() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(out))
+}
+
+fn escaped_bytes(mut rest: &[u8]) -> Result<Option<Vec<u8>>, SqlError> {
+    let mut out = Vec::with_capacity(rest.len());
+    let mut next_look = 0;
     while let Some((&byte, tail)) = rest.split_first() {
-        if byte != b'\\' {
-            out.push(byte);
-            rest = tail;
-        } else if tail.first() == Some(&b'\\') {
-            out.push(b'\\');
-            rest = &tail[1..];
-        } else {
-            let octal = std::str::from_utf8(tail.get(..3)?).ok()?;
-            out.push(u8::from_str_radix(octal, 8).ok()?);
-            rest = &tail[3..];
+        if out.len() >= next_look {
+            cancel::check()?;
+            next_look = out.len() + BYTES_PIECE;
         }
+        let read;
+        (read, rest) = match tail {
+            _ if byte != b'\\' => (byte, tail),
+            [b'\\', behind @ ..] => (b'\\', behind),
+            [high @ b'0'..=b'3', middle @ b'0'..=b'7', low @ b'0'..=b'7', behind @ ..] => {
+                ((high - b'0') << 6 | (middle - b'0') << 3 | (low - b'0'), behind)
+            }
+            _ => return Ok(None),
+        };
+        out.push(read);
     }
-    Some(out)
+    Ok(Some(out))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
+use crate::cancel;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::query::session_zone;
@@ -194,8 +195,25 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> std::result::R
 /// The elements of `{a,"b c",NULL}`.
 ///
 /// # Errors
-/// `22P02` for text that is no array, `0A000` for one of several dimensions.
+/// As [`each_element`].
 pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
+    let mut elements = Vec::new();
+    each_element(text, |element| {
+        elements.push(element.map(str::to_owned));
+        Ok(())
+    })?;
+    Ok(elements)
+}
+
+/// Hands over each element of `{a,"b c",NULL}`.
+///
+/// # Errors
+/// `22P02` for text that is no array, `0A000` for one of several dimensions; what is said of an element; that of a statement that is to
+/// end.
+pub(crate) fn each_element(
+    text: &str,
+    mut push: impl FnMut(Option<&str>) -> std::result::Result<(), SqlError>,
+) -> std::result::Result<(), SqlError> {
     let malformed =
         || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
     let text = text.trim_matches(is_blank);
@@ -204,13 +222,16 @@ pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<Strin
             .with_hint("Keep it as jsonb, or its rows in a table of their own."));
     }
     let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
-    let mut parts = Vec::new();
     let mut letters = inner.chars().peekable();
     if inner.trim_matches(is_blank).is_empty() {
-        return Ok(parts);
+        return Ok(());
     }
-    loop {
-        let (mut part, mut quoted, mut inside) = (String::new(), false, false);
+    let mut part = String::new();
+    let mut is_last = false;
+    while !is_last {
+        cancel::check()?;
+        part.clear();
+        let (mut quoted, mut inside) = (false, false);
         loop {
             match letters.next() {
                 Some('"') => (quoted, inside) = (true, !inside),
@@ -225,19 +246,20 @@ pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<Strin
                 Some(letter) => part.push(letter),
                 None if inside => return Err(malformed()),
                 None => {
-                    parts.push(if quoted { Some(part) } else { bare_element(&part) });
-                    return Ok(parts);
+                    is_last = true;
+                    break;
                 }
             }
         }
-        parts.push(if quoted { Some(part) } else { bare_element(&part) });
+        push(if quoted { Some(&part) } else { bare_element(&part) })?;
     }
+    Ok(())
 }
 
 /// An element without quotes.
-fn bare_element(part: &str) -> Option<String> {
+fn bare_element(part: &str) -> Option<&str> {
     let trimmed = part.trim_matches(is_blank);
-    (!trimmed.eq_ignore_ascii_case("null")).then(|| trimmed.to_owned())
+    (!trimmed.eq_ignore_ascii_case("null")).then_some(trimmed)
 }
 
 /// A function that makes an array; unnested, it stands for one that returns a set.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
+use super::casts::cast_array;
 use super::intervals::mean_lengths;
+use super::moments::session_zone;
 use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::types::column_type_of_arrow;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
@@ -191,6 +194,12 @@ impl ScalarUDFImpl for NumberFunction {
             }
             (Kind::Nullable, [input]) => Arc::clone(input),
             (Kind::Rounded(to), [input]) => rounded_array(input, to)?,
+            // Arrow goes down by recursion on the digits of a text.
+            (Kind::ToNumeric, [input]) if input.data_type().is_string() => {
+                let unknown = || SqlError::internal("a numeric that is none");
+                let to = column_type_of_arrow(to).ok_or_else(unknown)?;
+                cast_array(input, to, session_zone(&arguments.config_options))?
+            }
             (Kind::ToNumeric, [input]) => checked_cast(input, to)?,
             _ => return Err(SqlError::internal("a function of numbers with other arguments").into()),
         };
