@@ -26,7 +26,7 @@ use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const DIR: &str = "/db";
 
@@ -46,6 +46,12 @@ fn begin(store: &Store) -> Transaction {
 
 /// `events (region text, day bigint, id bigint)`, partitioned by region (8 of 2) and day (100 of 10).
 fn events(store: &Store, name: &str) -> TableDef {
+    let day = BrickDimension { column: 1, cardinality: 100, range_size: 10, origin: 0 };
+    events_by(store, name, day, None)
+}
+
+/// The same with days that are partitioned and kept as is said.
+fn events_by(store: &Store, name: &str, day: BrickDimension, retention: Option<Retention>) -> TableDef {
     let mut hidden = ColumnDef::new("row id", ColumnType::BigInt);
     hidden.state = crate::catalog::ColumnState::Hidden;
     let columns = vec![
@@ -55,10 +61,8 @@ fn events(store: &Store, name: &str) -> TableDef {
         hidden,
     ];
     let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", name), columns, vec![3]);
-    let dimension =
-        |column, cardinality, range_size| BrickDimension { column, cardinality, range_size, origin: 0 };
-    def.bricks =
-        Some(BrickDef { dimensions: vec![dimension(0, 8, 2), dimension(1, 100, 10)], retention: None });
+    let region = BrickDimension { column: 0, cardinality: 8, range_size: 2, origin: 0 };
+    def.bricks = Some(BrickDef { dimensions: vec![region, day], retention });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();
@@ -650,4 +654,31 @@ fn bricks_expire_in_a_store_in_which_nothing_else_happens() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the rows are still there");
         std::thread::yield_now();
     }
+}
+
+/// Rows that were young in everything that woke the keeper grow old while nobody does anything: time alone has them go, and
+/// what they took.
+#[test]
+fn rows_grow_old_and_go_while_nobody_touches_the_store() {
+    const RANGE_MICROS: i64 = 200_000;
+    let sizes = Sizes { expiry: Duration::from_millis(10), ..Sizes::default() };
+    let store = Store::in_memory_tuned(options(), sizes);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    // The numbers are microseconds since 1970.
+    let now = i64::try_from(since.as_micros()).unwrap();
+    let day =
+        BrickDimension { column: 1, cardinality: 300_000_000, range_size: RANGE_MICROS as u64, origin: now };
+    let def = events_by(&store, "e", day, Some(Retention { column: 1, keep: RANGE_MICROS }));
+    let mut tx = begin(&store);
+    // The second is older than it may be in four minutes only.
+    append(&mut tx, &def, &[("a", now, 1), ("a", now + 240_000_000, 2)]);
+    tx.commit().unwrap();
+    let begun = Instant::now();
+    // A look at what the table takes begins and ends nothing.
+    let held = || store.world().table(def.id).unwrap().bricks().unwrap().table().memory().rows;
+    while held() > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the old row is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(ids(&begin(&store), &def), [2]);
 }
