@@ -5,6 +5,7 @@
 
 use crate::cluster::Cluster;
 use crate::skipping::needed;
+use crate::snapshots::assert_seen_as_of_one_moment;
 use crate::{rows, run, session};
 use coeval::{Database, Session, SqlState};
 use std::collections::BTreeSet;
@@ -73,6 +74,18 @@ fn a_plan_is_the_servers() {
         let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
         assert!(plan.starts_with("Server pg: ") && plan.contains("Scan"), "{sql}: {plan}");
     }
+}
+
+#[test]
+fn a_transaction_sees_the_server_as_it_was_beside_its_snapshot() {
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    run(
+        &mut session(&database),
+        "CREATE TABLE far (k int PRIMARY KEY, n int) USING tique SERVER pg; CREATE TABLE near (k int PRIMARY KEY, n int); \
+         INSERT INTO far VALUES (1, 0); INSERT INTO near VALUES (1, 0)",
+    );
+    assert_seen_as_of_one_moment(&database);
 }
 
 /// PostgreSQL fills a `char(n)` up with blanks, which are nobody's here.

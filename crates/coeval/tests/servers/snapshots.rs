@@ -2,7 +2,7 @@
 //! One snapshot over the database and its servers: what a client commits in one place, and later in another, is seen in
 //! that order by everybody.
 
-use super::{database, rows, run, session};
+use super::{database, persistent, rows, run, session, state};
 use coeval::{Database, Session, SqlState};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -196,6 +196,93 @@ fn whatever_comes_between_the_looks_of_a_transaction_each_sees_one_moment() {
             }
         }
     }
+}
+
+/// SERIALIZABLE is for one place: whichever comes first, and whatever was rolled back in between, nobody commits who has
+/// looked at both; what such a transaction sees until then is of one moment all the same.
+#[test]
+fn at_serializable_nobody_commits_who_has_looked_at_both_places() {
+    const HERE: &str = "SELECT q FROM here WHERE k = 1";
+    for (first, second) in [(HERE, ON_SERVER), (ON_SERVER, HERE)] {
+        for (before, between) in [
+            ("", ""),
+            ("SAVEPOINT s", "ROLLBACK TO s"),
+            ("SAVEPOINT s", "RELEASE SAVEPOINT s"),
+            ("", "SELECT count(*) FROM pg_class"),
+        ] {
+            let what = format!("{first}; {between}; {second}");
+            let (database, mut client) = three_places();
+            let mut reader = at("serializable", &database);
+            run(&mut reader, &format!("BEGIN; {before}"));
+            assert_eq!(rows(&mut reader, first), ["10"], "{what}");
+            run(&mut client, COUNT_UP);
+            run(&mut reader, between);
+            let refused = match reader.run(second) {
+                Err(error) => error,
+                Ok(_) => {
+                    assert_eq!(rows(&mut reader, second), ["10"], "{what}");
+                    reader.run("COMMIT").map(drop).expect_err(&what)
+                }
+            };
+            assert_eq!(refused.state(), SqlState::FeatureNotSupported, "{what}");
+            // Each place by itself is what has been committed since.
+            run(&mut reader, "ROLLBACK");
+            assert_eq!([first, second].map(|look| rows(&mut reader, look)), [["11"]; 2], "{what}");
+        }
+    }
+}
+
+/// Who looks at a server late sees it as it was beside the own snapshot, whatever has been committed here first and there
+/// second: on the default engine, or on the one whose library the environment names. `near` is here, `far` on the server.
+pub(crate) fn assert_seen_as_of_one_moment(database: &Database) {
+    let mut client = session(database);
+    let count_to = |client: &mut Session, n: u32| {
+        run(client, &format!("UPDATE near SET n = {n}; UPDATE far SET n = {n}"));
+    };
+    // READ COMMITTED stays with what it sees at its first look at a server.
+    for (level, seen) in [("read committed", "3"), ("repeatable read", "0")] {
+        count_to(&mut client, 0);
+        let mut reader = at(level, database);
+        run(&mut reader, "BEGIN");
+        assert_eq!(rows(&mut reader, "SELECT n FROM near"), ["0"], "{level}");
+        (1..=3).for_each(|n| count_to(&mut client, n));
+        for n in 4..=6 {
+            assert_eq!(rows(&mut reader, "SELECT n FROM far"), [seen], "{level}, before {n}");
+            assert_eq!(rows(&mut reader, "SELECT n FROM near"), [seen], "{level}, before {n}");
+            count_to(&mut client, n);
+        }
+        assert_eq!(rows(&mut reader, "SELECT near.n, far.n FROM near, far"), [format!("{seen}|{seen}")]);
+        run(&mut reader, "COMMIT");
+        assert_eq!(rows(&mut reader, "SELECT n FROM far"), ["6"], "{level}");
+    }
+    // SERIALIZABLE, on the server alone.
+    count_to(&mut client, 0);
+    let mut reader = at("serializable", database);
+    run(&mut reader, "BEGIN");
+    let seen = rows(&mut reader, "SELECT n FROM far");
+    for n in 1..=3 {
+        count_to(&mut client, n);
+        assert_eq!(rows(&mut reader, "SELECT n FROM far"), seen, "serializable, behind {n}");
+    }
+    run(&mut reader, "COMMIT; BEGIN");
+    assert_eq!(rows(&mut reader, "SELECT n FROM near"), ["3"]);
+    assert_eq!(state(&mut reader, "SELECT n FROM far"), SqlState::FeatureNotSupported);
+    run(&mut reader, "ROLLBACK");
+}
+
+#[test]
+fn each_engine_is_seen_as_it_was_beside_the_snapshot() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(directory.path().join("db")).unwrap();
+    run(
+        &mut session(&database),
+        &format!(
+            "CREATE SERVER wh ENGINE {}; CREATE TABLE far (k int PRIMARY KEY, n int) USING tique SERVER wh; \
+             CREATE TABLE near (k int PRIMARY KEY, n int); INSERT INTO far VALUES (1, 0); INSERT INTO near VALUES (1, 0)",
+            persistent(&directory.path().join("wh"))
+        ),
+    );
+    assert_seen_as_of_one_moment(&database);
 }
 
 #[test]
