@@ -6,7 +6,7 @@
 use crate::cluster::Cluster;
 use crate::skipping::needed;
 use crate::snapshots::assert_seen_as_of_one_moment;
-use crate::{rows, run, session};
+use crate::{rows, run, session, state};
 use coeval::{Database, Session, SqlState};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -86,6 +86,98 @@ fn a_transaction_sees_the_server_as_it_was_beside_its_snapshot() {
          INSERT INTO far VALUES (1, 0); INSERT INTO near VALUES (1, 0)",
     );
     assert_seen_as_of_one_moment(&database);
+}
+
+/// What a role that may read one table of the server is refused.
+const REFUSED: &[(&str, SqlState)] = &[
+    ("SELECT * FROM hr.sal", SqlState::InsufficientPrivilege),
+    ("SELECT y.* FROM counts c, hr.sal y", SqlState::InsufficientPrivilege),
+    (
+        "SELECT y.* FROM counts c, (WITH sal AS (SELECT 1) SELECT * FROM sal) x, hr.sal y",
+        SqlState::InsufficientPrivilege,
+    ),
+    ("SELECT (SELECT max(pay) FROM hr.sal) FROM counts", SqlState::InsufficientPrivilege),
+    ("SELECT k FROM counts UNION SELECT pay FROM hr.sal", SqlState::InsufficientPrivilege),
+    // As the tables are called there.
+    (
+        "SELECT y.* FROM counts c, (WITH hr__sal AS (SELECT 1) SELECT * FROM hr__sal) x, hr__sal y",
+        SqlState::UndefinedTable,
+    ),
+    ("SELECT * FROM counts, hr__sal_storage", SqlState::UndefinedTable),
+    ("SELECT * FROM counts, public.hr__sal_cache", SqlState::UndefinedTable),
+    ("SELECT * FROM counts, tique_commits", SqlState::UndefinedTable),
+    // What the server has of its own.
+    ("SELECT * FROM counts, pg_catalog.pg_authid", SqlState::InsufficientPrivilege),
+    ("SELECT pg_read_file('/etc/passwd') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT pg_read_binary_file('/etc/passwd') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT pg_stat_file('/etc/passwd') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT lo_import('/etc/passwd') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT lo_export(1, '/tmp/written') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT query_to_xml('SELECT * FROM hr__sal', true, true, '') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT table_to_xml('hr__sal', true, true, '') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT database_to_xml(true, true, '') FROM counts", SqlState::UndefinedFunction),
+    ("SELECT k FROM counts WHERE length(pg_read_file('/etc/passwd')) > 0", SqlState::UndefinedFunction),
+    ("SELECT k FROM counts ORDER BY pg_read_file('/etc/passwd')", SqlState::UndefinedFunction),
+    (
+        "SELECT sum(n) FILTER (WHERE pg_read_file('/etc/passwd') > '') FROM counts",
+        SqlState::UndefinedFunction,
+    ),
+    ("SELECT * FROM counts, pg_ls_dir('/')", SqlState::UndefinedFunction),
+    ("UPDATE counts SET n = 1", SqlState::InsufficientPrivilege),
+    ("INSERT INTO counts VALUES (9, 9)", SqlState::InsufficientPrivilege),
+    ("DELETE FROM counts", SqlState::InsufficientPrivilege),
+    ("CREATE TABLE mine.t (a int PRIMARY KEY) USING tique SERVER pg", SqlState::InsufficientPrivilege),
+];
+
+/// What it is refused too if it may use the server and change that table.
+const REFUSED_TO_WRITERS: &[(&str, SqlState)] = &[
+    ("UPDATE counts SET n = (SELECT max(pay) FROM hr.sal)", SqlState::InsufficientPrivilege),
+    ("DELETE FROM counts WHERE k IN (SELECT id FROM hr.sal)", SqlState::InsufficientPrivilege),
+    (
+        "INSERT INTO counts VALUES (9, 9) RETURNING (SELECT max(pay) FROM hr.sal)",
+        SqlState::InsufficientPrivilege,
+    ),
+    (
+        "CREATE TABLE mine.t (a int PRIMARY KEY, b text DEFAULT pg_read_file('/etc/passwd')) USING tique SERVER pg",
+        SqlState::FeatureNotSupported,
+    ),
+    (
+        "CREATE TABLE mine.t (a int PRIMARY KEY, b int REFERENCES hr.sal (id)) USING tique SERVER pg",
+        SqlState::InsufficientPrivilege,
+    ),
+];
+
+/// We are the server's superuser there. A role that may read one table of it reads no other and no relation of the server's
+/// own, and calls nothing that would run with our rights: whatever is not sent is refused here.
+#[test]
+fn a_role_with_one_table_reaches_nothing_else_of_the_server() {
+    let Some((cluster, library)) = cluster() else { return };
+    let database = database(&cluster, &library);
+    let (mut admin, mut clerk) = (session(&database), session(&database));
+    run(
+        &mut admin,
+        "CREATE SCHEMA hr; CREATE TABLE hr.sal (id int PRIMARY KEY, pay int) USING tique SERVER pg; \
+         INSERT INTO hr.sal VALUES (1, 4711); CREATE ROLE clerk LOGIN; GRANT USAGE ON SCHEMA hr TO clerk; \
+         GRANT SELECT ON counts TO clerk; CREATE SCHEMA mine AUTHORIZATION clerk",
+    );
+    run(&mut clerk, "SET SESSION AUTHORIZATION clerk");
+    assert_eq!(rows(&mut clerk, "SELECT count(*), sum(n) FROM counts"), ["4|0"]);
+    for (sql, expected) in REFUSED {
+        assert_eq!(state(&mut clerk, sql), *expected, "{sql}");
+    }
+    // Who may use the server and change the table gets no further.
+    run(&mut admin, "GRANT ALL ON counts TO clerk; GRANT USAGE ON FOREIGN SERVER pg TO clerk");
+    for (sql, expected) in REFUSED_TO_WRITERS {
+        assert_eq!(state(&mut clerk, sql), *expected, "{sql}");
+    }
+    for sql in [
+        "UPDATE counts SET n = length(pg_read_file('/etc/passwd'))",
+        "INSERT INTO counts VALUES (9, lo_import('/etc/passwd'))",
+        "DELETE FROM counts WHERE length(query_to_xml('SELECT 1', true, true, '')::text) > 0",
+    ] {
+        clerk.run(sql).map(drop).expect_err(sql);
+    }
+    assert_eq!(rows(&mut clerk, "SELECT count(*), sum(n) FROM counts"), ["4|0"]);
 }
 
 /// PostgreSQL fills a `char(n)` up with blanks, which are nobody's here.
