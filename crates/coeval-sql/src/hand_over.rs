@@ -15,7 +15,7 @@
 
 use std::cell::Cell;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -27,26 +27,32 @@ const BETWEEN: Duration = Duration::from_millis(50);
 /// How long a thread that hands its place over waits for the other one to take it: it would have it back else.
 const TAKING: Duration = Duration::from_millis(5);
 
-/// Whether a thread is wanted. It belongs to the process, as whoever looks knows of no engine; one that answers for another engine's
-/// watch has lost some milliseconds, and is asked again.
-static IS_WANTED: AtomicBool = AtomicBool::new(false);
+/// The number of the request for a thread; 0 if none is wanted. It belongs to the process, as whoever looks knows of no engine.
+/// Everybody who looks answers each request once: who has no place to hand over, as after an answer, loses some milliseconds, and
+/// takes the request from nobody.
+static WANTED: AtomicU64 = AtomicU64::new(0);
+
+/// The number of the last request.
+static REQUESTS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static IS_FOR_QUERIES: Cell<bool> = const { Cell::new(false) };
+    static ANSWERED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Lets another thread have this one's place among those for queries, if one is wanted. To be called where it is looked whether a
 /// statement is to end.
 #[inline]
 pub(crate) fn hand_over_if_wanted() {
-    if IS_WANTED.load(Ordering::Relaxed) {
-        hand_over();
+    let request = WANTED.load(Ordering::Relaxed);
+    if request != 0 {
+        hand_over(request);
     }
 }
 
 #[cold]
-fn hand_over() {
-    if IS_FOR_QUERIES.get() && IS_WANTED.swap(false, Ordering::Relaxed) {
+fn hand_over(request: u64) {
+    if IS_FOR_QUERIES.get() && ANSWERED.replace(request) != request {
         tokio::task::block_in_place(|| thread::sleep(TAKING));
     }
 }
@@ -138,7 +144,8 @@ fn watch_errand(threads: &Threads, runtime: &Handle) {
         thread::sleep(BETWEEN);
         let is_over = threads.is_over.load(Ordering::SeqCst);
         let is_wanted = !is_over && !is_done.load(Ordering::Relaxed);
-        IS_WANTED.store(is_wanted, Ordering::Relaxed);
+        let request = if is_wanted { REQUESTS.fetch_add(1, Ordering::Relaxed) + 1 } else { 0 };
+        WANTED.store(request, Ordering::Relaxed);
         if !is_wanted {
             return;
         }

@@ -244,10 +244,10 @@ impl Long {
     }
 }
 
-/// The bytes of the first text of each row, times those of the longest of the others.
+/// The bytes of the first text of each row, or one if it has none, times those of the longest of the others.
 pub(crate) fn product_of_texts(texts: &[ColumnarValue], rows: usize) -> u64 {
     let mut sizes = texts.iter().map(|text| Size::of(text, rows));
-    let all = sizes.next().map_or(0, |size| size.all);
+    let all = sizes.next().map_or(0, |size| size.all.max(rows as u64));
     sizes.map(|size| size.longest.max(1)).fold(all, u64::saturating_mul)
 }
 

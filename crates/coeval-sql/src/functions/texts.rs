@@ -36,13 +36,13 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     strict(
         "quote_literal",
-        &[Form::new(&[Takes::Any], ColumnType::Text, |call| Ok(text(literal(&call.shown(0), call.meter)?)))],
+        &[Form::new(&[Takes::Any], ColumnType::Text, |call| Ok(text(literal(&as_text(call), call.meter)?)))],
     )
     .stable(),
     called(
         "quote_nullable",
         &[Form::new(&[Takes::Any], ColumnType::Text, |call| {
-            Ok(text(if call.has(0) { literal(&call.shown(0), call.meter)? } else { "NULL".to_owned() }))
+            Ok(text(if call.has(0) { literal(&as_text(call), call.meter)? } else { "NULL".to_owned() }))
         })],
     )
     .stable(),
@@ -288,6 +288,15 @@ fn name(all: &str, meter: &Meter) -> Result<String, SqlError> {
 
 /// Longer ones are no names. They are in quotes, whatever they are.
 const NAME_BYTES_MAX: usize = 64 << 10;
+
+/// The first argument as a cast to text gives it.
+fn as_text<'a>(call: &'a Call<'_>) -> Cow<'a, str> {
+    match call.values.first() {
+        Some(ValueRef::Boolean(true)) => "true".into(),
+        Some(ValueRef::Boolean(false)) => "false".into(),
+        _ => call.shown(0),
+    }
+}
 
 /// The text as a literal of SQL.
 fn literal(all: &str, meter: &Meter) -> Result<String, SqlError> {

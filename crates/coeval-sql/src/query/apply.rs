@@ -428,11 +428,15 @@ impl ScalarUDFImpl for Apply {
             args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
         let ty = args.return_type().clone();
         let options = Arc::clone(&args.config_options);
-        // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself.
-        let results = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
-            let running = thread.spawn_scoped(scope, || self.rows(&arrays, args.number_rows, &options))?;
-            running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
+        // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself. Others go on with this
+        // one's place meanwhile.
+        let results = crate::engine::aside(|| {
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
+                let running =
+                    thread.spawn_scoped(scope, || self.rows(&arrays, args.number_rows, &options))?;
+                running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
+            })
         })?;
         if results.is_empty() {
             return Ok(ColumnarValue::Array(arrow::array::new_empty_array(&ty)));

@@ -47,7 +47,6 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
     TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
-use dotted_names::DottedNames;
 use std::ops::ControlFlow;
 
 /// The function that makes an array of a series.
@@ -70,9 +69,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// # Errors
 /// `42704` for an unknown collation.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
-    if let ControlFlow::Break(error) =
-        query.walk_mut(&mut Dialect { depth: 0, dotted: DottedNames::default() })
-    {
+    if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
     }
     casts::show_names(query);
@@ -84,7 +81,7 @@ pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
 /// # Errors
 /// As [`in_dialect`].
 pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlError> {
-    match expression.walk_mut(&mut Dialect { depth: 1, dotted: DottedNames::default() }) {
+    match expression.walk_mut(&mut Dialect { depth: 1 }) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -93,7 +90,6 @@ pub(crate) fn expression_in_dialect(expression: &mut Expr) -> Result<(), SqlErro
 /// Rewrites; `depth` says how many queries there are around the place that is visited.
 struct Dialect {
     depth: usize,
-    dotted: DottedNames,
 }
 
 impl VisitorMut for Dialect {
@@ -101,7 +97,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        self.dotted.rename_parts(query);
+        dotted_names::rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
         match crate::dml::refuse_nested(query) {
@@ -132,7 +128,6 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
-        self.dotted.rename_table(factor);
         ControlFlow::Continue(())
     }
 

@@ -28,7 +28,8 @@ const ESCAPE: Option<char> = Some('\\');
 
 /// The expression with the function where it had the operator.
 pub(super) fn heeding_likes(part: Expr) -> Result<Transformed<Expr>> {
-    let Expr::Like(Like { negated, expr, pattern, escape_char: None, case_insensitive }) = part else {
+    let Expr::Like(Like { negated, expr, pattern, escape_char: None | ESCAPE, case_insensitive }) = part
+    else {
         return Ok(Transformed::no(part));
     };
     let is_short = matches!(&*pattern, Expr::Literal(constant, _)
@@ -66,10 +67,7 @@ impl Matches {
         let look = || meter.look();
         Ok(match self.letters {
             Letters::Sensitive => is_like(text, pattern, ESCAPE, look)?,
-            Letters::Ignored => {
-                meter.take(2 * text.len())?;
-                is_like(&text.to_lowercase(), &pattern.to_lowercase(), ESCAPE, look)?
-            }
+            Letters::Ignored => is_like(&text.to_lowercase(), &pattern.to_lowercase(), ESCAPE, look)?,
         })
     }
 }

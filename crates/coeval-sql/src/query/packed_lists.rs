@@ -10,6 +10,7 @@
 
 mod bytes;
 
+use crate::cancel;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -116,7 +117,18 @@ fn kept_columns(node: &dyn ExecutionPlan) -> Option<Vec<HashSet<usize>>> {
     }
     if let Some(unnest) = node.downcast_ref::<UnnestExec>() {
         let lists = unnest.list_column_indices().iter().map(|list| list.index_in_input_schema);
-        return Some(vec![lists.chain(unnest.struct_column_indices().iter().copied()).collect()]);
+        let read = unnest.input().schema();
+        // Those whose name another column has are not found in the output by it.
+        let is_named = |schema: &Schema, name: &str| {
+            schema.fields().iter().filter(|field| field.name() == name).count() == 1
+        };
+        let repeated = (0..read.fields().len()).filter(|place| {
+            let name = read.field(*place).name();
+            !is_named(&read, name) || !is_named(&unnest.schema(), name)
+        });
+        return Some(vec![
+            lists.chain(unnest.struct_column_indices().iter().copied()).chain(repeated).collect(),
+        ]);
     }
     let repeats =
         node.downcast_ref::<NestedLoopJoinExec>().is_some() || node.downcast_ref::<CrossJoinExec>().is_some();
@@ -474,6 +486,7 @@ impl PhysicalExpr for Condition {
         let mut answers: Vec<ArrayRef> = Vec::new();
         let mut start = 0;
         while start < rows.num_rows() {
+            cancel::check()?;
             let portion = self.packing.portion(rows, start);
             start = portion.end;
             let made = self.packing.unpacked(&rows.slice(portion.start, portion.len()), &self.unpacked)?;

@@ -20,8 +20,8 @@ const LONG_BYTES: usize = 64 << 10;
 /// Bytes between two looks. Each may need a new state, which takes as long as the pattern is.
 const BYTES_BETWEEN_LOOKS: usize = 256;
 
-/// The most steps that a search at one go may take: some seconds.
-const STEPS_MAX: usize = 1 << 32;
+/// The most steps that a search at one go may take: seconds, or a minute where the crate has to follow all states at once.
+const STEPS_MAX: usize = 1 << 34;
 
 /// What the states that were met may take. Then they are forgotten, and met anew.
 const CACHE_BYTES: usize = 2 << 20;
@@ -34,12 +34,19 @@ pub(super) struct Automaton {
     cache: RefCell<Cache>,
 }
 
+/// What a search is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Whether,
+    End,
+}
+
 /// What a search has told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     None,
-    /// There is a match.
-    Some,
+    /// There is a match, and it ends here, or further on if its end was not wanted.
+    Until(usize),
     /// The automaton cannot tell: Unicode's ends of words in a text that is not ASCII.
     Nothing,
 }
@@ -74,16 +81,24 @@ impl Automaton {
         Ok(Self { dfa, states, cache })
     }
 
-    /// Whether there is a match from a byte of the text on.
+    /// Whether there is a match from a byte of the text on, and if `wanted` is its end, where that ends.
     ///
     /// # Errors
     /// That of a statement that is to end.
-    pub(super) fn search(&self, text: &str, from: usize, meter: &Meter) -> Result<Told, SqlError> {
+    pub(super) fn search(
+        &self,
+        text: &str,
+        from: usize,
+        wanted: Wanted,
+        meter: &Meter,
+    ) -> Result<Told, SqlError> {
         let mut cache = self.cache.borrow_mut();
         let input = Input::new(text).range(from..);
         let Ok(mut state) = self.dfa.start_state_forward(&mut cache, &input) else {
             return Ok(Told::Nothing);
         };
+        let mut told = Told::None;
+        let mut place = from;
         for piece in text.as_bytes()[from..].chunks(BYTES_BETWEEN_LOOKS) {
             meter.look()?;
             for &byte in piece {
@@ -91,20 +106,23 @@ impl Automaton {
                 state = next;
                 if state.is_tagged() {
                     if state.is_match() {
-                        return Ok(Told::Some);
-                    }
-                    if state.is_dead() {
-                        return Ok(Told::None);
-                    }
-                    if state.is_quit() {
+                        // A match is told a byte later.
+                        told = Told::Until(place);
+                        if wanted == Wanted::Whether {
+                            return Ok(told);
+                        }
+                    } else if state.is_dead() {
+                        return Ok(told);
+                    } else if state.is_quit() {
                         return Ok(Told::Nothing);
                     }
                 }
+                place += 1;
             }
         }
         Ok(match self.dfa.next_eoi_state(&mut cache, state) {
-            Ok(state) if state.is_match() => Told::Some,
-            Ok(_) => Told::None,
+            Ok(state) if state.is_match() => Told::Until(text.len()),
+            Ok(_) => told,
             Err(_) => Told::Nothing,
         })
     }
@@ -159,10 +177,13 @@ mod tests {
             let regex = Regex::new(&format!("(?s){}", regex.as_str())).unwrap();
             for text in texts {
                 for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
-                    let expected = if regex.is_match_at(text, from) { Told::Some } else { Told::None };
-                    let found = automaton.search(text, from, &meter).unwrap();
-                    if found != Told::Nothing {
+                    let expected =
+                        regex.find_at(text, from).map_or(Told::None, |found| Told::Until(found.end()));
+                    let found = automaton.search(text, from, Wanted::End, &meter).unwrap();
+                    let is_there = automaton.search(text, from, Wanted::Whether, &meter).unwrap();
+                    if found != Told::Nothing && is_there != Told::Nothing {
                         assert_eq!(found, expected, "{pattern} in {text:?} from {from}");
+                        assert_eq!(is_there == Told::None, expected == Told::None);
                         told += 1;
                     }
                 }

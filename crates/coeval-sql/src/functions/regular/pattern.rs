@@ -8,7 +8,7 @@
 //! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
 
 use super::super::call::invalid;
-use super::automaton::{Automaton, Told, is_long};
+use super::automaton::{Automaton, Told, Wanted, is_long};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
@@ -111,9 +111,9 @@ impl Pattern {
     pub(super) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
         if is_long(text.len(), &self.written) {
             let automaton = self.automaton()?;
-            match automaton.search(text, 0, meter)? {
+            match automaton.search(text, 0, Wanted::Whether, meter)? {
                 Told::None => return Ok(false),
-                Told::Some => return Ok(true),
+                Told::Until(_) => return Ok(true),
                 Told::Nothing => automaton.require_short(text.len())?,
             }
         }
@@ -133,10 +133,11 @@ impl Pattern {
         let bytes = text.len() - from;
         if is_long(bytes, &self.written) {
             let automaton = self.automaton()?;
-            if automaton.search(text, from, meter)? == Told::None {
-                return Ok(None);
+            match automaton.search(text, from, Wanted::End, meter)? {
+                Told::None => return Ok(None),
+                Told::Until(end) => automaton.require_short(end - from)?,
+                Told::Nothing => automaton.require_short(bytes)?,
             }
-            automaton.require_short(bytes)?;
         }
         Ok(self.regex.captures_at(text, from))
     }

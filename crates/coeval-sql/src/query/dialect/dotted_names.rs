@@ -5,42 +5,56 @@
 //! the part. So such a part has another name inside the plan, and what reads it keeps the name that it has in the query.
 
 use crate::names::fold;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor};
-use std::collections::HashSet;
+use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Query, TableAlias, TableFactor, VisitorMut};
+use std::ops::ControlFlow;
 
 /// What stands for the point: a character of Unicode's private use, which nobody types.
 const POINT: &str = "\u{f8fe}";
 
-/// The parts that have another name.
-#[derive(Debug, Default)]
-pub(super) struct DottedNames(HashSet<String>);
-
-impl DottedNames {
-    /// Gives the parts of a query their other names.
-    pub(super) fn rename_parts(&mut self, query: &mut Query) {
-        for part in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
-            let name = fold(&part.alias.name);
-            if name.contains('.') {
-                part.alias.name = other_name(&name);
-                self.0.insert(name);
-            }
+/// Gives the parts of a query that have a point in their name other names, there and where they are seen: in the parts behind them,
+/// in all of them behind RECURSIVE, and in the query itself.
+pub(super) fn rename_parts(query: &mut Query) {
+    let Some(mut with) = query.with.take() else { return };
+    for place in 0..with.cte_tables.len() {
+        let name = fold(&with.cte_tables[place].alias.name);
+        if !name.contains('.') {
+            continue;
         }
+        with.cte_tables[place].alias.name = other_name(&name);
+        let first = if with.recursive { 0 } else { place + 1 };
+        let mut renaming = Renaming { name };
+        for part in &mut with.cte_tables[first..] {
+            let _ = part.query.walk_mut(&mut renaming);
+        }
+        let _ = query.walk_mut(&mut renaming);
     }
+    query.with = Some(with);
+}
 
-    /// A table that may be such a part: one whose name has one part.
-    pub(super) fn rename_table(&self, factor: &mut TableFactor) {
-        let TableFactor::Table { name, alias, args: None, .. } = factor else { return };
-        let [part] = name.0.as_slice() else { return };
-        let Some(name_in_query) = part.as_ident().map(fold).filter(|name| self.0.contains(name)) else {
-            return;
+/// Renames the tables of one name, of one part. A part within that has the same name gets the same other one.
+struct Renaming {
+    name: String,
+}
+
+impl VisitorMut for Renaming {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, alias, args: None, .. } = factor else {
+            return ControlFlow::Continue(());
         };
-        *name = ObjectName::from(vec![other_name(&name_in_query)]);
-        alias.get_or_insert_with(|| TableAlias {
-            explicit: true,
-            name: Ident::with_quote('"', name_in_query),
-            columns: Vec::new(),
-            at: None,
-        });
+        let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
+        if part.as_ident().map(fold).as_ref() == Some(&self.name) {
+            *name = ObjectName::from(vec![other_name(&self.name)]);
+            alias.get_or_insert_with(|| TableAlias {
+                explicit: true,
+                name: Ident::with_quote('"', self.name.clone()),
+                columns: Vec::new(),
+                at: None,
+            });
+        }
+        ControlFlow::Continue(())
     }
 }
 

@@ -27,13 +27,13 @@ pub(super) fn matched(
         BinaryOperator::PGRegexNotIMatch => (true, true),
         _ => return Ok(None),
     };
-    // DataFusion's operator looks at nothing while it searches: no text is long where a column is compared with a short constant.
+    // DataFusion's operator looks at nothing while it searches, and is fast: it is for columns and patterns of few states.
     let is_column = matches!(left, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if let Expr::Value(value) = right {
         match &value.value {
             Value::SingleQuotedString(pattern) => {
                 let written = crate::functions::pattern_of_operator(pattern)?;
-                if is_column && written.len() <= SHORT_BYTES {
+                if is_column && written.len() <= SHORT_BYTES && !written.contains('{') {
                     value.value = Value::SingleQuotedString(written);
                     return Ok(None);
                 }

@@ -199,7 +199,6 @@ impl Comparable {
 
     /// The elements of an array, to look them up.
     fn hashed(&self, places: Range<usize>, meter: &Meter) -> Result<HashSet<Row<'_>>> {
-        meter.take(places.len() * size_of::<Row<'_>>() * 2)?;
         let mut found = HashSet::with_capacity(places.len());
         for place in places.filter(|place| self.values.is_valid(*place)) {
             meter.step()?;
@@ -220,6 +219,7 @@ impl ArrayFunction {
         let (left_values, right_values) = Comparable::both(left.lists.values(), right.lists.values())?;
         // The elements of a constant are looked up in each row.
         let mut constant = None;
+        let mut largest = 0;
         let answers = (0..rows).map(|row| {
             let (Some(among), Some(wanted)) = (left.elements(row), right.elements(row)) else {
                 return Ok(None);
@@ -230,6 +230,11 @@ impl ArrayFunction {
                 return self.told_of(wanted, &right_values, meter, |row| {
                     among.clone().any(|place| is_equal(row, place))
                 });
+            }
+            // One set is there at a time.
+            if among.len() > largest {
+                meter.take((among.len() - largest) * size_of::<Row<'_>>() * 2)?;
+                largest = among.len();
             }
             let hashed = || left_values.hashed(among.clone(), meter);
             if left.is_constant {
