@@ -121,7 +121,7 @@ impl Columns {
                 let missing = width - text.width();
                 let left = missing / 2;
                 let separator = if place == 0 { "" } else { "|" };
-                write!(out, "{separator} {:left$}{text}{:right$} ", "", "", right = missing - left)?;
+                write!(out, "{separator} {}{text}{} ", " ".repeat(left), " ".repeat(missing - left))?;
             }
             writeln!(out)?;
         }
@@ -147,7 +147,7 @@ impl Columns {
                 };
                 let separator = if place == 0 { "" } else { "|" };
                 let painted = cell.painted(text, colours);
-                write!(out, "{separator} {:left$}{painted}{:right$}", "", "")?;
+                write!(out, "{separator} {}{painted}{}", " ".repeat(left), " ".repeat(right))?;
                 if place < last || goes_on == "+" {
                     write!(out, "{goes_on}")?;
                 }

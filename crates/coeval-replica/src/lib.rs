@@ -41,5 +41,5 @@ pub use peer::Peer;
 pub use primary_watch::PrimaryWatch;
 pub use promotion::{Loss, PromotionError, promises_for};
 pub use rejoining::{Kinship, kinship};
-pub use replica::{LastWord, Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
+pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
 pub use source::{ArchiveSource, SourceAddress, Sources};

@@ -24,7 +24,8 @@ use tokio::runtime::{Builder, Handle};
 /// Time between two errands.
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// How long a thread that hands its place over waits for the other one to take it: it would have it back else.
+/// How long a thread that hands its place over waits for the other one to take it: it would have it back else. By the clock, as tokio
+/// tells nobody when a place is taken.
 const TAKING: Duration = Duration::from_millis(5);
 
 /// The number of the request for a thread; 0 if none is wanted. It belongs to the process, as whoever looks knows of no engine.
@@ -141,6 +142,7 @@ fn watch_errand(threads: &Threads, runtime: &Handle) {
     let doing = Arc::clone(&is_done);
     runtime.spawn(async move { doing.store(true, Ordering::Relaxed) });
     loop {
+        // However soon it is done: the next one is not to come at once.
         thread::sleep(BETWEEN);
         let is_over = threads.is_over.load(Ordering::SeqCst);
         let is_wanted = !is_over && !is_done.load(Ordering::Relaxed);

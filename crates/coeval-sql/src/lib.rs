@@ -96,4 +96,4 @@ pub use token::SnapshotToken;
 pub use types::{
     column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
 };
-pub use upstream::{LastWord, PromotionLoss, Upstream, UpstreamState, UpstreamStatus};
+pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

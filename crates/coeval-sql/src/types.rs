@@ -23,5 +23,5 @@ pub(crate) use names::resolved_enum;
 pub use names::{column_type, column_type_of_arrow};
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use text::{format_value, parse_value};
-pub(crate) use text::{no_time, parse_label, push_hex};
+pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
 pub(crate) use zones::{Clock, clock_named, instant_after, local_to_utc, offset, utc_to_local};

@@ -3,7 +3,7 @@
 //! tells it here.
 
 use crate::error::SqlError;
-use coeval_store::LogTime;
+use coeval_store::LastWord;
 use coeval_store::log::Lsn;
 
 /// What a replica is about.
@@ -51,19 +51,6 @@ pub struct UpstreamStatus {
     pub slot: Option<String>,
     /// What the primary has said last, since this server runs.
     pub last_word: Option<LastWord>,
-}
-
-/// A message of the primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastWord {
-    /// When it was sent, by the primary's clock.
-    pub sent: LogTime,
-    /// When it came.
-    pub received: LogTime,
-    /// Where the primary's log ends, as it says.
-    pub end: Lsn,
-    /// When it said that first.
-    pub end_sent: LogTime,
 }
 
 /// What is to become of commits that a promotion cannot vouch for.

@@ -137,8 +137,8 @@ pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
     Acknowledgement, BaseCopy, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
     ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
-    Follower, Frame, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession, TakenLog,
-    demote, is_replica, promote, take_back_demotion,
+    Follower, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession,
+    TakenLog, demote, is_replica, promote, take_back_demotion,
 };
 pub use footprint::GlobalKey;
 pub use held_versions::HeldVersions;

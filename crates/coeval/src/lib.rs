@@ -51,8 +51,8 @@ mod transaction;
 pub use append::AppendOptions;
 #[doc(hidden)]
 pub use coeval_sql::{
-    Archiving, ArchivingStatus, ChangeSource, LastWord, PromotionLoss, SnapshotToken, Upstream,
-    UpstreamState, UpstreamStatus,
+    Archiving, ArchivingStatus, ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
+    UpstreamStatus,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,

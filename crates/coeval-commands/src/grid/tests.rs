@@ -141,3 +141,11 @@ fn listings_print_like_results() {
     print_aligned(&mut out, &listing, Colours::Off).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), " Name | Rows \n------+------\n a    |   10\n(1 row)\n");
 }
+
+#[test]
+fn a_text_may_be_wider_than_a_width_of_a_format() {
+    let wide = "x".repeat(70_000);
+    let printed = aligned(&rows(&[("a", text(&[Some(&wide), Some("y")])), ("b", int(&[Some(1), None]))]));
+    assert_eq!(printed.lines().nth(2).unwrap(), format!(" {wide} |    1"));
+    assert_eq!(printed.lines().nth(3).unwrap().len(), " ".len() + wide.len() + " | NULL".len());
+}

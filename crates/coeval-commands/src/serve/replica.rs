@@ -7,8 +7,8 @@ use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::machines::Machines;
 use coeval::{
-    Database, DatabaseOptions, LastWord, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber,
-    Upstream, UpstreamState, UpstreamStatus,
+    Database, DatabaseOptions, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber, Upstream,
+    UpstreamState, UpstreamStatus,
 };
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
@@ -117,10 +117,6 @@ struct Shown {
 impl Upstream for Shown {
     fn status(&self) -> UpstreamStatus {
         let ReplicaStatus { state, taken, durable, last_word, .. } = self.watch.status();
-        let last_word = last_word.map(|word| {
-            let coeval_replica::LastWord { sent, received, end, end_sent } = word;
-            LastWord { sent, received, end, end_sent }
-        });
         let (state, reason) = match state {
             ReplicaState::Following => (UpstreamState::Streaming, None),
             ReplicaState::FollowingArchive(reason) => (UpstreamState::Archive, reason),

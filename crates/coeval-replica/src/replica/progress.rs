@@ -2,7 +2,7 @@
 //! What the primary was told of this replica, and when readers here last saw all that the primary had.
 
 use coeval_store::log::Lsn;
-use coeval_store::{Follower, LogTime};
+use coeval_store::{Follower, LastWord, LogTime};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -11,19 +11,6 @@ const ENDS_MAX: usize = 256;
 
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_MICROS: u64 = 946_684_800_000_000;
-
-/// A message of the primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastWord {
-    /// When it was sent, by the primary's clock.
-    pub sent: LogTime,
-    /// When it came.
-    pub received: LogTime,
-    /// Where the primary's log ends, as it says.
-    pub end: Lsn,
-    /// When it said that first.
-    pub end_sent: LogTime,
-}
 
 /// See the module.
 #[derive(Debug, Default)]

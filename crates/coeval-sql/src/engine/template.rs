@@ -63,14 +63,16 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     Ok(state)
 }
 
-/// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted, or go on for long
-/// without a look whether the statement is to end.
-const NOT_OURS: [&str; 9] = [
+/// Functions of DataFusion that PostgreSQL has not and that make a value as long as an argument says, uncounted, go on for long
+/// without a look whether the statement is to end, or cast where no rule of ours sees it.
+const NOT_OURS: [&str; 11] = [
     "array_has_all",
     "array_has_any",
     "array_repeat",
     "array_resize",
     "array_sort",
+    "arrow_cast",
+    "arrow_try_cast",
     "digest",
     "find_in_set",
     "range",

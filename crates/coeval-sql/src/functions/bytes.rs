@@ -5,7 +5,7 @@ use super::call::{Call, invalid, text};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState};
-use crate::types::push_hex;
+use crate::types::{push_hex, read_hex};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coeval_store::{ColumnType, Value};
@@ -88,35 +88,34 @@ pub(super) const ENTRIES: &[Entry] = &[
 /// Bytes that make a line of base64 as in mails: 76 letters.
 const BASE64_LINE: usize = 57;
 
-/// What is written or read between two looks. Even, as two digits are a byte.
-const PIECE_BYTES: usize = 1 << 20;
+/// What is written or read between two looks: whole lines of base64, about a mebibyte.
+const PIECE_BYTES: usize = BASE64_LINE << 14;
 
 /// `encode(bytes, 'base64' | 'hex' | 'escape')`.
 fn encoded(call: &Call<'_>) -> Result<Value, SqlError> {
-    let bytes = call.bytes(0);
-    let mut out = String::new();
-    let form = call.text(1).to_ascii_lowercase();
-    let (piece_bytes, push): (usize, fn(&[u8], &mut String)) = match form.as_str() {
-        "base64" => (BASE64_LINE, |line, out| {
-            if !out.is_empty() {
-                out.push('\n');
-            }
-            STANDARD.encode_string(line, out);
-        }),
-        "hex" => (PIECE_BYTES, push_hex),
-        "escape" => (PIECE_BYTES, push_escaped),
+    let push = match call.text(1).to_ascii_lowercase().as_str() {
+        "base64" => push_base64,
+        "hex" => push_hex,
+        "escape" => push_escaped,
         other => return Err(unknown_form(other)),
     };
-    for piece in bytes.chunks(piece_bytes) {
-        call.meter.step()?;
-        if piece_bytes == PIECE_BYTES {
-            call.meter.look()?;
-        }
+    let mut out = String::new();
+    for piece in call.bytes(0).chunks(PIECE_BYTES) {
+        call.meter.look()?;
         let before = out.len();
         push(piece, &mut out);
         call.meter.longer(before, out.len() - before)?;
     }
     Ok(text(out))
+}
+
+fn push_base64(bytes: &[u8], out: &mut String) {
+    for line in bytes.chunks(BASE64_LINE) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        STANDARD.encode_string(line, out);
+    }
 }
 
 fn push_escaped(bytes: &[u8], out: &mut String) {
@@ -167,21 +166,11 @@ fn solid<'a>(call: &'a Call<'_>) -> Result<Cow<'a, str>, SqlError> {
 }
 
 fn of_hex(call: &Call<'_>, digits: &[u8]) -> Result<Vec<u8>, SqlError> {
-    call.meter.value(digits.len() / 2)?;
-    let mut bytes = Vec::with_capacity(digits.len() / 2);
-    for piece in digits.chunks(PIECE_BYTES) {
-        call.meter.look()?;
-        let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
-        let (pairs, odd) = piece.as_chunks::<2>();
-        for &[high, low] in pairs {
-            let byte = digit(high).zip(digit(low)).map(|(high, low)| high << 4 | low);
-            bytes.push(byte.ok_or_else(|| invalid("invalid hexadecimal data"))?);
-        }
-        if !odd.is_empty() {
-            return Err(invalid("invalid hexadecimal data: odd number of digits"));
-        }
+    if !digits.len().is_multiple_of(2) {
+        return Err(invalid("invalid hexadecimal data: odd number of digits"));
     }
-    Ok(bytes)
+    call.meter.value(digits.len() / 2)?;
+    read_hex(digits, || call.meter.look())?.ok_or_else(|| invalid("invalid hexadecimal data"))
 }
 
 fn unknown_form(name: &str) -> SqlError {

@@ -40,37 +40,54 @@ enum Work {
 
 /// The functions, for the engine's registry.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let usual = [
-        (string::lower(), Work::Sum),
-        (string::upper(), Work::Sum),
-        (unicode::reverse(), Work::Sum),
-        (string::btrim(), Work::Product),
-        (string::ltrim(), Work::Product),
-        (string::rtrim(), Work::Product),
-        (unicode::strpos(), Work::Product),
-        (unicode::left(), Work::Sum),
-        (unicode::right(), Work::Sum),
-        (unicode::substr(), Work::Sum),
-    ];
-    ENTRIES.iter().zip(usual).map(|(entry, (usual, work))| {
-        debug_assert_eq!(entry.name, usual.name());
-        ScalarUDF::new_from_impl(Long { usual, own: Function::new(entry), work })
+    FORMS.iter().map(|forms| {
+        let (usual, own) = ((forms.usual)(), Function::new(&forms.own));
+        ScalarUDF::new_from_impl(Long { usual, own, work: forms.work })
     })
 }
 
-/// Those of [`functions`], in their order.
-const ENTRIES: &[Entry] = &[
-    strict("lower", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_lowercase))]),
-    strict("upper", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_uppercase))]),
-    strict("reverse", &[Form::new(&[TEXT], ColumnType::Text, reversed)]),
-    strict("btrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
-    strict("ltrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
-    strict("rtrim", &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)]),
-    strict("strpos", &[Form::new(&[TEXT, TEXT], ColumnType::Int, place)]),
-    strict("left", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, first)]),
-    strict("right", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, last)]),
-    strict("substr", &[Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1)]),
+/// A function twice.
+struct Forms {
+    /// DataFusion's.
+    usual: fn() -> Arc<ScalarUDF>,
+    work: Work,
+    own: Entry,
+}
+
+const fn forms(usual: fn() -> Arc<ScalarUDF>, work: Work, own: Entry) -> Forms {
+    Forms { usual, work, own }
+}
+
+const FORMS: &[Forms] = &[
+    forms(
+        string::lower,
+        Work::Sum,
+        strict("lower", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_lowercase))]),
+    ),
+    forms(
+        string::upper,
+        Work::Sum,
+        strict("upper", &[Form::new(&[TEXT], ColumnType::Text, |call| in_case(call, str::to_uppercase))]),
+    ),
+    forms(unicode::reverse, Work::Sum, strict("reverse", &[Form::new(&[TEXT], ColumnType::Text, reversed)])),
+    forms(string::btrim, Work::Product, strict("btrim", TRIMMED)),
+    forms(string::ltrim, Work::Product, strict("ltrim", TRIMMED)),
+    forms(string::rtrim, Work::Product, strict("rtrim", TRIMMED)),
+    forms(
+        unicode::strpos,
+        Work::Product,
+        strict("strpos", &[Form::new(&[TEXT, TEXT], ColumnType::Int, place)]),
+    ),
+    forms(unicode::left, Work::Sum, strict("left", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, first)])),
+    forms(unicode::right, Work::Sum, strict("right", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, last)])),
+    forms(
+        unicode::substr,
+        Work::Sum,
+        strict("substr", &[Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1)]),
+    ),
 ];
+
+const TRIMMED: &[Form] = &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)];
 
 /// What is written between two looks.
 const PIECE_BYTES: usize = 1 << 20;
@@ -270,27 +287,19 @@ impl Size {
     }
 
     fn of_array(array: &ArrayRef) -> Self {
-        let of_offsets = |lengths: &mut dyn Iterator<Item = u64>| {
+        let of_lengths = |lengths: &mut dyn Iterator<Item = u64>| {
             lengths.fold(Self::default(), |size, length| Self {
                 all: size.all.saturating_add(length),
                 longest: size.longest.max(length),
             })
         };
         match array.data_type() {
-            // The low half of a view is the length.
-            DataType::Utf8View => of_offsets(
-                &mut array
-                    .as_string_view()
-                    .views()
-                    .iter()
-                    .map(|view| view & u128::from(u32::MAX))
-                    .map(|length| length as u64),
-            ),
+            DataType::Utf8View => of_lengths(&mut array.as_string_view().lengths().map(u64::from)),
             DataType::Utf8 => {
-                of_offsets(&mut array.as_string::<i32>().offsets().lengths().map(|length| length as u64))
+                of_lengths(&mut array.as_string::<i32>().offsets().lengths().map(|length| length as u64))
             }
             DataType::LargeUtf8 => {
-                of_offsets(&mut array.as_string::<i64>().offsets().lengths().map(|length| length as u64))
+                of_lengths(&mut array.as_string::<i64>().offsets().lengths().map(|length| length as u64))
             }
             DataType::Dictionary(..) => {
                 let values = Self::of_array(array.as_any_dictionary().values());

@@ -2,11 +2,11 @@
 //! Arithmetic as PostgreSQL has it: integers never wrap, nothing is divided by zero, nothing is cut off.
 //!
 //! DataFusion adds integers modulo their size, divides floats by zero and cuts off digits where a number becomes
-//! an integer, and takes local times for those of Greenwich. After types are settled this rule puts checked functions in
+//! an integer, takes local times for those of Greenwich, and reads numbers by recursion on their digits. After types are settled this rule puts checked functions in
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::typing::{cast_by_zone, quotient, rewritten_values, rounded};
+use super::typing::{cast_by_zone, quotient, read_number, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
@@ -91,7 +91,17 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         }
         Expr::Cast(cast) => {
             let from = cast.expr.get_type(schema)?;
-            cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, cast.field.data_type()))
+            let to = cast.field.data_type();
+            match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
+                Some(checked) => Some(checked),
+                None => read_number(&cast.expr, &from, to)?,
+            }
+        }
+        // It is NULL where a cast is an error, which only DataFusion's own can be.
+        Expr::TryCast(cast)
+            if cast.field.data_type().is_decimal() && cast.expr.get_type(schema)?.is_string() =>
+        {
+            return Err(SqlError::unsupported("TRY_CAST of a text to numeric").into());
         }
         _ => None,
     };

@@ -149,6 +149,9 @@ fn with_condition(node: Arc<dyn ExecutionPlan>, packings: &[Packing]) -> Result<
             side.formats.iter().any(|(packed, _)| *packed == column.index)
         };
         let packing = Packing::of(filter.schema(), is_packed);
+        if packing.formats.is_empty() {
+            return filter.clone();
+        }
         let schema = packing.packed_schema(filter.schema());
         let inner = Arc::clone(filter.expression());
         let sees = Arc::new(Condition { inner, packing, unpacked: Arc::clone(filter.schema()) });
@@ -218,8 +221,7 @@ impl Packing {
     /// What the arrays of all rows take.
     fn bytes(&self, batch: &RecordBatch) -> usize {
         let columns = self.formats.iter().map(|(place, _)| batch.column(*place).as_binary_view());
-        // The low half of a view is the length.
-        columns.flat_map(|column| column.views().iter().map(|view| *view as u32 as usize)).sum()
+        columns.flat_map(|column| column.lengths().map(|length| length as usize)).sum()
     }
 
     /// The rows from one on whose arrays are a portion.
@@ -480,9 +482,6 @@ impl PhysicalExpr for Condition {
     }
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<ColumnarValue> {
-        if self.packing.formats.is_empty() {
-            return self.inner.evaluate(rows);
-        }
         let mut answers: Vec<ArrayRef> = Vec::new();
         let mut start = 0;
         while start < rows.num_rows() {

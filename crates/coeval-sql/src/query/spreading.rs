@@ -32,7 +32,7 @@ use std::sync::{Arc, LazyLock};
 const LITERAL_BYTES_MIN: usize = 4 << 10;
 
 /// Functions of DataFusion that make a column of each constant that stands beside a column.
-const SPREADS: [&str; 31] = [
+const SPREADS: [&str; 30] = [
     "array_append",
     "array_concat",
     "array_distance",
@@ -62,7 +62,6 @@ const SPREADS: [&str; 31] = [
     "strpos",
     "struct",
     "substr",
-    "substr_index",
     "translate",
 ];
 

@@ -41,6 +41,7 @@ mod window_keys;
 mod windows;
 
 pub(crate) use casts::cast_array;
+pub(super) use casts::read_number;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub use declared::column_type_of_field;
 pub(crate) use declared::{marked as marked_field, marked_schema};

@@ -311,10 +311,21 @@ fn bytes(text: &str) -> Result<Option<Vec<u8>>, SqlError> {
         cancel::check()?;
         digits.extend(piece.iter().filter(|byte| !byte.is_ascii_whitespace()));
     }
+    read_hex(&digits, cancel::check)
+}
+
+/// The bytes of two hexadecimal digits each; `None` if they are no such digits. It looks on its way whether it is to end.
+///
+/// # Errors
+/// Those of `look`.
+pub(crate) fn read_hex(
+    digits: &[u8],
+    look: impl Fn() -> Result<(), SqlError>,
+) -> Result<Option<Vec<u8>>, SqlError> {
     let mut out = Vec::with_capacity(digits.len() / 2);
     let digit = |digit: u8| char::from(digit).to_digit(16).map(|digit| digit as u8);
     for piece in digits.chunks(BYTES_PIECE) {
-        cancel::check()?;
+        look()?;
         let (pairs, odd) = piece.as_chunks::<2>();
         for &[high, low] in pairs {
             let Some((high, low)) = digit(high).zip(digit(low)) else { return Ok(None) };

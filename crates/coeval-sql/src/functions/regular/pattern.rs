@@ -13,9 +13,9 @@ use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
 use regex::{Captures, Regex, RegexBuilder};
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 /// What the flags of a function say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -61,7 +61,7 @@ const KEPT_MAX: usize = 64;
 /// What a compiled pattern takes of which so many are kept.
 const SMALL_BYTES_MAX: usize = 256 << 10;
 
-/// How many larger ones are kept, such as `\w{100}`.
+/// How many larger ones are kept, such as `\w{100}`, and how many automata.
 const LARGE_MAX: usize = 4;
 
 /// What it may take at most: compiling so much takes some 300 ms, and looks at nothing.
@@ -69,6 +69,8 @@ const COMPILED_BYTES_MAX: usize = 10 << 20;
 
 thread_local! {
     static KEPT: RefCell<Kept> = RefCell::default();
+    /// Automata of long texts, the latest first: each has its states, and some mebibytes of those that were met.
+    static AUTOMATA: RefCell<VecDeque<Rc<Automaton>>> = RefCell::default();
 }
 
 /// Compiled patterns of the latest queries on a thread.
@@ -87,21 +89,26 @@ pub(super) struct Pattern {
     regex: Regex,
     written: String,
     options: Options,
-    /// Made when it is first needed.
-    automaton: OnceCell<Automaton>,
+    /// Made when it is needed, and kept while it is among the latest.
+    automaton: RefCell<Weak<Automaton>>,
 }
 
 impl Pattern {
     fn new(regex: Regex, written: String, options: Options) -> Rc<Self> {
-        Rc::new(Self { regex, written, options, automaton: OnceCell::new() })
+        Rc::new(Self { regex, written, options, automaton: RefCell::default() })
     }
 
-    fn automaton(&self) -> Result<&Automaton, SqlError> {
-        if let Some(made) = self.automaton.get() {
+    fn automaton(&self) -> Result<Rc<Automaton>, SqlError> {
+        if let Some(made) = self.automaton.borrow().upgrade() {
             return Ok(made);
         }
-        let made = Automaton::of(&self.written, self.options, COMPILED_BYTES_MAX)?;
-        Ok(self.automaton.get_or_init(|| made))
+        let made = Rc::new(Automaton::of(&self.written, self.options, COMPILED_BYTES_MAX)?);
+        *self.automaton.borrow_mut() = Rc::downgrade(&made);
+        AUTOMATA.with_borrow_mut(|automata| {
+            automata.truncate(LARGE_MAX - 1);
+            automata.push_front(Rc::clone(&made));
+        });
+        Ok(made)
     }
 
     /// Whether the text has a match.

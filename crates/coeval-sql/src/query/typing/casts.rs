@@ -65,6 +65,29 @@ pub(super) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
 }
 
+/// Constants of at most so many bytes are cast to `numeric` by Arrow.
+const SHORT_NUMBER_BYTES: usize = 1 << 10;
+
+/// The cast of a text to `numeric`, or of an array of such, whoever has put it there, as a call of the function; `None` for other casts.
+/// Arrow's goes down by recursion on the digits, and fifty million of them end the process.
+///
+/// # Errors
+/// If the type cannot be described: a bug.
+pub(crate) fn read_number(input: &Expr, from: &DataType, to: &DataType) -> Result<Option<Expr>, SqlError> {
+    let short = input.as_literal().and_then(|literal| literal.try_as_str().flatten());
+    if !reads_numbers(from, to) || short.is_some_and(|text| text.len() <= SHORT_NUMBER_BYTES) {
+        return Ok(None);
+    }
+    column_type_of_arrow(to).map(|to| called(input.clone(), to)).transpose()
+}
+
+fn reads_numbers(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::List(from), DataType::List(to)) => reads_numbers(from.data_type(), to.data_type()),
+        _ => from.is_string() && to.is_decimal(),
+    }
+}
+
 /// What is cast and to which type, if an expression is a call of that function.
 pub(super) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
     let Expr::ScalarFunction(call) = expression else { return None };

@@ -3,7 +3,7 @@
 
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
-use super::casts::{called, is_own, literal_as};
+use super::casts::{is_own, literal_as};
 use super::choice_by_key::Choice;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
@@ -74,10 +74,7 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
         Expr::Cast(cast) => {
             refuse_cast_of_enum(cast, schema)?;
-            match settle_parameter(cast)? {
-                Some(settled) => Some(settled),
-                None => settle_long_numeric(cast, schema)?,
-            }
+            settle_parameter(cast)?
         }
         Expr::Like(like) => refuse_pattern_of_enum(like, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
@@ -140,24 +137,6 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
         Some(ty) if declared.data_type() != to && is_own(ty) => {
             Ok(Some(literal_as(cast.expr.as_ref().clone(), ty)?))
         }
-        Some(_) | None => Ok(None),
-    }
-}
-
-/// Constants of so many bytes are cast by Arrow to `numeric`.
-const SHORT_NUMBER_BYTES: usize = 1 << 10;
-
-/// The cast of a text to `numeric`, which our function does: Arrow's goes down by recursion on the digits, and fifty million of them
-/// end the process.
-fn settle_long_numeric(cast: &Cast, schema: &DFSchema) -> Result<Option<Expr>> {
-    let is_short = cast.expr.as_literal().and_then(|literal| literal.try_as_str().flatten());
-    if is_short.is_some_and(|text| text.len() <= SHORT_NUMBER_BYTES)
-        || !cast.expr.get_type(schema).is_ok_and(|from| from.is_string())
-    {
-        return Ok(None);
-    }
-    match column_type_of_arrow(cast.field.data_type()) {
-        Some(to @ ColumnType::Numeric { .. }) => Ok(Some(called(cast.expr.as_ref().clone(), to)?)),
         Some(_) | None => Ok(None),
     }
 }
