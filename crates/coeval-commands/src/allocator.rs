@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The program's allocator, which keeps what is freed for who comes next.
 
-/// Trees of small nodes that many threads make and drop want an allocator made for that.
+use coeval::CountingAllocator;
+use mimalloc::MiMalloc;
+
+/// Trees of small nodes that many threads make and drop want an allocator made for that. It counts, so that queries are ended whose
+/// memory nobody has asked for.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: CountingAllocator<MiMalloc> = CountingAllocator(MiMalloc);
 
 /// Gives the system back what is free, in all threads' large blocks and in this thread's small ones.
 #[expect(unsafe_code, reason = "a call of the allocator's own interface")]

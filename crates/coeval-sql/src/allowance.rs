@@ -60,7 +60,7 @@ impl Allowance {
     /// That of the statement that runs on this thread, in this environment.
     pub(crate) fn of(environment: &RuntimeEnv) -> Self {
         let memory = Arc::clone(&environment.memory_pool);
-        Self { lifeline: Lifeline::of_running(), memory, phase: Phase::Running }
+        Self { lifeline: Lifeline::of_query(Arc::clone(&memory)), memory, phase: Phase::Running }
     }
 
     /// What the statement's threads look at.

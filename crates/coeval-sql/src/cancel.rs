@@ -7,8 +7,10 @@
 
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::hand_over_if_wanted;
+use crate::memory::{Holding, has_much_to_note, note_for_nobody};
 use coeval_txn::{Interrupt, OwnerId};
 use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::MemoryPool;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -265,7 +267,8 @@ impl CancelHandle {
     }
 }
 
-/// What the threads look at that work for a query: whether its statement is to end, or nobody waits for their work any more.
+/// What the threads look at that work for a query: whether its statement is to end, nobody waits for their work any more, or it
+/// holds too much memory.
 ///
 /// A request is forgotten when the session's next statement begins, which is soon after the answer; the work goes on until
 /// it looks. So whoever waits for a query [holds](Self::held) its lifeline, and cuts it by going.
@@ -275,13 +278,35 @@ impl CancelHandle {
 #[derive(Clone, Debug)]
 pub(crate) struct Lifeline {
     request: Option<CancelHandle>,
-    is_cut: Arc<AtomicBool>,
+    work: Arc<Work>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    is_cut: AtomicBool,
+    holding: Holding,
 }
 
 impl Lifeline {
-    /// That of a query of the statement that runs on this thread.
+    /// That of work for the statement that runs on this thread.
     pub(crate) fn of_running() -> Self {
-        Self { request: running(), is_cut: Arc::default() }
+        Self { request: running(), work: Arc::default() }
+    }
+
+    /// That of its query, which asks here for memory.
+    pub(crate) fn of_query(memory: Arc<dyn MemoryPool>) -> Self {
+        let work = Work { is_cut: AtomicBool::new(false), holding: Holding::of(memory) };
+        Self { request: running(), work: Arc::new(work) }
+    }
+
+    /// That of the query that this thread works for.
+    pub(crate) fn here() -> Option<Self> {
+        WORKING.with_borrow(Clone::clone)
+    }
+
+    /// What the query holds of the process's memory.
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.work.holding
     }
 
     /// Whether the work is to end.
@@ -294,25 +319,30 @@ impl Lifeline {
         if let Some(reason) = self.request.as_ref().and_then(CancelHandle::requested) {
             return Err(reason.error());
         }
-        if self.is_cut.load(Ordering::Relaxed) { Err(CancelReason::Request.error()) } else { Ok(()) }
+        if self.work.is_cut.load(Ordering::Relaxed) {
+            return Err(CancelReason::Request.error());
+        }
+        note_memory()
     }
 
     /// Works on this thread: what it calls finds the lifeline, see [`check`].
     pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
-        let _back = WorkedBefore(WORKING.replace(Some(self.clone())));
-        work()
+        let before = WORKING.replace(Some(self.clone()));
+        let is_within = before.as_ref() == Some(self);
+        let _back = WorkedBefore(before);
+        if is_within { work() } else { self.work.holding.during(work) }
     }
 
     /// The work ends when this is dropped, unless it has ended before.
     #[must_use]
     pub(crate) fn held(&self) -> HeldLifeline {
-        HeldLifeline(Arc::clone(&self.is_cut))
+        HeldLifeline(Arc::clone(&self.work))
     }
 }
 
 impl PartialEq for Lifeline {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.is_cut, &other.is_cut)
+        Arc::ptr_eq(&self.work, &other.work)
     }
 }
 
@@ -329,11 +359,11 @@ impl Drop for WorkedBefore {
 
 /// What whoever waits for a query has in hand.
 #[derive(Debug)]
-pub(crate) struct HeldLifeline(Arc<AtomicBool>);
+pub(crate) struct HeldLifeline(Arc<Work>);
 
 impl Drop for HeldLifeline {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_cut.store(true, Ordering::Relaxed);
     }
 }
 
@@ -351,6 +381,26 @@ impl Drop for RunningStatement {
 /// What cancels the statement that runs on this thread.
 pub(crate) fn running() -> Option<CancelHandle> {
     RUNNING.with_borrow(Clone::clone)
+}
+
+/// Notes for the query that this thread works for what it has allocated, if that is much.
+///
+/// # Errors
+/// `53200` if the query holds too much.
+#[inline]
+fn note_memory() -> Result<(), SqlError> {
+    if has_much_to_note() { note_much_memory() } else { Ok(()) }
+}
+
+#[cold]
+fn note_much_memory() -> Result<(), SqlError> {
+    WORKING.with_borrow(|working| match working {
+        Some(working) => working.work.holding.note_here(),
+        None => {
+            note_for_nobody();
+            Ok(())
+        }
+    })
 }
 
 /// For loops over rows: whether the statement that runs on this thread, or the query that it works for, is to end. Costs

@@ -13,6 +13,7 @@ use crate::error::SqlError;
 use crate::followers::Followers;
 use crate::hand_over::Watch;
 use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
+use crate::query::tasks_work_for_their_queries;
 use crate::quota::Quotas;
 use crate::registry::Registry;
 use crate::rights::{Authority, Rights, is_member};
@@ -78,6 +79,7 @@ impl Engine {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (runtime, watch) = query_threads(threads)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
+        tasks_work_for_their_queries();
         let queries = QueryEnvironment::new(memory)?;
         let template = template::session_state(threads, queries.query_max())?;
         let template = crate::query::with_postgres_types(template)?;

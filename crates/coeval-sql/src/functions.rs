@@ -56,7 +56,7 @@ pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
-pub(crate) use regular::{ROWS_OF_MATCHES, pattern_of_operator};
+pub(crate) use regular::{Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -215,12 +215,21 @@ impl Function {
             let call =
                 Call { name: self.entry.name, values: &values, types: &types, zone, result, meter: &meter };
             let value: Value = (form.body)(&call)?;
-            meter.value(heap_bytes(&value))?;
+            let bytes = heap_bytes(&value);
+            meter.value(bytes)?;
             builder.push(value.borrow());
+            if bytes >= LONG_BYTES {
+                // It was copied meanwhile.
+                drop(value);
+                meter.look()?;
+            }
         }
         Ok(builder.finish())
     }
 }
+
+/// A value of this size takes a while to copy.
+const LONG_BYTES: usize = 1 << 20;
 
 /// The longest pattern of `to_char` and its like: each of its letters is read and written by itself.
 const PATTERN_BYTES_MAX: usize = 64 << 10;

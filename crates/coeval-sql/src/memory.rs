@@ -22,6 +22,7 @@
 //! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
 //! does.
 
+mod holding;
 mod process;
 mod spill;
 mod syntax;
@@ -45,6 +46,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+pub(crate) use holding::{Holding, has_much_to_note, note_for_nobody};
 pub(crate) use process::Promise;
 pub(crate) use syntax::{SyntaxMemory, marks_of, run_with, syntax_memory};
 

@@ -25,8 +25,10 @@ mod packed_lists;
 mod plan;
 mod planner;
 mod pushdown;
+mod regexes;
 mod run;
 mod series;
+mod spawned;
 mod spreading;
 mod subqueries;
 mod told;
@@ -52,6 +54,7 @@ pub(crate) use run::{
     collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row, stream,
 };
 pub(crate) use series::StreamSeries;
+pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;

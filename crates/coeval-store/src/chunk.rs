@@ -5,6 +5,7 @@
 //! makes finding a key a binary search over plain bytes, whatever the key's columns are; an index is a space
 //! whose chunks have keys and no further columns.
 
+use crate::allocations::for_everybody;
 use crate::column::{slice_bytes, value_at};
 use crate::error::StoreError;
 use crate::key::Key;
@@ -230,7 +231,7 @@ impl Chunk {
                 return Ok(Some(Arc::clone(array)));
             }
             let source = self.source();
-            let array = source.segment.read_column(source.batch, column)?;
+            let array = for_everybody(|| source.segment.read_column(source.batch, column))?;
             let bytes = source.part_bytes(column + 1);
             if source.segment.memory().has_room(bytes) && cell.set(Arc::clone(&array)).is_ok() {
                 source.segment.memory().add(bytes);
@@ -264,7 +265,7 @@ impl Chunk {
     #[cold]
     fn read_keys(&self) -> Result<&KeyColumn, StoreError> {
         let source = self.source();
-        let keys = source.segment.read_keys(source.batch)?;
+        let keys = for_everybody(|| source.segment.read_keys(source.batch))?;
         Ok(self.keys.get_or_init(|| {
             source.segment.memory().add(source.part_bytes(0));
             keys

@@ -34,6 +34,10 @@ const UNWRITTEN_ROWS_MAX: u64 = 1_000_000;
 /// At least so many changes pass between two looks at the worlds.
 const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
 
+/// Rows that have expired make a checkpoint due behind so many times the interval at which they are looked for: it takes them from
+/// the disk, also where nothing else makes one due.
+const EXPIRED_LOOKS: u32 = 10;
+
 /// So many commit batches that append to brick tables pass between two purges: a purge looks at each brick.
 const BRICK_BATCHES_BETWEEN_PURGES: u64 = 1_000;
 
@@ -246,7 +250,7 @@ impl Drop for Keeper {
 }
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
-    let mut last = Last { beat: Instant::now(), expiry: Instant::now() };
+    let mut last = Last { beat: Instant::now(), expiry: Instant::now(), expired: None };
     while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
         let turn = || keep_once(signal, &shared, woken, &mut last);
@@ -260,6 +264,37 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
 struct Last {
     beat: Instant,
     expiry: Instant,
+    /// When the first rows have expired that no checkpoint has taken from the disk, and the end of the log behind them.
+    expired: Option<(Instant, Lsn)>,
+}
+
+/// Whether a checkpoint is to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// If there is much for it.
+    Perhaps,
+    Certainly,
+}
+
+impl Last {
+    /// Notes that rows have expired.
+    fn note_expired(&mut self, shared: &Shared) {
+        if let (None, Some(log)) = (self.expired, shared.pipeline.log()) {
+            self.expired = Some((Instant::now(), log.end_lsn()));
+        }
+    }
+
+    /// Whether rows that have expired make a checkpoint due; it is not due again for as long then.
+    fn is_due(&mut self, shared: &Shared, most: Duration) -> Due {
+        self.expired = self.expired.filter(|(_, end)| shared.checkpoints.last_log() < *end);
+        match &mut self.expired {
+            Some((since, _)) if since.elapsed() >= most => {
+                *since = Instant::now();
+                Due::Certainly
+            }
+            _ => Due::Perhaps,
+        }
+    }
 }
 
 fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &mut Last) {
@@ -279,10 +314,13 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
     }
     if is_poked || last.expiry.elapsed() >= signal.expiry {
         last.expiry = Instant::now();
-        shared.expire_bricks(now_micros());
+        if shared.expire_bricks(now_micros()) {
+            last.note_expired(shared);
+        }
     }
-    if is_poked {
-        look(signal, shared);
+    let due = last.is_due(shared, signal.expiry * EXPIRED_LOOKS);
+    if is_poked || due == Due::Certainly {
+        look(signal, shared, due);
     }
     if woken == Woken::Fullness {
         shared.trap.pass(Step::Unload);
@@ -308,15 +346,15 @@ fn now_micros() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Runs a checkpoint if one is due, and sets the marks for the next look.
-fn look(signal: &KeeperSignal, shared: &Shared) {
+/// Runs a checkpoint if one is due, or there is much for it, and sets the marks for the next look.
+fn look(signal: &KeeperSignal, shared: &Shared, due: Due) {
     let CheckpointPolicy::Automatic { delta_entries, delta_percent, log_bytes } = shared.options.checkpoint
     else {
         return;
     };
     let mut load = Load::of(shared);
     let mut pause = 0;
-    if load.is_due(delta_entries, delta_percent, log_bytes) {
+    if due == Due::Certainly || load.is_due(delta_entries, delta_percent, log_bytes) {
         match checkpoint::run(shared) {
             Ok(report) => tracing::debug!(?report, "checkpoint"),
             Err(error) => {

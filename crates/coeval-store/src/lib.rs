@@ -22,6 +22,7 @@
 //! files.
 
 mod access_rights;
+mod allocations;
 mod applied_end;
 mod brick_def;
 mod bricks;
@@ -106,6 +107,7 @@ mod world;
 pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
 };
+pub use allocations::{CountingAllocator, allocated_here};
 pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};

@@ -269,10 +269,14 @@ impl MendTables for Mender<'_> {
             return;
         }
         let losses = self.lost.len();
+        let mut count = 0;
         for round in &bricks.rounds {
             let path = round_path(self.disk.dir(), round.number);
             let why = match add_round(self.disk, rows, &bricks, *round) {
-                Ok(()) => continue,
+                Ok(rows) => {
+                    count += rows;
+                    continue;
+                }
                 Err(RoundError::Unreadable(error)) if self.is_failure(&error) => return,
                 Err(RoundError::Unreadable(error)) => error.to_string(),
                 Err(RoundError::Misfit) if self.lost.len() > losses => {
@@ -290,7 +294,7 @@ impl MendTables for Mender<'_> {
             // The next round holds all that is left.
             self.emptied.extend(bricks.rounds.iter().map(|round| round.number));
         } else {
-            rows.settle_rounds(bricks);
+            rows.settle_rounds(bricks, count);
         }
     }
 

@@ -631,10 +631,12 @@ impl Shared {
         }
     }
 
-    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table.
-    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) {
+    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table. Returns
+    /// whether there were any.
+    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) -> bool {
+        let mut is_any = false;
         if self.is_following() {
-            return;
+            return is_any;
         }
         let world = self.published();
         for table in world.tables() {
@@ -655,10 +657,14 @@ impl Shared {
             };
             let name = &table.def().name;
             match outcome {
-                Ok(rows) => tracing::debug!(%name, rows, "bricks have expired"),
+                Ok(rows) => {
+                    is_any = true;
+                    tracing::debug!(%name, rows, "bricks have expired");
+                }
                 Err(error) => tracing::warn!(%name, %error, "bricks that have expired were not deleted"),
             }
         }
+        is_any
     }
 
     /// Takes worlds that others may still hold, to be dropped by the keeper.

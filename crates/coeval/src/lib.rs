@@ -61,12 +61,13 @@ pub use coeval_sql::{
 };
 pub use coeval_store::{
     Appended, BrickSnapshot, CheckpointFailures, CheckpointPolicy, ColumnDef, ColumnType, ConflictCounts,
-    ConstraintError, DamagedTables, DeclaredOrder, Deferral, Direction, Durability, Durations, ElementType,
-    ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, Ingested, IntervalValue, Key, KeyRange, KeyWriter,
-    ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess, ObjectRef, Privilege, Privileges,
-    QualifiedName, ReferentialAction, RejectReason, Rejection, RepairReport, RoleAttribute, RoleDef, Row,
-    RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef, SnapshotLag, SpaceId, StoreError, TableDamage,
-    TableDef, Uniqueness, Value, ValueRef, VerifyReport, ViewDef, value_at,
+    ConstraintError, CountingAllocator, DamagedTables, DeclaredOrder, Deferral, Direction, Durability,
+    Durations, ElementType, ForeignKeyDef, Grant, Identity, IndexDef, IndexEntry, Ingested, IntervalValue,
+    Key, KeyRange, KeyWriter, ListEncoder, ListRef, Membership, NUMERIC_PRECISION_MAX, ObjectAccess,
+    ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection,
+    RepairReport, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef,
+    SnapshotLag, SpaceId, StoreError, TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport,
+    ViewDef, value_at,
 };
 #[doc(hidden)]
 pub use coeval_store::{

@@ -6,14 +6,14 @@
 use super::call::{Call, text};
 use super::choice::{Form, Takes};
 use super::search::Places;
-use super::{Entry, Function, strict};
+use super::{Entry, Function, called, strict};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use coeval_store::{ColumnType, Value};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::{string, unicode};
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -74,6 +74,11 @@ const FORMS: &[Forms] = &[
     forms(string::ltrim, Work::Product, strict("ltrim", TRIMMED)),
     forms(string::rtrim, Work::Product, strict("rtrim", TRIMMED)),
     forms(
+        string::concat,
+        Work::Sum,
+        called("concat", &[Form::new(&[TEXT], ColumnType::Text, concatenated).variadic()]),
+    ),
+    forms(
         unicode::strpos,
         Work::Product,
         strict("strpos", &[Form::new(&[TEXT, TEXT], ColumnType::Int, place)]),
@@ -86,6 +91,28 @@ const FORMS: &[Forms] = &[
         strict("substr", &[Form::new(&[TEXT, BIGINT, BIGINT], ColumnType::Text, part).optional(1)]),
     ),
 ];
+
+/// `concat(any, ...)`, of which NULL is nothing.
+fn concatenated(call: &Call<'_>) -> Result<Value, SqlError> {
+    let parts: Vec<&str> = (0..call.count()).map(|place| call.text(place)).collect();
+    Ok(text(joined(&parts, call.meter)?))
+}
+
+/// The texts one behind the other.
+pub(super) fn joined(parts: &[&str], meter: &Meter) -> Result<String, SqlError> {
+    let bytes = parts.iter().map(|part| part.len()).sum();
+    meter.value(bytes)?;
+    let mut out = String::with_capacity(bytes);
+    for mut rest in parts.iter().copied() {
+        while !rest.is_empty() {
+            meter.look()?;
+            let (piece, behind) = rest.split_at(end_of_piece(rest, Ends::Anywhere));
+            out.push_str(piece);
+            rest = behind;
+        }
+    }
+    Ok(out)
+}
 
 const TRIMMED: &[Form] = &[Form::new(&[TEXT, TEXT], ColumnType::Text, trimmed).optional(1)];
 
@@ -180,13 +207,13 @@ fn is_first(byte: u8) -> bool {
 }
 
 /// How many letters a text has.
-fn letters(all: &[u8], meter: &Meter) -> Result<usize, SqlError> {
+pub(super) fn letters(all: &[u8], meter: &Meter) -> Result<usize, SqlError> {
     let pieces = all.chunks(PIECE_BYTES);
     pieces.map(|piece| meter.look().map(|()| piece.iter().filter(|&&byte| is_first(byte)).count())).sum()
 }
 
 /// Where the letter behind so many others begins; the end of the text if there is none.
-fn letter_behind(all: &str, mut others: usize, meter: &Meter) -> Result<usize, SqlError> {
+pub(super) fn letter_behind(all: &str, mut others: usize, meter: &Meter) -> Result<usize, SqlError> {
     for (number, piece) in all.as_bytes().chunks(PIECE_BYTES).enumerate() {
         let count = letters(piece, meter)?;
         if count > others {
@@ -354,9 +381,20 @@ impl ScalarUDFImpl for Long {
         let ty = arguments.return_field.data_type().clone();
         Ok(match self.own.invoke_with_args(arguments)? {
             ColumnarValue::Array(array) => ColumnarValue::Array(cast(&array, &ty)?),
-            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(value.cast_to(&ty)?),
+            ColumnarValue::Scalar(value) => ColumnarValue::Scalar(as_type(value, &ty)?),
         })
     }
+}
+
+/// The value as one of this type; a text is not copied.
+fn as_type(value: ScalarValue, ty: &DataType) -> Result<ScalarValue> {
+    use ScalarValue::{LargeUtf8, Utf8, Utf8View};
+    Ok(match (value, ty) {
+        (Utf8(text) | LargeUtf8(text) | Utf8View(text), DataType::Utf8) => Utf8(text),
+        (Utf8(text) | LargeUtf8(text) | Utf8View(text), DataType::LargeUtf8) => LargeUtf8(text),
+        (Utf8(text) | LargeUtf8(text) | Utf8View(text), DataType::Utf8View) => Utf8View(text),
+        (other, ty) => other.cast_to(ty)?,
+    })
 }
 
 #[cfg(test)]

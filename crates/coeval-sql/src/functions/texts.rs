@@ -3,6 +3,7 @@
 
 use super::call::{Call, TEXTS, invalid, text, texts};
 use super::choice::{Form, Takes};
+use super::long::{joined, letter_behind, letters};
 use super::search::Places;
 use super::{Entry, called, strict};
 use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
@@ -27,6 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("replace", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, replaced)]),
     strict("lpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
     strict("rpad", &[Form::new(&[TEXT, BIGINT, TEXT], ColumnType::Text, padded).optional(1)]),
+    strict("overlay", &[Form::new(&[TEXT, TEXT, INT, INT], ColumnType::Text, overlaid).optional(1)]),
     strict("split_part", &[Form::new(&[TEXT, TEXT, INT], ColumnType::Text, field)]),
     strict("translate", &[Form::new(&[TEXT, TEXT, TEXT], ColumnType::Text, translated)]),
     strict("initcap", &[Form::new(&[TEXT], ColumnType::Text, with_capitals)]),
@@ -369,6 +371,24 @@ fn padded(call: &Call<'_>) -> Result<Value, SqlError> {
         return Ok(text(padding));
     }
     Ok(text(format!("{all}{padding}")))
+}
+
+/// `overlay(text placing other from start [for count])`: the other one in the place of so many letters, of as many as it has if that is
+/// not said.
+fn overlaid(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (all, other, start) = (call.text(0), call.text(1), call.int(2));
+    if start <= 0 {
+        return Err(SqlError::new(SqlState::SubstringError, "negative substring length not allowed"));
+    }
+    let count = if call.count() == 4 { call.int(3) } else { letters(other.as_bytes(), call.meter)? as i64 };
+    // Both are integers of 32 bits, or the length of a value.
+    let end = start + count;
+    if i32::try_from(end).is_err() {
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, "integer out of range"));
+    }
+    let place = |letter: i64| letter_behind(all, usize::try_from(letter - 1).unwrap_or(0), call.meter);
+    let (before, behind) = (&all[..place(start)?], &all[place(end)?..]);
+    Ok(text(joined(&[before, other, behind], call.meter)?))
 }
 
 /// `split_part(text, delimiter, number)`; negative numbers count from the end.

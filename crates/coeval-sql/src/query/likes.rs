@@ -2,15 +2,15 @@
 //! LIKE and ILIKE of long texts, or with long patterns.
 //!
 //! DataFusion's make a regular expression of most patterns, and look at nothing while they search. So a function takes the operator's
-//! place where plans are complete, unless a column is compared with a short constant. It calls the same kernels where they have little
-//! to do, and else the operator's own way of statements on keys (`scalar/pattern.rs`), which looks.
+//! place where plans are complete. It calls the same kernels for so many rows at a time as they have little to do with, and for a row
+//! with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks.
 
 use crate::allowance::Meter;
 use crate::functions::{LITTLE_WORK, product_of_texts};
 use crate::scalar::like as is_like;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, StringViewArray};
 use arrow::compute::kernels::comparison::{ilike, like};
+use arrow::compute::{cast, concat, take};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Result, ScalarValue};
@@ -18,10 +18,8 @@ use datafusion::logical_expr::expr::{Like, ScalarFunction};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
-
-/// Columns are compared with constants that are no longer by DataFusion alone.
-const SHORT_BYTES: usize = 64;
 
 /// What makes the next letter of a pattern stand for itself: patterns with another escape are written anew.
 const ESCAPE: Option<char> = Some('\\');
@@ -32,12 +30,6 @@ pub(super) fn heeding_likes(part: Expr) -> Result<Transformed<Expr>> {
     else {
         return Ok(Transformed::no(part));
     };
-    let is_short = matches!(&*pattern, Expr::Literal(constant, _)
-        if constant.try_as_str().flatten().is_none_or(|text| text.len() <= SHORT_BYTES));
-    if is_short && matches!(*expr, Expr::Column(_)) {
-        let like = Like { negated, expr, pattern, escape_char: None, case_insensitive };
-        return Ok(Transformed::no(Expr::Like(like)));
-    }
     static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
         [Letters::Sensitive, Letters::Ignored].map(|letters| Arc::new(ScalarUDF::from(Matches::new(letters))))
     });
@@ -70,6 +62,87 @@ impl Matches {
             Letters::Ignored => is_like(&text.to_lowercase(), &pattern.to_lowercase(), ESCAPE, look)?,
         })
     }
+
+    fn kernel(&self, texts: &dyn Datum, patterns: &dyn Datum) -> Result<BooleanArray> {
+        Ok(match self.letters {
+            Letters::Sensitive => like(texts, patterns)?,
+            Letters::Ignored => ilike(texts, patterns)?,
+        })
+    }
+
+    /// Which of the texts are like the pattern.
+    fn like_one(&self, texts: &ArrayRef, pattern: &str, meter: &Meter) -> Result<BooleanArray> {
+        if let Some(coded) = texts.as_any_dictionary_opt() {
+            let found = self.like_one(coded.values(), pattern, meter)?;
+            return Ok(take(&found, coded.keys(), None)?.as_boolean().clone());
+        }
+        let texts = cast(texts, &DataType::Utf8View)?;
+        let texts = texts.as_string_view();
+        let constant = Scalar::new(StringViewArray::from_iter_values([pattern]));
+        let mut answers = Vec::new();
+        let mut rows = 0..0;
+        while rows.end < texts.len() {
+            meter.look()?;
+            rows = little(texts, rows.end, pattern.len() as u64);
+            answers.push(if rows.is_empty() {
+                rows.end += 1;
+                let text = texts.is_valid(rows.start).then(|| texts.value(rows.start));
+                BooleanArray::from(vec![text.map(|text| self.one(text, pattern, meter)).transpose()?])
+            } else {
+                self.kernel(&texts.slice(rows.start, rows.len()), &constant)?
+            });
+        }
+        match &answers[..] {
+            [one] => Ok(one.clone()),
+            several => {
+                let several: Vec<&dyn Array> = several.iter().map(|array| array as &dyn Array).collect();
+                Ok(if several.is_empty() {
+                    BooleanArray::new_null(0)
+                } else {
+                    concat(&several)?.as_boolean().clone()
+                })
+            }
+        }
+    }
+
+    /// Which of the texts are like the pattern of their row.
+    fn like_each(
+        &self,
+        texts: &ColumnarValue,
+        patterns: &ColumnarValue,
+        rows: usize,
+        meter: &Meter,
+    ) -> Result<BooleanArray> {
+        if product_of_texts(&[texts.clone(), patterns.clone()], rows) <= LITTLE_WORK {
+            let (texts, patterns) = (texts.to_array(rows)?, patterns.to_array(rows)?);
+            return self.kernel(&texts, &cast(&patterns, texts.data_type())?);
+        }
+        let value =
+            |side: &ColumnarValue, row| if matches!(side, ColumnarValue::Scalar(_)) { 0 } else { row };
+        let column =
+            |side: &ColumnarValue| -> Result<ArrayRef> { Ok(cast(&side.to_array(1)?, &DataType::Utf8View)?) };
+        let (text_of, pattern_of) = (column(texts)?, column(patterns)?);
+        let (text_of, pattern_of) = (text_of.as_string_view(), pattern_of.as_string_view());
+        let answers = (0..rows).map(|row| {
+            let places = (value(texts, row), value(patterns, row));
+            if text_of.is_null(places.0) || pattern_of.is_null(places.1) {
+                return Ok(None);
+            }
+            self.one(text_of.value(places.0), pattern_of.value(places.1), meter).map(Some)
+        });
+        answers.collect()
+    }
+}
+
+/// The rows from one on that are little work together; none if a single one is more.
+fn little(texts: &StringViewArray, start: usize, factor: u64) -> Range<usize> {
+    let mut steps = 0;
+    // The low half of a view is the length.
+    let is_little = |view: &&u128| {
+        steps += u64::from(**view as u32) * factor;
+        steps <= LITTLE_WORK
+    };
+    start..start + texts.views()[start..].iter().take_while(is_little).count()
 }
 
 impl ScalarUDFImpl for Matches {
@@ -92,33 +165,15 @@ impl ScalarUDFImpl for Matches {
         let [text, pattern] = &arguments.args[..] else {
             return datafusion::common::internal_err!("LIKE of two");
         };
+        let meter = Meter::begin(&arguments.config_options, self.name());
         let is_scalar = matches!((text, pattern), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let found = if product_of_texts(&arguments.args, rows) <= LITTLE_WORK {
-            let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
-            let patterns = cast(&patterns, texts.data_type())?;
-            match self.letters {
-                Letters::Sensitive => like(&texts, &patterns)?,
-                Letters::Ignored => ilike(&texts, &patterns)?,
-            }
-        } else {
-            let meter = Meter::begin(&arguments.config_options, self.name());
-            let column = |side: &ColumnarValue| -> Result<ArrayRef> {
-                Ok(cast(&side.to_array(1)?, &DataType::Utf8View)?)
-            };
-            let (texts, patterns) = (column(text)?, column(pattern)?);
-            let value =
-                |side: &ColumnarValue, row| if matches!(side, ColumnarValue::Scalar(_)) { 0 } else { row };
-            let answers = (0..rows).map(|row| {
-                let places = (value(text, row), value(pattern, row));
-                if texts.is_null(places.0) || patterns.is_null(places.1) {
-                    return Ok(None);
-                }
-                let (text, pattern) =
-                    (texts.as_string_view().value(places.0), patterns.as_string_view().value(places.1));
-                self.one(text, pattern, &meter).map(Some)
-            });
-            answers.collect::<Result<BooleanArray>>()?
+        let found = match pattern {
+            ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
+                Some(constant) => self.like_one(&text.to_array(rows)?, constant, &meter)?,
+                None => BooleanArray::new_null(rows),
+            },
+            ColumnarValue::Array(_) => self.like_each(text, pattern, rows, &meter)?,
         };
         if is_scalar {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));

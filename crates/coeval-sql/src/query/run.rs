@@ -67,7 +67,8 @@ pub(crate) fn stream(
         return Ok(RowStream::of_rows(rows(context, planned)?));
     }
     let (physical, task) = optimized_physical_plan(context, planned)?;
-    let held = lifeline_of(task.session_config().options()).map(Lifeline::held);
+    let lifeline = lifeline_of(task.session_config().options()).cloned();
+    let held = lifeline.as_ref().map(Lifeline::held);
     let physical = watched(physical, task.session_config().options())?;
     let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
     let columns = planned.columns.clone();
@@ -87,6 +88,9 @@ pub(crate) fn stream(
                 Err(error) => Err(SqlError::from(error)),
             };
             let is_last = batch.is_err();
+            if let (Some(lifeline), Ok(batch)) = (&lifeline, &batch) {
+                lifeline.holding().let_go(bytes_of_rows(batch).unwrap_or(0));
+            }
             if sender.send(batch).await.is_err() || is_last {
                 return;
             }

@@ -13,6 +13,7 @@
 
 use super::concatenation::counted_concatenations;
 use super::likes::heeding_likes;
+use super::regexes::heeding_regexes;
 use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
@@ -32,7 +33,7 @@ use std::sync::{Arc, LazyLock};
 const LITERAL_BYTES_MIN: usize = 4 << 10;
 
 /// Functions of DataFusion that make a column of each constant that stands beside a column.
-const SPREADS: [&str; 30] = [
+const SPREADS: [&str; 29] = [
     "array_append",
     "array_concat",
     "array_distance",
@@ -56,7 +57,6 @@ const SPREADS: [&str; 30] = [
     "ltrim",
     "make_array",
     "named_struct",
-    "overlay",
     "right",
     "rtrim",
     "strpos",
@@ -120,7 +120,10 @@ fn source_schema(scan: &TableScan) -> Result<DFSchema> {
 /// An expression with what asks in it.
 fn counted_part(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expression
-        .transform_up(|part| counted_concatenations(part, schema)?.transform_data(heeding_likes))?
+        .transform_up(|part| {
+            let counted = counted_concatenations(part, schema)?;
+            counted.transform_data(heeding_likes)?.transform_data(heeding_regexes)
+        })?
         .transform_data(|expression| expression.transform_down(counted_below))
 }
 

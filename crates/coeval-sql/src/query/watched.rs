@@ -153,7 +153,7 @@ impl ExecutionPlan for Watched {
 
     fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let memory = Arc::clone(task.memory_pool());
-        let mut input = self.input.execute(partition, task)?;
+        let mut input = self.lifeline.during(|| self.input.execute(partition, task))?;
         if MAKE_MORE.contains(&self.input.name()) {
             input = make_cooperative(input);
         }

@@ -5,7 +5,8 @@
 //! and the strings that are new, whether or not there are rows with them. The manifest lists the rounds of a table; one that it does not list was torn, and is
 //! ignored. Opening reads the rounds in their order, then the log. A brick that was deleted since the last round is
 //! kept whole, and what earlier rounds have of it is void: the manifest lists the brick with the first round that
-//! counts. With as many rounds as [`Sizes`](crate::options::Sizes) says the next one keeps everything and the others go.
+//! counts. With as many rounds as [`Sizes`](crate::options::Sizes) says the next one keeps everything and the others go; and so it is
+//! when the rounds have more than twice the rows that there are: what was deleted, or has expired, is not to keep its disk.
 //!
 //! | bytes | field | value |
 //! |---|---|---|
@@ -51,6 +52,8 @@ pub(crate) struct Rounds {
     voids: BTreeMap<u64, u64>,
     /// How many strings of each string column the rounds have.
     strings: Vec<u32>,
+    /// How many rows the rounds have, void ones included.
+    rows: u64,
 }
 
 impl Rounds {
@@ -110,15 +113,18 @@ pub(crate) fn flush_round(
     rounds_max: usize,
 ) -> Result<FlushedTable, StoreError> {
     let mut rounds = rows.rounds.lock().clone();
-    let is_whole = rounds.list.is_empty() || rounds.list.len() >= rounds_max;
+    let now = Reader::of(now.clone());
+    let view = rows.table.view(&rows.table.selection());
+    let nothing = Reader::of(EpochSet::none());
+    let all: u64 = view.bricks().iter().map(|brick| rows_of(&view.unflushed(brick, &nothing, &now))).sum();
+    let is_mostly_void = rounds.rows / 2 > all;
+    let is_whole = rounds.list.is_empty() || rounds.list.len() >= rounds_max || is_mostly_void;
     if is_whole {
         rounds = Rounds::default();
     }
     // A column of strings may have come since the last round.
     rounds.strings.resize(rows.logged.len(), 0);
-    let before = Reader::of(if is_whole { EpochSet::none() } else { before.clone() });
-    let now = Reader::of(now.clone());
-    let view = rows.table.view(&rows.table.selection());
+    let before = if is_whole { nothing } else { Reader::of(before.clone()) };
     let has_rows = view.bricks().iter().any(|brick| {
         let flush = view.unflushed(brick, &before, &now);
         flush.voids_earlier || !flush.epochs.is_empty()
@@ -138,6 +144,7 @@ pub(crate) fn flush_round(
         &strings,
         &view,
         |flush| {
+            rounds.rows += rows_of(flush);
             if flush.voids_earlier && !is_whole {
                 rounds.voids.insert(flush.brick.get(), number);
             }
@@ -154,6 +161,11 @@ pub(crate) fn flush_round(
             Err(error)
         }
     }
+}
+
+/// How many rows a flush of a brick writes.
+fn rows_of(flush: &BrickFlush) -> u64 {
+    flush.epochs.iter().map(|(_, rows)| *rows as u64).sum()
 }
 
 fn write(
@@ -219,35 +231,37 @@ pub(crate) enum RoundError {
 /// # Errors
 /// [`StoreError::Corrupt`] if one is damaged or missing, [`StoreError::File`] if one cannot be read.
 pub(crate) fn restore_rounds(disk: &Disk, rows: &BrickRows, entry: BrickRounds) -> Result<(), StoreError> {
+    let mut count = 0;
     for round in &entry.rounds {
-        add_round(disk, rows, &entry, *round).map_err(|error| match error {
+        count += add_round(disk, rows, &entry, *round).map_err(|error| match error {
             RoundError::Unreadable(error) => error,
             RoundError::Misfit => {
                 StoreError::corrupt(&round_path(disk.dir(), round.number), 0, "the contents are malformed")
             }
         })?;
     }
-    rows.settle_rounds(entry);
+    rows.settle_rounds(entry, count);
     Ok(())
 }
 
 impl BrickRows {
-    /// The rows are those of all these rounds.
-    pub(crate) fn settle_rounds(&self, entry: BrickRounds) {
+    /// The rows are those of all these rounds, which have so many with void ones.
+    pub(crate) fn settle_rounds(&self, entry: BrickRounds, rows: u64) {
         let strings = self.table.string_counts();
         self.note_logged(&strings);
-        *self.rounds.lock() =
-            Rounds { list: entry.rounds, voids: entry.voids.into_iter().collect(), strings };
+        let voids = entry.voids.into_iter().collect();
+        *self.rounds.lock() = Rounds { list: entry.rounds, voids, strings, rows };
     }
 }
 
-/// Adds one of its rounds to a table. Of one that does not fit some rows may be in the table then.
+/// Adds one of its rounds to a table, and gives how many rows the round has. Of one that does not fit some rows may be in the table
+/// then.
 pub(crate) fn add_round(
     disk: &Disk,
     rows: &BrickRows,
     entry: &BrickRounds,
     round: SegmentEntry,
-) -> Result<(), RoundError> {
+) -> Result<u64, RoundError> {
     let path = round_path(disk.dir(), round.number);
     let bytes = disk.files().read(&path).map_err(|error| match error.is_not_found() {
         true => RoundError::Unreadable(StoreError::corrupt(&path, 0, "the file is missing")),
@@ -283,13 +297,13 @@ fn checked<'a>(
     Ok(&contents[16..])
 }
 
-/// Fills a table with one round; `None` if the bytes are no round of it, of which some rows may be in the table then.
-pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<()> {
+/// Fills a table with one round, and gives how many rows that has, void ones included; `None` if the bytes are no round of it, of which some rows may be in the table then.
+pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<u64> {
     let mut tickets = Vec::new();
     let begun = begin_to_restore(rows, body, is_void, &mut tickets);
     // All of them, also if something is malformed: nothing goes on behind this.
     let done: Vec<_> = tickets.into_iter().map(Ticket::wait).collect();
-    begun.filter(|()| done.iter().all(Result::is_ok))
+    begun.filter(|_| done.iter().all(Result::is_ok))
 }
 
 fn begin_to_restore(
@@ -297,7 +311,8 @@ fn begin_to_restore(
     body: &[u8],
     is_void: impl Fn(u64) -> bool,
     tickets: &mut Vec<Ticket>,
-) -> Option<()> {
+) -> Option<u64> {
+    let mut all = 0;
     let (strings, mut body) = prefixed(body)?;
     if !rows.table.restore_strings(strings).ok()?.is_empty() {
         return None;
@@ -306,7 +321,7 @@ fn begin_to_restore(
         let (count, mut rest) = body.split_first_chunk::<4>()?;
         let count = u32::from_le_bytes(*count);
         if count == 0 {
-            return rest.is_empty().then_some(());
+            return rest.is_empty().then_some(all);
         }
         let mut epochs = Vec::new();
         let mut total = 0_usize;
@@ -330,6 +345,7 @@ fn begin_to_restore(
         if load.rows() != total {
             return None;
         }
+        all += total as u64;
         if !is_void(brick.get()) {
             tickets.push(rows.table.restore(&epochs, load).ok()?);
         }

@@ -14,8 +14,11 @@ use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::syntax;
 use std::cell::RefCell;
 
-/// Shorter texts are searched at one go, if the pattern is no long one either.
-const LONG_BYTES: usize = 64 << 10;
+/// Shorter texts are searched at one go, whatever the pattern is.
+const SHORT_BYTES: usize = 256;
+
+/// And so are those in which a search takes no more steps, one for each byte and state in the worst case: some milliseconds.
+const FEW_STEPS: usize = 1 << 22;
 
 /// Bytes between two looks. Each may need a new state, which takes as long as the pattern is.
 const BYTES_BETWEEN_LOOKS: usize = 256;
@@ -127,6 +130,11 @@ impl Automaton {
         })
     }
 
+    /// Whether a search in so many bytes is to look on its way.
+    pub(super) fn is_long(&self, bytes: usize) -> bool {
+        bytes.saturating_mul(self.states) > FEW_STEPS
+    }
+
     /// Asks before a search at one go.
     ///
     /// # Errors
@@ -141,9 +149,9 @@ impl Automaton {
     }
 }
 
-/// Whether a search in so many bytes is to look on its way.
-pub(super) fn is_long(bytes: usize, pattern: &str) -> bool {
-    bytes > LONG_BYTES || (bytes > BYTES_BETWEEN_LOOKS && pattern.len() > LONG_BYTES / bytes.max(1))
+/// Whether so many bytes are searched at one go, whatever is looked for.
+pub(super) fn is_short(bytes: usize) -> bool {
+    bytes <= SHORT_BYTES
 }
 
 impl Options {

@@ -8,7 +8,7 @@
 //! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
 
 use super::super::call::invalid;
-use super::automaton::{Automaton, Told, Wanted, is_long};
+use super::automaton::{Automaton, Told, Wanted, is_short};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
@@ -26,6 +26,8 @@ pub(super) struct Options {
     pub(super) anchors_at_lines: bool,
     pub(super) is_expanded: bool,
     is_literal: bool,
+    /// The pattern is written in the crate's syntax.
+    is_of_operator: bool,
 }
 
 impl Options {
@@ -85,7 +87,7 @@ type Key = (String, Options);
 
 /// A pattern that is ready to be looked for.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     regex: Regex,
     written: String,
     options: Options,
@@ -96,6 +98,15 @@ pub(super) struct Pattern {
 impl Pattern {
     fn new(regex: Regex, written: String, options: Options) -> Rc<Self> {
         Rc::new(Self { regex, written, options, automaton: RefCell::default() })
+    }
+
+    /// The automaton, if a search in so many bytes is to look on its way. It is looked here in any case.
+    fn for_long(&self, bytes: usize, meter: &Meter) -> Result<Option<Rc<Automaton>>, SqlError> {
+        meter.look()?;
+        if is_short(bytes) {
+            return Ok(None);
+        }
+        Ok(Some(self.automaton()?).filter(|automaton| automaton.is_long(bytes)))
     }
 
     fn automaton(&self) -> Result<Rc<Automaton>, SqlError> {
@@ -115,9 +126,8 @@ impl Pattern {
     ///
     /// # Errors
     /// That of a statement that is to end; `54001` where that could not be asked for long.
-    pub(super) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
-        if is_long(text.len(), &self.written) {
-            let automaton = self.automaton()?;
+    pub(crate) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
+        if let Some(automaton) = self.for_long(text.len(), meter)? {
             match automaton.search(text, 0, Wanted::Whether, meter)? {
                 Told::None => return Ok(false),
                 Told::Until(_) => return Ok(true),
@@ -138,8 +148,7 @@ impl Pattern {
         meter: &Meter,
     ) -> Result<Option<Captures<'t>>, SqlError> {
         let bytes = text.len() - from;
-        if is_long(bytes, &self.written) {
-            let automaton = self.automaton()?;
+        if let Some(automaton) = self.for_long(bytes, meter)? {
             match automaton.search(text, from, Wanted::End, meter)? {
                 Told::None => return Ok(None),
                 Told::Until(end) => automaton.require_short(end - from)?,
@@ -155,13 +164,36 @@ impl Pattern {
 /// # Errors
 /// `2201B` for what is no pattern, or one that takes more than 10 MiB; `53200` if there is no memory for it.
 pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, SqlError> {
+    kept(
+        pattern,
+        options,
+        || if options.is_literal { Ok(regex::escape(pattern)) } else { translated(pattern) },
+    )
+}
+
+/// The same of a pattern as DataFusion's operators take it ([`pattern_of_operator`]).
+///
+/// # Errors
+/// As [`compiled`].
+pub(crate) fn compiled_for_operator(written: &str, ignores_case: bool) -> Result<Rc<Pattern>, SqlError> {
+    // Which those do is said in the pattern.
+    let options = Options { ignores_case, stops_at_lines: true, is_of_operator: true, ..Options::default() };
+    kept(written, options, || Ok(written.to_owned()))
+}
+
+/// The pattern of these options, which `write` writes in the crate's syntax if it is not kept.
+fn kept(
+    pattern: &str,
+    options: Options,
+    write: impl FnOnce() -> Result<String, SqlError>,
+) -> Result<Rc<Pattern>, SqlError> {
     KEPT.with_borrow_mut(|kept| {
         let key = (pattern.to_owned(), options);
         let large = kept.large.iter().find(|(of, _)| *of == key).map(|(_, regex)| regex);
         if let Some(known) = kept.small.get(&key).or(large) {
             return Ok(Rc::clone(known));
         }
-        let written = if options.is_literal { regex::escape(pattern) } else { translated(pattern)? };
+        let written = write()?;
         match within(SMALL_BYTES_MAX, &written, options) {
             Ok(regex) => {
                 if kept.small.len() >= KEPT_MAX {

@@ -139,6 +139,10 @@ impl ExprPlanner for PostgresOperators {
         planned_call("substr", arguments)
     }
 
+    fn plan_overlay(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        planned_call("overlay", arguments)
+    }
+
     fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
         if !raw.distinct && counts_all(raw.func.name(), &raw.args) {
             raw.args = vec![lit(COUNT_STAR_EXPANSION)];

@@ -6,7 +6,7 @@ mod reads;
 use crate::brick_def::{BrickDef, BrickDimension, Retention};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
-use crate::files::{Fault, SimulatedFiles};
+use crate::files::{Fault, FileSystem, SimulatedFiles};
 use crate::log::{ChecksumPolicy, LogOptions};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::row::RowWriter;
@@ -681,4 +681,51 @@ fn rows_grow_old_and_go_while_nobody_touches_the_store() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(ids(&begin(&store), &def), [2]);
+}
+
+/// They leave the disk, too, though nothing else makes a checkpoint due, and though there are fewer rounds than are kept.
+#[test]
+fn rows_that_have_expired_leave_the_disk_while_nobody_touches_the_store() {
+    const RANGE_MICROS: i64 = 200_000;
+    let sizes = Sizes { expiry: Duration::from_millis(10), ..Sizes::default() };
+    let files = SimulatedFiles::new(1);
+    // Only a large delta or a long log would make a checkpoint due.
+    let automatic = StoreOptions::default();
+    let store =
+        Store::open_tuned(Arc::new(files.clone()), Path::new(DIR), automatic, LogOptions::default(), sizes)
+            .unwrap();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = i64::try_from(since.as_micros()).unwrap();
+    let day =
+        BrickDimension { column: 1, cardinality: 300_000_000, range_size: RANGE_MICROS as u64, origin: now };
+    let def = events_by(&store, "e", day, Some(Retention { column: 1, keep: RANGE_MICROS }));
+    let load = |rows: &[(&str, i64, i64)]| {
+        let mut tx = begin(&store);
+        append(&mut tx, &def, rows);
+        tx.commit().unwrap();
+        store.checkpoint().unwrap();
+    };
+    let old: Vec<_> = (0..10_000).map(|id| ("a", now, id)).collect();
+    load(&old);
+    load(&[("a", now + 240_000_000, 10_000)]);
+    let rounds = || {
+        let directory = Path::new(DIR).join("segments");
+        let names = files.list(&directory).unwrap();
+        // One may go meanwhile.
+        names
+            .iter()
+            .map(|name| files.read(&directory.join(name)).map_or(0, |bytes| bytes.len()))
+            .sum::<usize>()
+    };
+    let before = rounds();
+    assert!(before > 100_000, "{before}");
+    let begun = Instant::now();
+    while rounds() > before / 10 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the old rows are still on the disk");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(ids(&begin(&store), &def), [10_000]);
+    drop(store);
+    let store = try_open(&files.crash()).unwrap();
+    assert_eq!(ids(&begin(&store), &def), [10_000]);
 }
