@@ -42,7 +42,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use call::Call;
 use choice::Form;
 use chrono_tz::Tz;
-use coeval_store::{ColumnBuilder, Value, ValueRef, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, Value, ValueRef, value_at};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
@@ -178,38 +178,43 @@ impl ScalarUDFImpl for Function {
         let zone = session_zone(&arguments.config_options);
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
-        let done = self.rows(self.form(&types)?, &arguments, rows, zone)?;
+        let form = self.form(&types)?;
+        let result = crate::query::column_type_of_field(&arguments.return_field)
+            .ok_or_else(|| SqlError::internal("a function gives what SQL has no type for"))?;
         if is_scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+            let mut answer = Value::Null;
+            self.each_row(form, result, &arguments, (1, zone), |value| answer = value)?;
+            return Ok(ColumnarValue::Scalar(scalar_from(answer, result)?));
         }
-        Ok(ColumnarValue::Array(done))
+        let mut builder = ColumnBuilder::new(result, rows);
+        self.each_row(form, result, &arguments, (rows, zone), |value| builder.push(value.borrow()))?;
+        Ok(ColumnarValue::Array(builder.finish()))
     }
 }
 
 impl Function {
-    fn rows(
+    /// Gives the answer of each row to `take`.
+    fn each_row(
         &self,
         form: &Form,
+        result: ColumnType,
         arguments: &ScalarFunctionArgs,
-        rows: usize,
-        zone: Tz,
-    ) -> Result<ArrayRef, SqlError> {
-        let inputs = arguments
-            .args
-            .iter()
-            .enumerate()
-            .map(|(place, argument)| Input::new(form, place, argument, zone));
+        (rows, zone): (usize, Tz),
+        mut take: impl FnMut(Value),
+    ) -> Result<(), SqlError> {
+        let meter = Meter::begin(&arguments.config_options, self.entry.name);
+        let inputs = arguments.args.iter().enumerate().map(|(place, argument)| {
+            // Each may be copied.
+            meter.look()?;
+            Input::new(form, place, argument, zone)
+        });
         let inputs = inputs.collect::<Result<Vec<_>, SqlError>>()?;
         let types: Vec<_> = inputs.iter().map(|input| input.ty).collect();
-        let result = crate::query::column_type_of_field(&arguments.return_field)
-            .ok_or_else(|| SqlError::internal("a function gives what SQL has no type for"))?;
-        let meter = Meter::begin(&arguments.config_options, self.entry.name);
-        let mut builder = ColumnBuilder::new(result, rows);
         for row in 0..rows {
             meter.step()?;
             let values: Vec<ValueRef<'_>> = inputs.iter().map(|input| input.value(row)).collect();
             if self.entry.is_strict && values.iter().any(|value| value.is_null()) {
-                builder.push(ValueRef::Null);
+                take(Value::Null);
                 continue;
             }
             let call =
@@ -217,14 +222,26 @@ impl Function {
             let value: Value = (form.body)(&call)?;
             let bytes = heap_bytes(&value);
             meter.value(bytes)?;
-            builder.push(value.borrow());
+            take(value);
             if bytes >= LONG_BYTES {
-                // It was copied meanwhile.
-                drop(value);
+                // It may have been copied meanwhile.
                 meter.look()?;
             }
         }
-        Ok(builder.finish())
+        Ok(())
+    }
+}
+
+/// The value as a scalar of this type; a text is not copied.
+fn scalar_from(value: Value, ty: ColumnType) -> Result<ScalarValue> {
+    match (value, ty.arrow()) {
+        (Value::Text(text), DataType::Utf8View) => Ok(ScalarValue::Utf8View(Some(text.into()))),
+        (Value::Bytes(bytes), DataType::BinaryView) => Ok(ScalarValue::BinaryView(Some(bytes.into()))),
+        (value, _) => {
+            let mut builder = ColumnBuilder::new(ty, 1);
+            builder.push(value.borrow());
+            ScalarValue::try_from_array(&builder.finish(), 0)
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Texts: `format`, `string_to_array`, `parse_ident` ...
 
-use super::call::{Call, TEXTS, invalid, text, texts};
+use super::call::{Call, TEXTS, invalid, text};
 use super::choice::{Form, Takes};
 use super::long::{joined, letter_behind, letters};
 use super::search::Places;
@@ -427,7 +427,8 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
     let wrong =
         |detail: &str| invalid(format!("string is not a valid identifier: \"{name}\"")).with_detail(detail);
     let is_strict = call.count() < 2 || !matches!(call.values[1], coeval_store::ValueRef::Boolean(false));
-    let mut parts = Vec::new();
+    let mut parts = ListEncoder::default();
+    let mut count = 0;
     let mut rest = name.trim_start();
     loop {
         call.meter.step()?;
@@ -438,25 +439,26 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
             if part.is_empty() {
                 return Err(wrong("Quoted identifier must not be empty."));
             }
-            parts.push(Some(part));
+            parts.push(ValueRef::Text(&part));
             rest = behind;
         } else {
             let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
             let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
             if end == 0 || rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '$') {
-                return Err(wrong(match (parts.is_empty(), rest.starts_with('.')) {
+                return Err(wrong(match (count == 0, rest.starts_with('.')) {
                     (_, true) => "No valid identifier before \".\".",
                     (false, false) => "No valid identifier after \".\".",
                     (true, false) => "The name has no letters.",
                 }));
             }
-            parts.push(Some(rest[..end].to_lowercase()));
+            parts.push(ValueRef::Text(&rest[..end].to_lowercase()));
             rest = &rest[end..];
         }
+        count += 1;
         rest = rest.trim_start();
         match rest.strip_prefix('.') {
             Some(behind) => rest = behind.trim_start(),
-            None if rest.is_empty() || !is_strict => return Ok(texts(parts)),
+            None if rest.is_empty() || !is_strict => return Ok(parts.value()),
             None => return Err(invalid(format!("string is not a valid identifier: \"{name}\""))),
         }
     }

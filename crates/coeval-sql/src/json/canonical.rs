@@ -6,6 +6,7 @@ use super::document::{Kind, Part};
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
+use std::borrow::Cow;
 
 /// The most digits that the exponent of a number can make of it.
 const EXPONENT_MAX: i32 = 16_383;
@@ -37,7 +38,7 @@ pub(crate) fn canonical(text: &str) -> Result<String, SqlError> {
         match step {
             Step::Text(text) => out.push_str(text),
             Step::Key(key) => {
-                push_string(&key, &mut out);
+                push_long_string(&key, &mut out)?;
                 out.push_str(": ");
             }
             Step::Value(part, depth) => write(part, depth, &mut out, &mut steps)?,
@@ -66,7 +67,7 @@ fn too_long() -> SqlError {
 /// A piece of a document.
 enum Step<'a> {
     Text(&'static str),
-    Key(String),
+    Key(Cow<'a, str>),
     /// A value below so many arrays and objects.
     Value(Part<'a>, usize),
 }
@@ -91,7 +92,7 @@ fn write<'a>(
                 members.push((string(key)?, value));
             }
             // The last one of several of a name counts: the order among them stays.
-            members.sort_by(|(left, _), (right, _)| (left.len(), left).cmp(&(right.len(), right)));
+            members.sort_by(|(left, _), (right, _)| (left.len(), &**left).cmp(&(right.len(), &**right)));
             out.push('{');
             let mut members = members.into_iter().peekable();
             while let Some((key, value)) = members.next() {
@@ -116,7 +117,7 @@ fn write<'a>(
             }
             steps.push(Step::Text("]"));
         }
-        Kind::String => push_string(&string(part)?, out),
+        Kind::String => push_long_string(&string(part)?, out)?,
         Kind::Number => push_number(part.text(), out)?,
         Kind::Boolean | Kind::Null => out.push_str(part.text()),
     }
@@ -124,9 +125,9 @@ fn write<'a>(
     Ok(())
 }
 
-fn string(part: Part<'_>) -> Result<String, SqlError> {
+fn string(part: Part<'_>) -> Result<Cow<'_, str>, SqlError> {
     match part.string() {
-        Some(text) if !text.contains('\0') => Ok(text.into_owned()),
+        Some(text) if !text.contains('\0') => Ok(text),
         _ => Err(SqlError::new(SqlState::UntranslatableCharacter, "unsupported Unicode escape sequence")
             .with_detail(format!("{} cannot be converted to text.", part.text()))),
     }
