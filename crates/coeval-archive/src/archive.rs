@@ -138,8 +138,9 @@ impl Archive {
         Self { inner: Arc::clone(&self.inner), patience, stop: self.stop.clone() }
     }
 
-    /// The same, not waited for once `stop` is set.
-    pub(crate) fn until(&self, stop: Arc<AtomicBool>) -> Self {
+    /// The same, not waited for once `stop` is set: what is under way then ends with [`ArchiveError::Stopping`].
+    #[must_use]
+    pub fn until(&self, stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..self.clone() }
     }
 
@@ -153,7 +154,9 @@ impl Archive {
         self.with_patience(self.patience.once())
     }
 
-    fn check_running(&self) -> Result<(), ArchiveError> {
+    /// # Errors
+    /// [`ArchiveError::Stopping`].
+    pub(crate) fn check_running(&self) -> Result<(), ArchiveError> {
         match &self.stop {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(ArchiveError::Stopping),
             _ => Ok(()),

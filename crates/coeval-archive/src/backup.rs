@@ -57,10 +57,12 @@ pub(crate) const CHUNK_BYTES: usize = 8 << 20;
 pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 
 /// Makes a backup of a database that is open, while it is used: commits go on. What the archive has is not sent again. On
-/// return the backup can be restored, whatever becomes of the database.
+/// return the backup can be restored, whatever becomes of the database. It has what was published when the call began; a commit
+/// that waits for a replica meanwhile does not hold it up.
 ///
 /// # Errors
-/// [`ArchiveError`]; what was sent stays for the next attempt.
+/// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::Stopping`] soon after the archive is not to be
+/// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
 ///
 /// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.
 pub fn backup(
@@ -70,14 +72,14 @@ pub fn backup(
 ) -> Result<BackupReport, ArchiveError> {
     let mut tell = |done| {
         progress(done);
-        Ok(())
+        archive.check_running()
     };
     let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
     let (_, durable) = store.log_position().ok_or(coeval_store::StoreError::NoDirectory)?;
     let (copy, entry) = base.into_parts();
     let feed = copy.into_feed()?;
     let mut sender = LogSender::new(archive.clone(), store, feed, CHUNK_BYTES);
-    sender.send_to(durable)?;
+    sender.send_published(durable)?;
     let sent = sender.sent();
     entry.finish(archive, sent.end, sent.bytes)
 }

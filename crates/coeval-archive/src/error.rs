@@ -146,8 +146,8 @@ pub enum ArchiveError {
         /// How much log came.
         bytes: u64,
     },
-    /// The archiver is being stopped.
-    #[error("the archiver is being stopped")]
+    /// The archiver is being stopped, or who waited for the archive [did so until now](crate::Archive::until).
+    #[error("the archive is not waited for any more, as that was asked for")]
     Stopping,
     /// The database, or the directory that is restored into.
     #[error(transparent)]

@@ -14,7 +14,10 @@ use crate::pieces::ArchivedFile;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{CopiedFile, Fed, LogFeed, LogTime, Store, Term};
 use std::collections::{BTreeSet, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often it is looked whether more is published.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// See the module.
 pub(crate) struct LogSender {
@@ -123,14 +126,31 @@ impl LogSender {
         Ok(())
     }
 
-    /// Reads and sends until the archive has the log up to `end`, which is durable.
+    /// Reads and sends until the archive has the log up to `end`, which is durable. What is not published yet is waited for.
     pub(crate) fn send_to(&mut self, end: Lsn) -> Result<(), ArchiveError> {
+        loop {
+            self.send_published(end)?;
+            if self.sent.end >= end {
+                return Ok(());
+            }
+            self.archive.check_running()?;
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    /// The same as far as the log is published by now: what a commit has written that waits for a replica is not given before
+    /// the replica has it, which may be never.
+    pub(crate) fn send_published(&mut self, end: Lsn) -> Result<(), ArchiveError> {
         while self.sent.end < end {
             self.read()?;
-            if self.read_to() >= end {
+            let is_all = self.full.is_empty();
+            if is_all || self.read_to() >= end {
                 self.close();
             }
             self.send()?;
+            if is_all {
+                break;
+            }
         }
         Ok(())
     }

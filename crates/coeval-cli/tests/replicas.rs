@@ -24,6 +24,8 @@ mod rounds;
 mod s3;
 #[path = "../../../tests/s3_server.rs"]
 mod s3_server;
+#[path = "replicas/served_backup.rs"]
+mod served_backup;
 #[path = "../../../tests/skipping.rs"]
 mod skipping;
 #[path = "replicas/slots.rs"]

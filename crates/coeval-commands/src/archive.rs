@@ -1,37 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval backup`, `coeval restore`, and the check of an archive.
 
+mod running;
+
 use crate::arguments::{BackupArguments, RestoreArguments};
 use crate::directory::{self, Contents, look};
 use crate::failure::Failure;
 use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
-use coeval::{LogTime, Lsn, SnapshotToken, Version};
+use coeval::{Database, LogTime, Lsn, SnapshotToken, Store, Version};
 use coeval_archive::{
     Archive, ArchiveError, Keep, Target, backup as send_backup, check as check_archive,
     collect as remove_others, restore as bring_back,
 };
+use std::path::Path;
 use std::time::Instant;
 
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Work(error.to_string())
 }
 
-/// Backs a closed database up, and removes what is not to be kept of the archive.
+/// Backs a database up, by the server that has it open if there is one, and removes what is not to be kept of the archive.
 ///
 /// # Errors
-/// If there is no database, a process has it open, or the archive does not take it. If what is not to be kept cannot be removed: the
-/// backup is there.
+/// If there is no database, a process has it open that makes no backup, or the archive does not take it. If what is not to be kept
+/// cannot be removed: the backup is there.
 pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if look(dir)? != Contents::Database {
         return Err(Failure::Work(format!("{} holds no database", dir.display())));
     }
-    let archive = Archive::create(&arguments.archive).map_err(failed)?;
-    let database = directory::open_with(dir, directory::options())?;
+    // The same for the server, which works in another directory.
+    let place = absolute(&arguments.archive)?;
+    let said = match directory::try_open(dir, directory::options())? {
+        Ok(database) => back_up_here(&database, &place)?,
+        Err(error) => match directory::holder(&error) {
+            Some(holder) => running::back_up(arguments, &place, holder)?,
+            None => return Err(Failure::work(format_args!("cannot open {}", dir.display()), error)),
+        },
+    };
+    println!("{said}");
+    arguments.keep.keep().map_or(Ok(()), |keep| collect(&place, keep))
+}
+
+/// The place of an archive, wherever it is looked for from.
+fn absolute(place: &str) -> Result<String, Failure> {
+    if place.contains("://") {
+        return Ok(place.to_owned());
+    }
+    let failed = |error: &dyn std::fmt::Display| Failure::Usage(format!("\"{place}\" is no place: {error}"));
+    let whole = std::path::absolute(Path::new(place)).map_err(|error| failed(&error))?;
+    whole.into_os_string().into_string().map_err(|_| failed(&"the path to it is no text"))
+}
+
+fn back_up_here(database: &Database, place: &str) -> Result<String, Failure> {
+    let archive = Archive::create(place).map_err(failed)?;
+    send(database.engine().store(), &archive).map_err(failed)
+}
+
+/// Sends a backup of an open database; says what it was.
+///
+/// # Errors
+/// If the archive does not take it; what was sent stays for the next one.
+pub(crate) fn send(store: &Store, archive: &Archive) -> Result<String, ArchiveError> {
     let begun = Instant::now();
-    let report = send_backup(database.engine().store(), &archive, &mut |_| {}).map_err(failed)?;
-    println!(
+    let report = send_backup(store, archive, &mut |_| {})?;
+    Ok(format!(
         "{} files of {} bytes, {} bytes sent, in {:.1} s; up to {} ({})",
         report.files,
         grouped(report.bytes),
@@ -39,16 +73,15 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
         begun.elapsed().as_secs_f64(),
         report.log_end,
         report.time,
-    );
-    arguments.keep.keep().map_or(Ok(()), |keep| collect(&archive, keep))
+    ))
 }
 
 /// Removes what is not to be kept, and says so.
-fn collect(archive: &Archive, keep: Keep) -> Result<(), Failure> {
+fn collect(place: &str, keep: Keep) -> Result<(), Failure> {
     let failed = |error: ArchiveError| {
         Failure::Work(format!("the backup is there, and what is not to be kept is not removed: {error}"))
     };
-    let report = remove_others(archive, keep).map_err(failed)?;
+    let report = Archive::open(place).and_then(|archive| remove_others(&archive, keep)).map_err(failed)?;
     println!(
         "{} backups kept; removed: {} backups, {} stretches of log, {} pieces of files of {} bytes",
         report.backups_kept,

@@ -342,16 +342,19 @@ pub(crate) struct MachinesArguments {
     pub(crate) peers: Vec<String>,
 }
 
-/// Send a backup of a database that nobody serves to an archive
+/// Send a backup of a database to an archive, while it is used or not
 ///
-/// An archive is a directory, or a place in an object storage. What it has already is not sent again. A server that is started
-/// with --archive makes backups by itself, and archives its log as well. With --keep-days or --keep-backups what is not kept of
-/// the archive is removed behind the backup.
+/// An archive is a directory, or a place in an object storage. What it has already is not sent again. If a server has the database
+/// open, it makes the backup: it is found by what it has written into the directory, and asked by SELECT coeval_backup('ARCHIVE'),
+/// which is for superusers. A place in a cloud is reached with what the server's own environment has. A server that is started with
+/// --archive makes backups by itself, and archives its log as well. With --keep-days or --keep-backups what is not kept of the
+/// archive is removed behind the backup.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   coeval backup my-data /mnt/backups/my-data
   coeval backup my-data /mnt/backups/my-data --keep-backups 7
+  coeval backup my-data /mnt/backups/my-data --user app --password-file secret
   coeval serve my-data --archive /mnt/backups/my-data
   coeval check --archive /mnt/backups/my-data
   coeval check --replica host=db2,user=me --against host=db1,user=me")]
@@ -359,11 +362,22 @@ pub(crate) struct BackupArguments {
     /// The database directory
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// A directory, or file:///path
+    /// A directory, file:///path, or a place in a cloud as s3://bucket/path
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: String,
     #[command(flatten)]
     pub(crate) keep: KeepArguments,
+    /// As whom to ask the server that has the database open, a superuser; the --user that it was started with if not given, or
+    /// coeval if it has none
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+    /// The file with the password for that; nobody else may read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// How to reach that server, if not by what it has written into the directory. libpq's words, as host=db1 port=5432 user=me
+    /// sslrootcert=FILE (then over TLS)
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
 }
 
 /// Make a database of what an archive has, as it was at a moment

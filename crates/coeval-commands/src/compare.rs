@@ -13,16 +13,10 @@ mod sequences;
 
 use crate::failure::Failure;
 use crate::readable::grouped;
-use coeval_replica::PrimaryAddress;
+use crate::remote::Server;
 use futures::StreamExt;
 use std::collections::BTreeSet;
-use std::error::Error;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_postgres::config::SslMode;
-use tokio_postgres::tls::TlsStream;
-use tokio_postgres::{Client, Config, Connection, NoTls, SimpleQueryMessage, Socket};
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long the replica may take to come to the version of the primary's snapshot, before another is tried.
 const VERSION_PATIENCE: Duration = Duration::from_secs(20);
@@ -132,77 +126,7 @@ pub(crate) fn run(replica: &str, primary: &str) -> Result<(), Failure> {
     })
 }
 
-/// The client of a connection that lasts as long as it; how it ends is told by the statements.
-fn running<S>((client, connection): (Client, Connection<Socket, S>)) -> Client
-where
-    S: TlsStream + AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    tokio::spawn(async move { drop(connection.await) });
-    client
-}
-
-/// What the server says, or all that is known of what went wrong on the way there.
-fn reason(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_owned();
-    }
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
-}
-
-/// A server that is asked.
-struct Server {
-    client: Client,
-    name: String,
-}
-
 impl Server {
-    async fn open(words: &str) -> Result<Self, Failure> {
-        let address = PrimaryAddress::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut config = Config::new();
-        config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
-        address.password.as_ref().map(|password| config.password(password));
-        let tls = address.tls_config().map_err(|error| Failure::Usage(error.to_string()))?;
-        let failed = |error: tokio_postgres::Error| {
-            Failure::work(format_args!("cannot connect to {address}"), reason(&error))
-        };
-        let client = match tls {
-            None => running(config.connect(NoTls).await.map_err(failed)?),
-            Some(tls) => {
-                config.ssl_mode(SslMode::Require);
-                running(config.connect(MakeRustlsConnect::new(tls)).await.map_err(failed)?)
-            }
-        };
-        let server = Self { client, name: address.to_string() };
-        // A replica may have nothing that is serializable, for the moment or for good.
-        server.rows("SET default_transaction_isolation = 'repeatable read'").await?;
-        Ok(server)
-    }
-
-    fn failed(&self, error: &tokio_postgres::Error) -> Failure {
-        Failure::Work(format!("{}: {}", self.name, reason(error)))
-    }
-
-    async fn rows(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {
-        let messages = self.client.simple_query(sql).await.map_err(|error| self.failed(&error))?;
-        let rows = messages.iter().filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => {
-                Some((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect())
-            }
-            _ => None,
-        });
-        Ok(rows.collect())
-    }
-
-    async fn column(&self, sql: &str) -> Result<Vec<String>, Failure> {
-        let rows = self.rows(sql).await?;
-        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
-    }
-
-    async fn value(&self, sql: &str) -> Result<String, Failure> {
-        Ok(self.column(sql).await?.into_iter().next().unwrap_or_default())
-    }
-
     /// A snapshot that all that follows reads; its version.
     async fn begin(&self) -> Result<String, Failure> {
         self.rows("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY").await?;

@@ -3,7 +3,8 @@
 
 use crate::allocator;
 use crate::failure::Failure;
-use coeval::{DamagedTables, Database, DatabaseOptions};
+use crate::served;
+use coeval::{DamagedTables, Database, DatabaseOptions, Error, FileError, Holder, StoreError};
 use std::io;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 14] = [
+const OWN_FILES: [&str; 15] = [
     "LOCK",
     "MANIFEST.tmp",
     "follower",
@@ -24,6 +25,7 @@ const OWN_FILES: [&str; 14] = [
     "promise",
     "promise.tmp",
     "segments",
+    served::FILE_NAME,
     "spill",
     "unfinished-copy",
 ];
@@ -74,19 +76,39 @@ pub(crate) fn look(path: &Path) -> Result<Contents, Failure> {
 /// # Errors
 /// If something else is there, another process has it open, or a file is damaged.
 pub(crate) fn open_with(path: &Path, options: DatabaseOptions) -> Result<Database, Failure> {
+    let opened = try_open(path, options)?;
+    opened.map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))
+}
+
+/// The same, with the database's own error for who knows what to do then.
+///
+/// # Errors
+/// If something else is there.
+pub(crate) fn try_open(path: &Path, options: DatabaseOptions) -> Result<Result<Database, Error>, Failure> {
     if look(path)? == Contents::Foreign {
         return Err(Failure::Work(format!(
             "{} is not a database and not empty; name a database directory, or a new or empty one",
             path.display()
         )));
     }
-    let opened = options.open(path);
-    let database =
-        opened.map_err(|error| Failure::work(format_args!("cannot open {}", path.display()), error))?;
+    let database = match options.open(path) {
+        Ok(database) => database,
+        Err(error) => return Ok(Err(error)),
+    };
+    // No server has it open, as this process has.
+    served::forget(path);
     for (table, damage) in database.damaged_tables() {
         eprintln!("coeval: table {table} cannot be read: {damage}");
     }
-    Ok(database)
+    Ok(Ok(database))
+}
+
+/// Who has the directory open, if it could not be opened for that.
+pub(crate) fn holder(error: &Error) -> Option<&Holder> {
+    match error {
+        Error::Store(StoreError::File(FileError::DirectoryInUse { holder, .. })) => Some(holder),
+        _ => None,
+    }
 }
 
 /// How a database is opened of which some may be damaged: what cannot be read is named, the rest is read only.
@@ -123,7 +145,7 @@ mod tests {
     #[test]
     fn a_copy_that_did_not_end_is_what_remains_of_one() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["LOCK", "promise", "promise.tmp", "unfinished-copy"] {
+        for name in ["LOCK", "promise", "promise.tmp", "served", "unfinished-copy"] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
         assert_eq!(look(directory.path()).unwrap(), Contents::Remains);

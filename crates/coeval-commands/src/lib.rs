@@ -37,7 +37,9 @@ mod machines;
 mod place;
 mod promote;
 mod readable;
+mod remote;
 mod serve;
+mod served;
 mod sql;
 
 pub use place::{Backslash, Place};

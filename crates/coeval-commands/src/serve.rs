@@ -2,6 +2,7 @@
 //! `coeval serve`: the database for clients that speak PostgreSQL's protocol.
 
 mod archive;
+mod backups;
 mod changes;
 mod engine;
 pub(crate) mod log;
@@ -11,6 +12,7 @@ mod replica;
 use crate::arguments::ServeArguments;
 use crate::directory;
 use crate::failure::Failure;
+use crate::served::{self, Served, ServedFile};
 use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
 use coeval_replica::{PrimaryAddress, PrimaryWatch};
@@ -78,7 +80,7 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     let run = if promoted.is_some() { Run::Promoted } else { Run::First };
     let Opened { database, following, watch } = open(arguments, promoted)?;
     if let Some(dir) = &arguments.dir {
-        warn_of_open_directory(dir);
+        begin_in(dir, &database)?;
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
@@ -103,6 +105,8 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         let console = console(&server, arguments, run).await?;
         // Before anybody hears that it listens, and may ask it to stop.
         let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
+        // It goes before the database is closed.
+        let _served = say_where(arguments, address);
         eprintln!("Listening on {address}");
         if let Some(address) = server.metrics_address() {
             eprintln!("Figures at http://{address}/metrics");
@@ -222,6 +226,26 @@ fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened
     let database = directory::open_with(dir, opening)?;
     let watch = primary::begin(&database, arguments, promoted)?;
     Ok(Opened { following: None, watch, database })
+}
+
+/// What there is to do about the directory of a database that is open.
+fn begin_in(dir: &Path, database: &Database) -> Result<(), Failure> {
+    warn_of_open_directory(dir);
+    // A server that was killed says that it listens; this one does not yet.
+    served::forget(dir);
+    backups::offer(database, dir)
+}
+
+/// Writes into the directory where the server listens, until what this gives is dropped. A database is served that it cannot be
+/// written beside.
+fn say_where(arguments: &ServeArguments, address: SocketAddr) -> Option<ServedFile> {
+    let dir = arguments.dir.as_deref()?;
+    let served = Served { process: std::process::id(), user: arguments.user.clone(), address };
+    let file = ServedFile::write(dir, &served);
+    file.inspect_err(|error| {
+        tracing::warn!(%error, "it is not written down where the server listens: coeval backup does not find it");
+    })
+    .ok()
 }
 
 /// The signals that ask the program to end, from when this is made.

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The archive of a database, as `pg_stat_archiver` and the figures show it. Who archives is above this crate, and tells it here.
+//! The archive of a database, as `pg_stat_archiver` and the figures show it, and the backups that `coeval_backup()` asks for. Who
+//! archives and makes backups is above this crate, and says so here.
 
-use coeval_store::LogTime;
+use crate::error::SqlError;
 use coeval_store::log::Lsn;
+use coeval_store::{LogTime, Store};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// How far an archive is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,4 +32,17 @@ pub struct ArchivingStatus {
 pub trait Archiving: Send + Sync {
     /// How far it is now. Costs locks that are held for moments.
     fn status(&self) -> ArchivingStatus;
+}
+
+/// Who makes backups of the database that this process has open.
+pub trait Backups: Send + Sync {
+    /// The directory of the database: absolute, and without links.
+    fn directory(&self) -> &Path;
+
+    /// Makes a backup into the archive at this place, while the database is used; says what it was. Blocks the thread, which is one
+    /// of nobody's runtime, for as long as it takes to send what is new. Ends soon after `stop` was set, with whatever error.
+    ///
+    /// # Errors
+    /// Why there is no backup; the database is as it was, and what was sent stays in the archive for the next one.
+    fn back_up(&self, store: &Store, place: &str, stop: &Arc<AtomicBool>) -> Result<String, SqlError>;
 }

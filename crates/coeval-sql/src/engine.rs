@@ -6,7 +6,7 @@ mod left_behind;
 pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
-use crate::archiving::{Archiving, ArchivingStatus};
+use crate::archiving::{Archiving, ArchivingStatus, Backups};
 use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
@@ -51,6 +51,7 @@ pub struct Engine {
     followers: Followers,
     upstream: OnceLock<Arc<dyn Upstream>>,
     archiving: OnceLock<Arc<dyn Archiving>>,
+    backups: OnceLock<Arc<dyn Backups>>,
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
     left_behind: LeftBehind,
@@ -95,6 +96,7 @@ impl Engine {
             followers: Followers::default(),
             upstream: OnceLock::new(),
             archiving: OnceLock::new(),
+            backups: OnceLock::new(),
             change_source: OnceLock::new(),
             places: Places::default(),
             left_behind: LeftBehind::default(),
@@ -155,6 +157,16 @@ impl Engine {
     #[must_use]
     pub fn archiving(&self) -> Option<ArchivingStatus> {
         self.archiving.get().map(|archiving| archiving.status())
+    }
+
+    /// Says who makes backups of this database while it is open. Once.
+    pub fn set_backups(&self, backups: Arc<dyn Backups>) {
+        // Whoever has opened the database in a directory, makes them.
+        let _ = self.backups.set(backups);
+    }
+
+    pub(crate) fn backups(&self) -> Option<&Arc<dyn Backups>> {
+        self.backups.get()
     }
 
     /// Says where changes are found that the log does not have any more. Once.

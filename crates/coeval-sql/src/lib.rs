@@ -66,7 +66,7 @@ mod user_types;
 mod vector;
 mod walk;
 
-pub use archiving::{Archiving, ArchivingStatus};
+pub use archiving::{Archiving, ArchivingStatus, Backups};
 pub use cancel::{CancelHandle, CancelReason, StatementNumber};
 pub use catalog::{CatalogType, format_shown, origin_of, type_number};
 pub use changes::ChangeSource;

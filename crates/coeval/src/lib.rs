@@ -51,7 +51,7 @@ mod transaction;
 pub use append::AppendOptions;
 #[doc(hidden)]
 pub use coeval_sql::{
-    Archiving, ArchivingStatus, ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
+    Archiving, ArchivingStatus, Backups, ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
     UpstreamStatus,
 };
 pub use coeval_sql::{
@@ -74,7 +74,7 @@ pub use coeval_store::{
     BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
     ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower, Frame, LogFeed, LogMark, LogTime,
     MalformedToken, Promise, Publication, SafeLogging, Store, TermNumber, Timeline,
-    files::DiskFiles,
+    files::{DiskFiles, FileError, Holder},
     log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};

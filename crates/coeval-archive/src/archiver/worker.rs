@@ -341,7 +341,8 @@ impl Worker {
             Patience { attempt_max: LAST_ATTEMPT, attempts: LAST_ATTEMPTS, ..self.archive.patience() };
         sender.set_archive(self.archive.with_patience(patience).whatever_comes());
         let (_, durable) = self.store.log_position().unwrap_or_default();
-        if let Err(error) = sender.send_to(durable) {
+        // A commit that waits for a replica which does not come would be waited for without an end. It stays for the next start.
+        if let Err(error) = sender.send_published(durable) {
             tracing::warn!(place = self.archive.place(), %error, "the end of the log was not archived");
             self.shared.tell(|status| status.last_error = Some(error.to_string()));
         }

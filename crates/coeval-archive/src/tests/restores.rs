@@ -12,7 +12,8 @@ use coeval_store::Store;
 use coeval_store::log::Lsn;
 use rand::Rng;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn a_backup_alone_brings_everything_back() {
@@ -52,6 +53,25 @@ fn what_is_there_is_not_sent_again() {
     let next = backup(primary.store(), &archive, &mut |progress| last = Some(progress)).unwrap();
     assert!(next.bytes_sent < next.bytes / 2 && next.files > first.files, "{next:?}");
     assert_eq!(last.unwrap().bytes_there, next.bytes);
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+#[test]
+fn a_backup_ends_when_it_is_not_waited_for_any_more() {
+    let storage = Faulty::in_memory(2, 0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let archive = archive_in(&storage).until(Arc::clone(&stop));
+    let mut primary = Primary::new(2);
+    (0..5).for_each(|number| primary.add_table(number));
+    let mut looks = 0;
+    let ended = backup(primary.store(), &archive, &mut |_| {
+        looks += 1;
+        stop.store(looks == 3, Ordering::Relaxed);
+    });
+    assert!(matches!(ended, Err(ArchiveError::Stopping)), "{ended:?}");
+    assert_eq!(looks, 3, "nothing is done behind that");
+    stop.store(false, Ordering::Relaxed);
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
     check_restore(&archive, Target::Latest, None, primary.last());
 }
 

@@ -124,6 +124,22 @@ fn the_demo_runs_without_any_argument() {
 }
 
 #[test]
+fn a_backup_may_be_asked_for_from_a_server() {
+    let Ok(Command::Backup(arguments)) =
+        parse("backup d archive --user app --password-file secret --keep-days 3")
+    else {
+        panic!("it is a backup");
+    };
+    assert_eq!((arguments.user.as_deref(), arguments.server), (Some("app"), None));
+    assert_eq!(arguments.password_file, Some(PathBuf::from("secret")));
+    let Ok(Command::Backup(arguments)) = parse("backup d archive --server host=db1,user=me") else {
+        panic!("it is a backup");
+    };
+    assert_eq!(arguments.server.as_deref(), Some("host=db1,user=me"));
+    assert_eq!(parse("backup d").unwrap_err(), ErrorKind::MissingRequiredArgument);
+}
+
+#[test]
 fn a_directory_is_needed_to_check_one() {
     assert_eq!(parse("check").unwrap_err(), ErrorKind::MissingRequiredArgument);
     assert!(

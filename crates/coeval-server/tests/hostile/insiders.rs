@@ -95,6 +95,7 @@ const REFUSED_TO_CLERKS: &[&str] = &[
     "SELECT rolpassword FROM pg_authid",
     "SELECT passwd FROM pg_shadow",
     "SELECT pg_reload_conf()",
+    "SELECT coeval_backup('/tmp/written')",
     "CREATE SERVER s ENGINE sqlite OPTIONS (path '/tmp/x')",
     "CREATE SERVER s ENGINE datafusion",
     "DROP SERVER s",

@@ -4,6 +4,7 @@
 
 use super::objects::{Objects, ViewColumns};
 use crate::advisory::SessionLocks;
+use crate::archiving::Backups;
 use crate::carried::Carry;
 use crate::changes::ChangeSource;
 use crate::context::{Clock, StatementContext};
@@ -57,6 +58,7 @@ struct Shared {
     advisory_locks: Arc<SessionLocks>,
     requests: Mutex<Requests>,
     change_source: Option<Arc<dyn ChangeSource>>,
+    backups: Option<Arc<dyn Backups>>,
 }
 
 impl CatalogAccess {
@@ -78,6 +80,7 @@ impl CatalogAccess {
             advisory_locks: Arc::clone(context.advisory_locks),
             requests: Mutex::default(),
             change_source: context.engine.change_source().cloned(),
+            backups: context.engine.backups().cloned(),
         }))
     }
 
@@ -99,6 +102,11 @@ impl CatalogAccess {
     /// Who has changes that the store has not any more.
     pub(super) fn change_source(&self) -> Option<&Arc<dyn ChangeSource>> {
         self.0.change_source.as_ref()
+    }
+
+    /// Who makes backups of the database, if this process does.
+    pub(super) fn backups(&self) -> Option<&Arc<dyn Backups>> {
+        self.0.backups.as_ref()
     }
 
     /// The sessions of the server's clients.

@@ -7,6 +7,7 @@
 
 mod advisory;
 mod arrays;
+mod backups;
 mod changes;
 mod definitions;
 mod names;
@@ -128,21 +129,32 @@ struct Entry {
     arguments: RangeInclusive<usize>,
     gives: Gives,
     nulls: Nulls,
+    /// Stable, unless it does something by itself.
+    volatility: Volatility,
     body: Body,
 }
 
+impl Entry {
+    /// The same as a function that takes long, or does what is not to be done twice: it is called when the statement runs, and not
+    /// while a plan is made, where EXPLAIN would call it, and from where a call that fails is made again.
+    const fn acting(self) -> Self {
+        Self { volatility: Volatility::Volatile, ..self }
+    }
+}
+
 const fn strict(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
-    Entry { name, arguments, gives, nulls: Nulls::Strict, body }
+    Entry { name, arguments, gives, nulls: Nulls::Strict, volatility: Volatility::Stable, body }
 }
 
 const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Gives, body: Body) -> Entry {
-    Entry { name, arguments, gives, nulls: Nulls::Called, body }
+    Entry { name, arguments, gives, nulls: Nulls::Called, volatility: Volatility::Stable, body }
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 11] = [
+    let lists: [&[Entry]; 12] = [
         advisory::ENTRIES,
         arrays::ENTRIES,
+        backups::ENTRIES,
         changes::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,
@@ -164,7 +176,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
             count => TypeSignature::Any(count),
         });
         // Stable ones would be called while a plan is made that is kept beyond the statement.
-        let signature = Signature::one_of(signatures.collect(), Volatility::Stable);
+        let signature = Signature::one_of(signatures.collect(), entry.volatility);
         ScalarUDF::from(CatalogFunction { entry, signature })
     });
     listed.chain(arrays::functions()).collect()

@@ -138,8 +138,9 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
     },
 ];
 
-/// What a server keeps beside a database: the rules of who may come, perhaps written before its first start, and a secret.
-const OF_THE_SERVER: [&str; 2] = ["pg_hba.conf", "mock-secret"];
+/// What a server keeps beside a database: the rules of who may come, perhaps written before its first start, a secret, and where
+/// it listens.
+const OF_THE_SERVER: [&str; 3] = ["pg_hba.conf", "mock-secret", "served"];
 
 /// Whether a file of this name says nothing of whose directory it is.
 pub(crate) fn may_lie_in_new_directory(name: &str) -> bool {

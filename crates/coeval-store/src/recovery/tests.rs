@@ -591,7 +591,7 @@ fn what_a_server_keeps_there_makes_a_directory_nobody_elses() {
     let files = SimulatedFiles::new(1);
     let dir = Path::new(DIR);
     files.create_dir_all(dir).unwrap();
-    for name in ["pg_hba.conf", "mock-secret"] {
+    for name in ["pg_hba.conf", "mock-secret", "served"] {
         files.open(&dir.join(name), OpenMode::Create).unwrap().write_all_at(0, b"local").unwrap();
     }
     let store = open(&files);

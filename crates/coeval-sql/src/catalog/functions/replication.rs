@@ -132,7 +132,9 @@ fn resume(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok("".into())
 }
 
-fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlError> {
+/// # Errors
+/// `42501` for who is no superuser.
+pub(super) fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlError> {
     if access.rights().is_superuser() {
         return Ok(());
     }

@@ -65,12 +65,13 @@ const fn of_no_value(path: &'static str) -> Kind {
     kind(path, OF_NO_VALUE, OF_NO_VALUE, OF_NO_VALUE)
 }
 
-const KINDS: [Kind; 23] = [
+const KINDS: [Kind; 24] = [
     kind("MANIFEST", NEEDED, NEEDED, NEEDED),
     of_no_value("MANIFEST.tmp"),
     of_no_value("LOCK"),
     of_no_value("mock-secret"),
     of_no_value("pg_hba.conf"),
+    of_no_value("served"),
     // It says nothing then: what the slot has kept goes, and the slot is gone.
     of_no_value("kept-log"),
     of_no_value("kept-log.tmp"),

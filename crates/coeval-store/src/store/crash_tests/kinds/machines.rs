@@ -152,10 +152,11 @@ pub(super) fn machines(seed: u64) -> Machines {
 }
 
 /// What a crash, a server or a repair leaves in a directory, and no workload here makes.
-const BESIDE: [(&str, &str); 11] = [
+const BESIDE: [(&str, &str); 12] = [
     ("", "LOCK"),
     ("", "mock-secret"),
     ("", "pg_hba.conf"),
+    ("", "served"),
     ("", "MANIFEST.tmp"),
     ("", "kept-log.tmp"),
     ("", "promise.tmp"),

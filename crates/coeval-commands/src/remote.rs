@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A server that a command asks, over a connection as any client's.
+
+use crate::failure::Failure;
+use coeval_replica::PrimaryAddress;
+use std::error::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_postgres::config::SslMode;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, SimpleQueryMessage, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The client of a connection that lasts as long as it; how it ends is told by the statements.
+fn running<S>((client, connection): (Client, Connection<Socket, S>)) -> Client
+where
+    S: TlsStream + AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move { drop(connection.await) });
+    client
+}
+
+/// What the server says, or all that is known of what went wrong on the way there.
+pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
+    if let Some(said) = error.as_db_error() {
+        return said.message().to_owned();
+    }
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |said, cause| format!("{said}: {cause}"))
+}
+
+/// See the module.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    /// What makes a connection to it encrypted, if it is to be.
+    tls: Option<MakeRustlsConnect>,
+    name: String,
+}
+
+impl Server {
+    /// Connects to where libpq's words say.
+    ///
+    /// # Errors
+    /// If they are malformed, or there is no connection.
+    pub(crate) async fn open(words: &str) -> Result<Self, Failure> {
+        let address = PrimaryAddress::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
+        Self::connect(&address).await
+    }
+
+    /// Connects. Within a runtime.
+    ///
+    /// # Errors
+    /// If there is no connection.
+    pub(crate) async fn connect(address: &PrimaryAddress) -> Result<Self, Failure> {
+        let mut config = Config::new();
+        config.host(&address.host).port(address.port).user(&address.user).dbname("coeval");
+        address.password.as_ref().map(|password| config.password(password));
+        let tls = address.tls_config().map_err(|error| Failure::Usage(error.to_string()))?;
+        let tls = tls.map(MakeRustlsConnect::new);
+        let failed = |error: tokio_postgres::Error| {
+            Failure::work(format_args!("cannot connect to {address}"), reason(&error))
+        };
+        let client = match &tls {
+            None => running(config.connect(NoTls).await.map_err(failed)?),
+            Some(tls) => {
+                config.ssl_mode(SslMode::Require);
+                running(config.connect(tls.clone()).await.map_err(failed)?)
+            }
+        };
+        let server = Self { client, tls, name: address.to_string() };
+        // A replica may have nothing that is serializable, for the moment or for good.
+        server.rows("SET default_transaction_isolation = 'repeatable read'").await?;
+        Ok(server)
+    }
+
+    /// What went wrong with a statement.
+    pub(crate) fn failed(&self, error: &tokio_postgres::Error) -> Failure {
+        Failure::Work(format!("{}: {}", self.name, reason(error)))
+    }
+
+    /// The rows of a statement, as texts.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(crate) async fn rows(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {
+        self.ask(sql).await.map_err(|error| self.failed(&error))
+    }
+
+    /// The same, with all that the server says for who knows what to do then.
+    ///
+    /// # Errors
+    /// The server's.
+    pub(crate) async fn ask(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, tokio_postgres::Error> {
+        let messages = self.client.simple_query(sql).await?;
+        let rows = messages.iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|column| row.get(column).map(str::to_owned)).collect())
+            }
+            _ => None,
+        });
+        Ok(rows.collect())
+    }
+
+    /// The first column.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(crate) async fn column(&self, sql: &str) -> Result<Vec<String>, Failure> {
+        let rows = self.rows(sql).await?;
+        Ok(rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+    }
+
+    /// The first value; nothing is an empty text.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub(crate) async fn value(&self, sql: &str) -> Result<String, Failure> {
+        Ok(self.column(sql).await?.into_iter().next().unwrap_or_default())
+    }
+
+    /// Asks for the end of the statement that runs: its own answer says whether it has been ended.
+    pub(crate) async fn cancel(&self) {
+        let token = self.client.cancel_token();
+        let asked = match &self.tls {
+            None => token.cancel_query(NoTls).await,
+            Some(tls) => token.cancel_query(tls.clone()).await,
+        };
+        if let Err(error) = asked {
+            eprintln!("coeval: the server is not told to stop: {}", reason(&error));
+        }
+    }
+}
