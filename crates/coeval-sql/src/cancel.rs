@@ -295,7 +295,7 @@ impl Lifeline {
 
     /// That of its query, which asks here for memory.
     pub(crate) fn of_query(memory: Arc<dyn MemoryPool>) -> Self {
-        let work = Work { is_cut: AtomicBool::new(false), holding: Holding::of(memory) };
+        let work = Work { is_cut: AtomicBool::new(false), holding: Holding::of(Some(memory)) };
         Self { request: running(), work: Arc::new(work) }
     }
 
@@ -321,6 +321,9 @@ impl Lifeline {
         }
         if self.work.is_cut.load(Ordering::Relaxed) {
             return Err(CancelReason::Request.error());
+        }
+        if self.work.holding.has_grown() {
+            self.work.holding.check()?;
         }
         note_memory()
     }

@@ -245,6 +245,30 @@ fn a_memory_bomb_ends_with_its_error_in_bounded_memory() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What they have made and let go of is many times what a query may have.
+#[test]
+fn a_query_that_holds_little_is_not_refused_however_much_it_has_made() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let rows = "SELECT n, repeat('x', 40) || n AS v, repeat('y', 40) || n AS w FROM generate_series";
+    session.execute(&format!("CREATE TABLE inner_rows AS {rows}(1, 10000) s(n)")).unwrap();
+    session.execute(&format!("CREATE TABLE outer_rows AS {rows}(1, 1000) s(n)")).unwrap();
+    // Each outer value has a join of its own.
+    let correlated = "SELECT count(*) FROM outer_rows o WHERE o.n <= 300 AND EXISTS \
+        (SELECT 1 FROM inner_rows a JOIN inner_rows b ON a.v = b.v AND a.w = b.w WHERE a.n < o.n - 299)";
+    session.execute(correlated).unwrap();
+    // Few rows of each batch find one, and are copied.
+    let streamed = "SELECT v || g, w || g, v, w, v || w FROM outer_rows JOIN generate_series(1, 3000000) g ON n = g % 3000";
+    let statement = session.parse(streamed).unwrap().pop().unwrap();
+    let Execution::Stream(mut stream) = session.start(&statement).unwrap() else { panic!("no stream") };
+    let mut count = 0;
+    while let Some(batch) = stream.next_blocking() {
+        count += batch.unwrap().num_rows();
+    }
+    assert_eq!(count, 1_000_000);
+}
+
 #[test]
 fn a_transaction_of_many_statements_ends_at_the_limit_and_gives_its_memory_back() {
     let _alone = ALONE.lock();

@@ -231,9 +231,13 @@ impl Chunk {
                 return Ok(Some(Arc::clone(array)));
             }
             let source = self.source();
-            let array = for_everybody(|| source.segment.read_column(source.batch, column))?;
             let bytes = source.part_bytes(column + 1);
-            if source.segment.memory().has_room(bytes) && cell.set(Arc::clone(&array)).is_ok() {
+            let read = || source.segment.read_column(source.batch, column);
+            if !source.segment.memory().has_room(bytes) {
+                return read().map(Some);
+            }
+            let array = for_everybody(read)?;
+            if cell.set(Arc::clone(&array)).is_ok() {
                 source.segment.memory().add(bytes);
             }
             Ok(Some(array))
@@ -278,7 +282,7 @@ impl Chunk {
             return Ok(array);
         }
         let source = self.source();
-        let array = source.segment.read_column(source.batch, column)?;
+        let array = for_everybody(|| source.segment.read_column(source.batch, column))?;
         Ok(self.columns[column].get_or_init(|| {
             source.segment.memory().add(source.part_bytes(column + 1));
             array

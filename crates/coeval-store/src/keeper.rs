@@ -34,9 +34,9 @@ const UNWRITTEN_ROWS_MAX: u64 = 1_000_000;
 /// At least so many changes pass between two looks at the worlds.
 const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
 
-/// Rows that have expired make a checkpoint due behind so many times the interval at which they are looked for: it takes them from
-/// the disk, also where nothing else makes one due.
-const EXPIRED_LOOKS: u32 = 10;
+/// Once in so many looks for rows that have expired, it is looked whether files of brick tables have mostly such that are gone: a
+/// checkpoint takes them from the disk then, also where nothing else makes one due.
+const LOOKS_FOR_VOID_ROUNDS: u32 = 10;
 
 /// So many commit batches that append to brick tables pass between two purges: a purge looks at each brick.
 const BRICK_BATCHES_BETWEEN_PURGES: u64 = 1_000;
@@ -250,7 +250,7 @@ impl Drop for Keeper {
 }
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
-    let mut last = Last { beat: Instant::now(), expiry: Instant::now(), expired: None };
+    let mut last = Last { beat: Instant::now(), expiry: Instant::now(), looks: 0 };
     while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
         let turn = || keep_once(signal, &shared, woken, &mut last);
@@ -264,8 +264,8 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
 struct Last {
     beat: Instant,
     expiry: Instant,
-    /// When the first rows have expired that no checkpoint has taken from the disk, and the end of the log behind them.
-    expired: Option<(Instant, Lsn)>,
+    /// Looks for rows that have expired.
+    looks: u32,
 }
 
 /// Whether a checkpoint is to run.
@@ -274,27 +274,6 @@ enum Due {
     /// If there is much for it.
     Perhaps,
     Certainly,
-}
-
-impl Last {
-    /// Notes that rows have expired.
-    fn note_expired(&mut self, shared: &Shared) {
-        if let (None, Some(log)) = (self.expired, shared.pipeline.log()) {
-            self.expired = Some((Instant::now(), log.end_lsn()));
-        }
-    }
-
-    /// Whether rows that have expired make a checkpoint due; it is not due again for as long then.
-    fn is_due(&mut self, shared: &Shared, most: Duration) -> Due {
-        self.expired = self.expired.filter(|(_, end)| shared.checkpoints.last_log() < *end);
-        match &mut self.expired {
-            Some((since, _)) if since.elapsed() >= most => {
-                *since = Instant::now();
-                Due::Certainly
-            }
-            _ => Due::Perhaps,
-        }
-    }
 }
 
 fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &mut Last) {
@@ -312,13 +291,15 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
             let _ = shared.pipeline.attest_log(shared);
         }
     }
+    let mut due = Due::Perhaps;
     if is_poked || last.expiry.elapsed() >= signal.expiry {
         last.expiry = Instant::now();
-        if shared.expire_bricks(now_micros()) {
-            last.note_expired(shared);
+        shared.expire_bricks(now_micros());
+        last.looks += 1;
+        if last.looks.is_multiple_of(LOOKS_FOR_VOID_ROUNDS) && shared.has_void_rounds() {
+            due = Due::Certainly;
         }
     }
-    let due = last.is_due(shared, signal.expiry * EXPIRED_LOOKS);
     if is_poked || due == Due::Certainly {
         look(signal, shared, due);
     }

@@ -631,12 +631,17 @@ impl Shared {
         }
     }
 
-    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table. Returns
-    /// whether there were any.
-    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) -> bool {
-        let mut is_any = false;
+    /// Whether a checkpoint would take many rows of brick tables from the disk that are gone.
+    pub(crate) fn has_void_rounds(&self) -> bool {
+        let world = self.applied();
+        let mut tables = world.tables().filter_map(|table| table.bricks());
+        self.disk.is_some() && tables.any(|rows| rows.has_void_rounds(world.epochs()))
+    }
+
+    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table.
+    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) {
         if self.is_following() {
-            return is_any;
+            return;
         }
         let world = self.published();
         for table in world.tables() {
@@ -657,14 +662,10 @@ impl Shared {
             };
             let name = &table.def().name;
             match outcome {
-                Ok(rows) => {
-                    is_any = true;
-                    tracing::debug!(%name, rows, "bricks have expired");
-                }
+                Ok(rows) => tracing::debug!(%name, rows, "bricks have expired"),
                 Err(error) => tracing::warn!(%name, %error, "bricks that have expired were not deleted"),
             }
         }
-        is_any
     }
 
     /// Takes worlds that others may still hold, to be dropped by the keeper.

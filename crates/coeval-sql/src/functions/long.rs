@@ -7,7 +7,7 @@ use super::call::{Call, text};
 use super::choice::{Form, Takes};
 use super::search::Places;
 use super::{Entry, Function, called, strict};
-use crate::allowance::Meter;
+use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
 use crate::error::{SqlError, SqlState};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -101,7 +101,10 @@ fn concatenated(call: &Call<'_>) -> Result<Value, SqlError> {
 /// The texts one behind the other.
 pub(super) fn joined(parts: &[&str], meter: &Meter) -> Result<String, SqlError> {
     let bytes = parts.iter().map(|part| part.len()).sum();
-    meter.value(bytes)?;
+    // It is counted when it is there.
+    if bytes > VALUE_BYTES_MAX {
+        return Err(too_large());
+    }
     let mut out = String::with_capacity(bytes);
     for mut rest in parts.iter().copied() {
         while !rest.is_empty() {

@@ -89,6 +89,16 @@ impl ProcessMemory {
         self.resident.load(Ordering::Relaxed)
     }
 
+    /// What it has, measured some milliseconds ago at most.
+    pub(super) fn measured(&self) -> usize {
+        let mut times = self.times.lock();
+        let now = Instant::now();
+        if now - times.looked >= BETWEEN_LOOKS {
+            self.look(&mut times, now);
+        }
+        self.resident()
+    }
+
     /// Whether there is room for so many bytes more, beside what was given and is `unwritten`.
     pub(super) fn room_for(&self, bytes: usize, unwritten: usize) -> Result<(), NoRoom> {
         let mut times = self.times.lock();

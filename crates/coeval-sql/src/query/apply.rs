@@ -433,8 +433,11 @@ impl ScalarUDFImpl for Apply {
         let results = crate::engine::aside(|| {
             std::thread::scope(|scope| {
                 let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
-                let running =
-                    thread.spawn_scoped(scope, || self.rows(&arrays, args.number_rows, &options))?;
+                let running = thread.spawn_scoped(scope, || {
+                    let rows = || self.rows(&arrays, args.number_rows, &options);
+                    // What the inner plan holds goes there, too.
+                    lifeline_of(&options).map_or_else(rows, |lifeline| lifeline.during(rows))
+                })?;
                 running.join().unwrap_or_else(|_| Err(SqlError::internal("a subquery has panicked").into()))
             })
         })?;

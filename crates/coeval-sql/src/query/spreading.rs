@@ -19,6 +19,8 @@ use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -85,6 +87,8 @@ impl OptimizerRule for CountSpreading {
         let is_column = match &plan {
             // Each row of it is a batch of its own.
             LogicalPlan::Values(_) => return Ok(Transformed::no(plan)),
+            // What is pushed into it leaves out parts of files, by what operators mean, and is computed again above.
+            LogicalPlan::TableScan(scan) if is_of_files(scan) => return Ok(Transformed::no(plan)),
             LogicalPlan::Filter(_) | LogicalPlan::Join(_) | LogicalPlan::TableScan(_) => false,
             _ => true,
         };
@@ -110,6 +114,10 @@ impl OptimizerRule for CountSpreading {
         let plan = if is_changed { counted.data.recompute_schema()? } else { counted.data };
         Ok(Transformed::new_transformed(plan, is_changed))
     }
+}
+
+fn is_of_files(scan: &TableScan) -> bool {
+    source_as_provider(&scan.source).is_ok_and(|table| table.downcast_ref::<ListingTable>().is_some())
 }
 
 /// The columns that filters of a scan speak of: those of the table, whatever the scan gives.

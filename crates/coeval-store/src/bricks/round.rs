@@ -44,6 +44,9 @@ const FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 4;
 
+/// Fewer void rows than these make no checkpoint due.
+const VOID_ROWS_MIN: u64 = 8_192;
+
 /// The rounds of a table that the durable manifest lists.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rounds {
@@ -115,16 +118,14 @@ pub(crate) fn flush_round(
     let mut rounds = rows.rounds.lock().clone();
     let now = Reader::of(now.clone());
     let view = rows.table.view(&rows.table.selection());
-    let nothing = Reader::of(EpochSet::none());
-    let all: u64 = view.bricks().iter().map(|brick| rows_of(&view.unflushed(brick, &nothing, &now))).sum();
-    let is_mostly_void = rounds.rows / 2 > all;
+    let is_mostly_void = rounds.rows / 2 > view.count(&now) as u64;
     let is_whole = rounds.list.is_empty() || rounds.list.len() >= rounds_max || is_mostly_void;
     if is_whole {
         rounds = Rounds::default();
     }
     // A column of strings may have come since the last round.
     rounds.strings.resize(rows.logged.len(), 0);
-    let before = if is_whole { nothing } else { Reader::of(before.clone()) };
+    let before = Reader::of(if is_whole { EpochSet::none() } else { before.clone() });
     let has_rows = view.bricks().iter().any(|brick| {
         let flush = view.unflushed(brick, &before, &now);
         flush.voids_earlier || !flush.epochs.is_empty()
@@ -245,6 +246,13 @@ pub(crate) fn restore_rounds(disk: &Disk, rows: &BrickRows, entry: BrickRounds) 
 }
 
 impl BrickRows {
+    /// Whether a checkpoint would free much of the disk: the rounds have more than twice the rows that `now` sees, and many.
+    pub(crate) fn has_void_rounds(&self, now: &EpochSet) -> bool {
+        let rounds = self.rounds.lock().rows;
+        let seen = self.table.view(&self.table.selection()).count(&Reader::of(now.clone())) as u64;
+        rounds / 2 > seen && rounds - seen >= VOID_ROWS_MIN
+    }
+
     /// The rows are those of all these rounds, which have so many with void ones.
     pub(crate) fn settle_rounds(&self, entry: BrickRounds, rows: u64) {
         let strings = self.table.string_counts();

@@ -729,3 +729,40 @@ fn rows_that_have_expired_leave_the_disk_while_nobody_touches_the_store() {
     let store = try_open(&files.crash()).unwrap();
     assert_eq!(ids(&begin(&store), &def), [10_000]);
 }
+
+/// A checkpoint behind a reopening knows as well how much of the rounds is void.
+#[test]
+fn what_is_deleted_leaves_the_disk_with_the_next_checkpoint_also_when_the_store_was_opened_again() {
+    let files = SimulatedFiles::new(1);
+    let open = || {
+        let (options, log) = (options(), LogOptions::default());
+        Store::open_tuned(Arc::new(files.clone()), Path::new(DIR), options, log, Sizes::default()).unwrap()
+    };
+    let store = open();
+    let def = events(&store, "e");
+    let load = |store: &Store, rows: &[(&str, i64, i64)]| {
+        let mut tx = begin(store);
+        append(&mut tx, &def, rows);
+        tx.commit().unwrap();
+        store.checkpoint().unwrap();
+    };
+    let many: Vec<_> = (0..10_000).map(|id| ("a", 1, id)).collect();
+    load(&store, &many);
+    load(&store, &[("a", 15, 10_000)]);
+    let bytes = || {
+        let directory = Path::new(DIR).join("segments");
+        let names = files.list(&directory).unwrap();
+        names.iter().map(|name| files.read(&directory.join(name)).unwrap().len()).sum::<usize>()
+    };
+    let before = bytes();
+    assert!(before > 100_000, "{before}");
+    drop(store);
+    let store = open();
+    let mut tx = begin(&store);
+    assert_eq!(tx.delete_bricks(def.id, |all| all.within(1, &[0..=9])).unwrap(), 10_000);
+    tx.commit().unwrap();
+    store.checkpoint().unwrap();
+    assert!(bytes() < before / 10, "{} of {before}", bytes());
+    drop(store);
+    assert_eq!(ids(&begin(&open()), &def), [10_000]);
+}
