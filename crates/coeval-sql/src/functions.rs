@@ -56,7 +56,7 @@ pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
-pub(crate) use regular::{Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator};
+pub(crate) use regular::{Letters, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {

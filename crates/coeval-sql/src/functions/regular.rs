@@ -14,8 +14,8 @@ use super::{Entry, strict};
 use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
+pub(crate) use pattern::{Letters, Pattern, compiled_for_operator, pattern_of_operator};
 use pattern::{Options, compiled};
-pub(crate) use pattern::{Pattern, compiled_for_operator, pattern_of_operator};
 use regex::Captures;
 use std::rc::Rc;
 

@@ -6,7 +6,7 @@
 //! with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks.
 
 use crate::allowance::Meter;
-use crate::functions::{LITTLE_WORK, product_of_texts};
+use crate::functions::{LITTLE_WORK, Letters, product_of_texts};
 use crate::scalar::like as is_like;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, StringViewArray};
 use arrow::compute::kernels::comparison::{ilike, like};
@@ -36,12 +36,6 @@ pub(super) fn heeding_likes(part: Expr) -> Result<Transformed<Expr>> {
     let function = Arc::clone(&FUNCTIONS[usize::from(case_insensitive)]);
     let call = Expr::ScalarFunction(ScalarFunction { func: function, args: vec![*expr, *pattern] });
     Ok(Transformed::yes(if negated { Expr::Not(Box::new(call)) } else { call }))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Letters {
-    Sensitive,
-    Ignored,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -6,7 +6,7 @@
 //! then a function takes its place that searches as `regexp_like` does.
 
 use crate::allowance::Meter;
-use crate::functions::{Pattern, compiled_for_operator};
+use crate::functions::{Letters, Pattern, compiled_for_operator};
 use arrow::array::{ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
@@ -38,12 +38,6 @@ pub(super) fn heeding_regexes(part: Expr) -> Result<Transformed<Expr>> {
     let func = Arc::clone(&FUNCTIONS[usize::from(letters == Letters::Ignored)]);
     let call = Expr::ScalarFunction(ScalarFunction { func, args: vec![*left, *right] });
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Letters {
-    Sensitive,
-    Ignored,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -96,7 +90,7 @@ impl ScalarUDFImpl for Matches {
         let rows = if is_scalar { 1 } else { arguments.number_rows };
         let found = match pattern.try_as_str().flatten() {
             Some(pattern) => {
-                let pattern = compiled_for_operator(pattern, self.letters == Letters::Ignored)?;
+                let pattern = compiled_for_operator(pattern, self.letters)?;
                 let meter = Meter::begin(&arguments.config_options, self.name());
                 matched(&texts.to_array(rows)?, &pattern, &meter)?
             }

@@ -17,6 +17,13 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 
+/// Whether large and small letters are different ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Letters {
+    Sensitive,
+    Ignored,
+}
+
 /// What the flags of a function say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Options {
@@ -175,7 +182,8 @@ pub(super) fn compiled(pattern: &str, options: Options) -> Result<Rc<Pattern>, S
 ///
 /// # Errors
 /// As [`compiled`].
-pub(crate) fn compiled_for_operator(written: &str, ignores_case: bool) -> Result<Rc<Pattern>, SqlError> {
+pub(crate) fn compiled_for_operator(written: &str, letters: Letters) -> Result<Rc<Pattern>, SqlError> {
+    let ignores_case = letters == Letters::Ignored;
     // Which those do is said in the pattern.
     let options = Options { ignores_case, stops_at_lines: true, is_of_operator: true, ..Options::default() };
     kept(written, options, || Ok(written.to_owned()))
