@@ -16,8 +16,8 @@ use coeval_store::{CopiedFile, Fed, LogFeed, LogTime, Store, Term};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether more is published.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// How often it is looked, while nothing is published, whether the archive is waited for any more.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(crate) struct LogSender {
@@ -134,7 +134,7 @@ impl LogSender {
                 return Ok(());
             }
             self.archive.check_running()?;
-            std::thread::sleep(LOOK_INTERVAL);
+            self.feed.wait(LOOK_INTERVAL);
         }
     }
 

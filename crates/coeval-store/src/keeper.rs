@@ -34,9 +34,9 @@ const UNWRITTEN_ROWS_MAX: u64 = 1_000_000;
 /// At least so many changes pass between two looks at the worlds.
 const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
 
-/// Once in so many looks for rows that have expired, it is looked whether files of brick tables have mostly such that are gone: a
-/// checkpoint takes them from the disk then, also where nothing else makes one due.
-const LOOKS_FOR_VOID_ROUNDS: u32 = 10;
+/// Behind so many times the interval at which rows are looked for that have expired, it is looked whether files of brick tables have
+/// mostly such that are gone: a checkpoint takes them from the disk then, also where nothing else makes one due.
+const EXPIRIES_BETWEEN_LOOKS_AT_ROUNDS: u32 = 10;
 
 /// So many commit batches that append to brick tables pass between two purges: a purge looks at each brick.
 const BRICK_BATCHES_BETWEEN_PURGES: u64 = 1_000;
@@ -250,7 +250,8 @@ impl Drop for Keeper {
 }
 
 fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
-    let mut last = Last { beat: Instant::now(), expiry: Instant::now(), looks: 0 };
+    let now = Instant::now();
+    let mut last = Last { beat: now, expiry: now, rounds: now };
     while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
         let turn = || keep_once(signal, &shared, woken, &mut last);
@@ -264,8 +265,8 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
 struct Last {
     beat: Instant,
     expiry: Instant,
-    /// Looks for rows that have expired.
-    looks: u32,
+    /// Looked at the rounds of brick tables.
+    rounds: Instant,
 }
 
 /// Whether a checkpoint is to run.
@@ -291,12 +292,15 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
             let _ = shared.pipeline.attest_log(shared);
         }
     }
-    let mut due = Due::Perhaps;
     if is_poked || last.expiry.elapsed() >= signal.expiry {
         last.expiry = Instant::now();
         shared.expire_bricks(now_micros());
-        last.looks += 1;
-        if last.looks.is_multiple_of(LOOKS_FOR_VOID_ROUNDS) && shared.has_void_rounds() {
+    }
+    let mut due = Due::Perhaps;
+    // By time alone, however often it is poked: a checkpoint is of all tables.
+    if last.rounds.elapsed() >= signal.expiry * EXPIRIES_BETWEEN_LOOKS_AT_ROUNDS {
+        last.rounds = Instant::now();
+        if shared.has_void_rounds() {
             due = Due::Certainly;
         }
     }
@@ -327,7 +331,7 @@ fn now_micros() -> i64 {
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Runs a checkpoint if one is due, or there is much for it, and sets the marks for the next look.
+/// Runs a checkpoint if one is due certainly, or there is much for it, and sets the marks for the next look.
 fn look(signal: &KeeperSignal, shared: &Shared, due: Due) {
     let CheckpointPolicy::Automatic { delta_entries, delta_percent, log_bytes } = shared.options.checkpoint
     else {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::channel;
 
 fn backup(dir: &Path, archive: &Path, options: &[&str]) -> Output {
     Command::new(PROGRAM).arg("backup").args([dir, archive]).args(options).output().unwrap()
@@ -53,8 +53,10 @@ fn a_served_database_is_backed_up_while_it_is_written_to() {
     )
     .unwrap();
     let (stop, acknowledged) = (AtomicBool::new(false), AtomicI64::new(0));
+    let (wrote, written) = channel();
     let (before, first) = std::thread::scope(|scope| {
-        let writing = scope.spawn(|| {
+        let (stop, acknowledged, server) = (&stop, &acknowledged, &server);
+        scope.spawn(move || {
             let writer = Sql::open(server.port);
             for n in 1.. {
                 if stop.load(Ordering::Relaxed) {
@@ -62,11 +64,12 @@ fn a_served_database_is_backed_up_while_it_is_written_to() {
                 }
                 writer.run(&format!("INSERT INTO items VALUES ({n}, 'meanwhile')")).unwrap();
                 acknowledged.store(n, Ordering::Release);
+                if n == 10 {
+                    wrote.send(()).unwrap();
+                }
             }
         });
-        while acknowledged.load(Ordering::Acquire) < 10 && !writing.is_finished() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        written.recv().unwrap();
         let before = acknowledged.load(Ordering::Acquire);
         // As it is typed: neither path says where it begins, and the server works in another directory.
         let mut command = Command::new(PROGRAM);

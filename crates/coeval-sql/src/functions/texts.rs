@@ -428,7 +428,7 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
         |detail: &str| invalid(format!("string is not a valid identifier: \"{name}\"")).with_detail(detail);
     let is_strict = call.count() < 2 || !matches!(call.values[1], coeval_store::ValueRef::Boolean(false));
     let mut parts = ListEncoder::default();
-    let mut count = 0;
+    let mut is_first = true;
     let mut rest = name.trim_start();
     loop {
         call.meter.step()?;
@@ -445,7 +445,7 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
             let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
             let end = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
             if end == 0 || rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '$') {
-                return Err(wrong(match (count == 0, rest.starts_with('.')) {
+                return Err(wrong(match (is_first, rest.starts_with('.')) {
                     (_, true) => "No valid identifier before \".\".",
                     (false, false) => "No valid identifier after \".\".",
                     (true, false) => "The name has no letters.",
@@ -454,7 +454,7 @@ fn identifiers(call: &Call<'_>) -> Result<Value, SqlError> {
             parts.push(ValueRef::Text(&rest[..end].to_lowercase()));
             rest = &rest[end..];
         }
-        count += 1;
+        is_first = false;
         rest = rest.trim_start();
         match rest.strip_prefix('.') {
             Some(behind) => rest = behind.trim_start(),

@@ -12,8 +12,7 @@
 //! Where a constant stays one value (`=`, `LIKE`, a function that reads it row by row) it is left alone.
 
 use super::concatenation::counted_concatenations;
-use super::likes::heeding_likes;
-use super::regexes::heeding_regexes;
+use super::matching::heeding_matches;
 use super::windowed::windowed;
 use crate::allowance::Meter;
 use arrow::datatypes::{DataType, FieldRef};
@@ -128,10 +127,7 @@ fn source_schema(scan: &TableScan) -> Result<DFSchema> {
 /// An expression with what asks in it.
 fn counted_part(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expression
-        .transform_up(|part| {
-            let counted = counted_concatenations(part, schema)?;
-            counted.transform_data(heeding_likes)?.transform_data(heeding_regexes)
-        })?
+        .transform_up(|part| counted_concatenations(part, schema)?.transform_data(heeding_matches))?
         .transform_data(|expression| expression.transform_down(counted_below))
 }
 

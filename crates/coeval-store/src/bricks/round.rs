@@ -305,7 +305,8 @@ fn checked<'a>(
     Ok(&contents[16..])
 }
 
-/// Fills a table with one round, and gives how many rows that has, void ones included; `None` if the bytes are no round of it, of which some rows may be in the table then.
+/// Fills a table with one round, and gives how many rows that has, void ones included; `None` if the bytes are no round of it, of
+/// which some rows may be in the table then.
 pub(crate) fn restore_round(rows: &BrickRows, body: &[u8], is_void: impl Fn(u64) -> bool) -> Option<u64> {
     let mut tickets = Vec::new();
     let begun = begin_to_restore(rows, body, is_void, &mut tickets);

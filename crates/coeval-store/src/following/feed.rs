@@ -158,7 +158,9 @@ impl LogFeed {
         let publishing = &self.shared.pipeline.publishing;
         // As long as it may not be said what is published here, nothing of that is waited for.
         let published = if self.shared.has_confirmed() { self.published } else { Version::new(u64::MAX) };
-        publishing.wait_for_more(self.reader.position(), published, patience);
+        // Behind a record that is not published nothing is given, however much more is durable.
+        let position = if self.unpublished.is_empty() { self.reader.position() } else { Lsn::new(u64::MAX) };
+        publishing.wait_for_more(position, published, patience);
     }
 
     /// A newer boundary, if all that belongs to its safe snapshot was given.

@@ -113,11 +113,16 @@ mod tests {
         let failed = until_stopped(&meter, |_| Err(SqlError::internal("no room")));
         assert_eq!(failed.unwrap_err().message, "no room");
         let cancelling = handle.clone();
+        let (begun, beginning) = channel();
         let asking = thread::spawn(move || {
-            thread::sleep(2 * LOOK_INTERVAL);
+            beginning.recv().unwrap();
             cancelling.cancel();
         });
-        assert_eq!(until_stopped(&meter, endless).unwrap_err().state, SqlState::QueryCanceled);
+        let stopped = until_stopped(&meter, |stop| {
+            begun.send(()).unwrap();
+            endless(stop)
+        });
+        assert_eq!(stopped.unwrap_err().state, SqlState::QueryCanceled);
         asking.join().unwrap();
     }
 }

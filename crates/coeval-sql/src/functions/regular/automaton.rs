@@ -130,9 +130,9 @@ impl Automaton {
         })
     }
 
-    /// Whether a search in so many bytes is to look on its way.
-    pub(super) fn is_long(&self, bytes: usize) -> bool {
-        bytes.saturating_mul(self.states) > FEW_STEPS
+    /// How many states the pattern has.
+    pub(super) fn states(&self) -> usize {
+        self.states
     }
 
     /// Asks before a search at one go.
@@ -152,6 +152,11 @@ impl Automaton {
 /// Whether so many bytes are searched at one go, whatever is looked for.
 pub(super) fn is_short(bytes: usize) -> bool {
     bytes <= SHORT_BYTES
+}
+
+/// Whether a search in so many bytes, for a pattern of so many states, is to look on its way.
+pub(super) fn is_long(bytes: usize, states: usize) -> bool {
+    bytes.saturating_mul(states) > FEW_STEPS
 }
 
 impl Options {

@@ -8,12 +8,12 @@
 //! | `[[]`, `[a&&b]` | letters that mean something only there are escaped |
 
 use super::super::call::invalid;
-use super::automaton::{Automaton, Told, Wanted, is_short};
+use super::automaton::{Automaton, Told, Wanted, is_long, is_short};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
 use regex::{Captures, Regex, RegexBuilder};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 
@@ -100,20 +100,24 @@ pub(crate) struct Pattern {
     options: Options,
     /// Made when it is needed, and kept while it is among the latest.
     automaton: RefCell<Weak<Automaton>>,
+    /// How many states it has, once that was asked for: the automaton may have gone since.
+    states: Cell<Option<usize>>,
 }
 
 impl Pattern {
     fn new(regex: Regex, written: String, options: Options) -> Rc<Self> {
-        Rc::new(Self { regex, written, options, automaton: RefCell::default() })
+        Rc::new(Self { regex, written, options, automaton: RefCell::default(), states: Cell::default() })
     }
 
     /// The automaton, if a search in so many bytes is to look on its way. It is looked here in any case.
     fn for_long(&self, bytes: usize, meter: &Meter) -> Result<Option<Rc<Automaton>>, SqlError> {
         meter.look()?;
-        if is_short(bytes) {
+        if is_short(bytes) || self.states.get().is_some_and(|states| !is_long(bytes, states)) {
             return Ok(None);
         }
-        Ok(Some(self.automaton()?).filter(|automaton| automaton.is_long(bytes)))
+        let automaton = self.automaton()?;
+        self.states.set(Some(automaton.states()));
+        Ok(is_long(bytes, automaton.states()).then_some(automaton))
     }
 
     fn automaton(&self) -> Result<Rc<Automaton>, SqlError> {

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! LIKE, ILIKE, `~` and `~*` as functions that look on their way whether the statement is to end.
+//!
+//! DataFusion's operators look at nothing while they search, which takes minutes where a text is long. As operators they are
+//! understood by the rules that make plans better, as when they look for a prefix. So they stay until the plan is complete, and
+//! then functions take their places. Of LIKE they call what [`likes`](super::likes) has, of `~` the search of `regexp_like`.
+
+use super::likes;
+use crate::allowance::Meter;
+use crate::functions::{Letters, Pattern, compiled_for_operator};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
+use arrow::compute::{cast, take};
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::expr::{Like, ScalarFunction};
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use std::sync::{Arc, LazyLock};
+
+/// The expression with a function where it had an operator that matches a pattern.
+pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
+    let (text, pattern, kind, letters, is_negated) = match part {
+        // Patterns with another escape are written anew.
+        Expr::Like(Like { negated, expr, pattern, escape_char: None | likes::ESCAPE, case_insensitive }) => {
+            let letters = if case_insensitive { Letters::Ignored } else { Letters::Sensitive };
+            (expr, pattern, Kind::Like, letters, negated)
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if matches!(*right, Expr::Literal(..)) => {
+            let (letters, is_negated) = match op {
+                Operator::RegexMatch => (Letters::Sensitive, false),
+                Operator::RegexIMatch => (Letters::Ignored, false),
+                Operator::RegexNotMatch => (Letters::Sensitive, true),
+                Operator::RegexNotIMatch => (Letters::Ignored, true),
+                _ => return Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
+            };
+            (left, right, Kind::Regex, letters, is_negated)
+        }
+        part => return Ok(Transformed::no(part)),
+    };
+    static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+        [
+            (Kind::Like, Letters::Sensitive),
+            (Kind::Like, Letters::Ignored),
+            (Kind::Regex, Letters::Sensitive),
+            (Kind::Regex, Letters::Ignored),
+        ]
+        .map(|(kind, letters)| Arc::new(ScalarUDF::from(Matches::new(kind, letters))))
+    });
+    let func = &FUNCTIONS[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
+    let call = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args: vec![*text, *pattern] });
+    Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// What a pattern is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Like,
+    Regex,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Matches {
+    kind: Kind,
+    letters: Letters,
+    signature: Signature,
+}
+
+impl Matches {
+    fn new(kind: Kind, letters: Letters) -> Self {
+        Self { kind, letters, signature: Signature::any(2, Volatility::Immutable) }
+    }
+
+    /// Which of the texts match the pattern.
+    fn matching(&self, texts: &ArrayRef, pattern: &str, meter: &Meter) -> Result<BooleanArray> {
+        match self.kind {
+            Kind::Like => of_texts(texts, &|texts| likes::matching(texts, pattern, self.letters, meter)),
+            Kind::Regex => {
+                let pattern = compiled_for_operator(pattern, self.letters)?;
+                of_texts(texts, &|texts| with_pattern(texts, &pattern, meter))
+            }
+        }
+    }
+}
+
+/// In which of the texts the pattern is.
+fn with_pattern(texts: &StringViewArray, pattern: &Pattern, meter: &Meter) -> Result<BooleanArray> {
+    texts.iter().map(|text| Ok(text.map(|text| pattern.is_match(text, meter)).transpose()?)).collect()
+}
+
+/// What `answer` says of the texts; of those that are coded once for each code.
+fn of_texts(
+    texts: &ArrayRef,
+    answer: &dyn Fn(&StringViewArray) -> Result<BooleanArray>,
+) -> Result<BooleanArray> {
+    if let Some(coded) = texts.as_any_dictionary_opt() {
+        let found = of_texts(coded.values(), answer)?;
+        return Ok(take(&found, coded.keys(), None)?.as_boolean().clone());
+    }
+    answer(cast(texts, &DataType::Utf8View)?.as_string_view())
+}
+
+impl ScalarUDFImpl for Matches {
+    fn name(&self) -> &'static str {
+        match (self.kind, self.letters) {
+            (Kind::Like, Letters::Sensitive) => "coeval_like",
+            (Kind::Like, Letters::Ignored) => "coeval_ilike",
+            (Kind::Regex, Letters::Sensitive) => "coeval_matches",
+            (Kind::Regex, Letters::Ignored) => "coeval_imatches",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [text, pattern] = &arguments.args[..] else { return internal_err!("a text matches one pattern") };
+        let meter = Meter::begin(&arguments.config_options, self.name());
+        let is_scalar = matches!((text, pattern), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { arguments.number_rows };
+        let found = match pattern {
+            ColumnarValue::Scalar(constant) => match constant.try_as_str().flatten() {
+                Some(constant) => self.matching(&text.to_array(rows)?, constant, &meter)?,
+                None => BooleanArray::new_null(rows),
+            },
+            ColumnarValue::Array(_) if self.kind == Kind::Like => {
+                likes::matching_each(text, pattern, (rows, self.letters), &meter)?
+            }
+            ColumnarValue::Array(_) => return internal_err!("the pattern of ~ is a constant"),
+        };
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?));
+        }
+        Ok(ColumnarValue::Array(Arc::new(found)))
+    }
+}
