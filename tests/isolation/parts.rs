@@ -86,6 +86,24 @@ fn workers_take_different_rows() {
 }
 
 #[test]
+fn workers_who_find_their_rows_by_key_read_no_others() {
+    for take in &WAYS[1..3] {
+        run(
+            TABLES,
+            &[
+                ("a", SERIALIZABLE, Done),
+                ("b", SERIALIZABLE, Done),
+                ("a", take, Rows(&["1"])),
+                ("b", take, Rows(&["2"])),
+                ("a", "COMMIT", Done),
+                // It has read the first one as it was before, and the first worker has read nothing that this one wrote.
+                ("b", "COMMIT", Done),
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_merge_that_waited_looks_at_the_newest_row() {
     run(
         TABLES,

@@ -21,6 +21,7 @@ mod locks_in_front;
 mod merge;
 mod needs;
 mod parameters;
+mod part_values;
 mod parts;
 mod parts_described;
 mod returning;

@@ -31,6 +31,7 @@ use crate::error::{SqlError, SqlState};
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::MadeFor;
 use crate::scalar::{ParameterTypes, Refusal};
+use crate::settings::PointPath;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{AccessMode, Catalog, ColumnType};
 use datafusion::sql::sqlparser::ast::Statement;
@@ -96,6 +97,22 @@ impl PointPlan {
         types: &[Option<ColumnType>],
     ) -> Result<Option<Self>, SqlError> {
         Ok(Self::compile_with(context, statement, ParameterTypes::declared(types.to_vec())))
+    }
+
+    /// Compiles a statement and runs it; `None` if it is not one for this path, or if the session does not want it.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub(crate) fn run(
+        context: &mut StatementContext<'_>,
+        statement: &Statement,
+    ) -> Result<Option<StatementResult>, SqlError> {
+        if context.settings.point_path() == PointPath::Off {
+            return Ok(None);
+        }
+        let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
+        let plan = Self::compile(context, statement, &known)?;
+        plan.map_or(Ok(None), |plan| plan.execute(context))
     }
 
     fn compile_with(

@@ -17,6 +17,7 @@ mod evaluate;
 mod fallback;
 mod function;
 mod literal;
+mod members;
 mod node;
 mod parameters;
 mod pattern;

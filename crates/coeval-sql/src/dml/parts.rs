@@ -8,10 +8,11 @@
 //! the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and
 //! all parts run again.
 
-use super::{execute, execute_with, select, statement_of};
+use super::{execute, execute_with, part_values, select, statement_of};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::point::PointPlan;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::walk::Walk;
@@ -60,6 +61,16 @@ impl Parts {
     /// Whether a part before has this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.returned.iter().any(|part| part.name == name)
+    }
+
+    /// The rows that the part of this name has returned, if there is one that returns any.
+    pub(super) fn rows(&self, name: &str) -> Option<&RowSet> {
+        self.returned.iter().rev().find(|part| part.name == name)?.rows.as_ref()
+    }
+
+    /// Whether a query names one of them.
+    fn are_named(&self, query: &Query) -> bool {
+        self.returned.iter().any(|part| count_named(query, &part.name) > 0)
     }
 
     /// What the part of this name has returned, as a table; `None` if there is no such part.
@@ -115,7 +126,7 @@ pub(crate) fn is_in_parts(query: &Query) -> bool {
     tables.any(|table| {
         statement_of(&table.query).is_some()
             || query::locks_rows(&table.query)
-            || (query::calls_volatile(&table.query) && count_named(query, &table.alias.name) > 1)
+            || (query::calls_volatile(&table.query) && count_named(query, &fold(&table.alias.name)) > 1)
     })
 }
 
@@ -160,10 +171,12 @@ fn run(
     let checks = context.checks;
     let (read, unread): (Vec<_>, Vec<_>) =
         parts_of(query).partition(|(part, _)| is_named(query, &part.alias.name));
+    let has_written = read.iter().any(|(part, _)| statement_of(&part.query).is_some());
+    let writes = if has_written { Writes::Some } else { Writes::None };
     for (part, recursive) in read {
         let rows = match statement_of(&part.query) {
             Some(statement) => change(context, part, statement)?,
-            None if query::locks_rows(&part.query) => locked(context, part)?,
+            None if query::locks_rows(&part.query) => locked(context, part, writes)?,
             None => Some(query::collect(context, &alone(part, recursive))?),
         };
         context.checks = checks;
@@ -171,10 +184,13 @@ fn run(
         let rows = rows.map(|rows| under_names(rows, &part.alias)).transpose()?;
         add(context, fold(&part.alias.name), rows);
     }
-    let rest = without_with(query);
-    let result = match statement_of(&rest) {
-        Some(statement) => execute(context, statement)?,
-        None => query::execute(context, &rest)?,
+    let rest = part_values::with_values(context, without_with(query))?;
+    let result = match by_keys(context, &rest, writes)? {
+        Some(result) => result,
+        None => match statement_of(&rest) {
+            Some(statement) => execute(context, statement)?,
+            None => query::execute(context, &rest)?,
+        },
     };
     for (part, _) in unread {
         if let Some(statement) = statement_of(&part.query) {
@@ -186,8 +202,39 @@ fn run(
     Ok(result)
 }
 
+/// Whether parts in front of the statement itself change rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writes {
+    None,
+    Some,
+}
+
+/// Runs a part by keys; `None` if that is no way to run it. What parts have written is hidden from the others, and what they
+/// have returned is a table, which is nothing for this path.
+fn by_keys(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    writes: Writes,
+) -> Result<Option<StatementResult>, SqlError> {
+    let parts = context.parts.as_deref();
+    if writes == Writes::Some || parts.is_some_and(|parts| parts.are_named(query)) {
+        return Ok(None);
+    }
+    match statement_of(query) {
+        Some(statement) => PointPlan::run(context, statement),
+        None => PointPlan::run(context, &Statement::Query(Box::new(query.clone()))),
+    }
+}
+
 /// Runs a part that locks rows.
-fn locked(context: &mut StatementContext<'_>, part: &Cte) -> Result<Option<RowSet>, SqlError> {
+fn locked(
+    context: &mut StatementContext<'_>,
+    part: &Cte,
+    writes: Writes,
+) -> Result<Option<RowSet>, SqlError> {
+    if let Some(result) = by_keys(context, &part.query, writes)? {
+        return Ok(result.rows);
+    }
     let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
     query::execute(context, &part.query).map(|result| result.rows).map_err(|error| {
         let is_outer = error.state == SqlState::UndefinedColumn
@@ -253,13 +300,13 @@ pub(super) fn whole_table(with: Option<With>, name: &Ident) -> Query {
 
 /// Whether a query names a table so.
 fn is_named(query: &Query, name: &Ident) -> bool {
-    count_named(query, name) > 0
+    count_named(query, &fold(name)) > 0
 }
 
 /// How often a query names a table so.
-fn count_named(query: &Query, name: &Ident) -> usize {
-    struct Names(String, usize);
-    impl Visitor for Names {
+fn count_named(query: &Query, name: &str) -> usize {
+    struct Names<'n>(&'n str, usize);
+    impl Visitor for Names<'_> {
         type Break = ();
         fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
             if let [ObjectNamePart::Identifier(ident)] = relation.0.as_slice() {
@@ -268,7 +315,7 @@ fn count_named(query: &Query, name: &Ident) -> usize {
             ControlFlow::Continue(())
         }
     }
-    let mut names = Names(fold(name), 0);
+    let mut names = Names(name, 0);
     // Nothing breaks off the visit.
     let _ = query.walk(&mut names);
     names.1

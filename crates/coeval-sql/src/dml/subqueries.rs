@@ -10,6 +10,7 @@ use crate::query::{self, has_subquery};
 use crate::result::RowSet;
 use crate::types::{column_type_of_arrow, format_value};
 use crate::walk::WalkMut;
+use chrono_tz::Tz;
 use coeval_store::{ColumnType, value_at};
 use datafusion::sql::sqlparser::ast::{
     CastKind, Expr, OnConflictAction, OnInsert, Query, SelectItem, Statement, Value, VisitorMut,
@@ -123,19 +124,8 @@ impl Evaluation<'_, '_> {
         let [field] = rows.schema.fields().as_ref() else {
             return Err(SqlError::syntax("subquery must return only one column"));
         };
-        let ty = column_type_of_arrow(field.data_type())
-            .ok_or_else(|| SqlError::unsupported(format_args!("a value of type {}", field.data_type())))?;
-        let mut list = Vec::with_capacity(rows.rows());
-        for batch in &rows.batches {
-            let column = arrow::compute::cast(batch.column(0), &ty.arrow())?;
-            for row in 0..column.len() {
-                let value = value_at(&column, row);
-                let mut text = String::new();
-                format_value(value, ty, self.context.settings.zone(), &mut text);
-                list.push(literal((!value.is_null()).then_some(text), ty)?);
-            }
-        }
-        Ok(list)
+        literals(&rows, 0, self.context.settings.zone())?
+            .ok_or_else(|| SqlError::unsupported(format_args!("a value of type {}", field.data_type())))
     }
 
     fn scalar(&mut self, query: &Query) -> Result<Expr, SqlError> {
@@ -149,6 +139,25 @@ impl Evaluation<'_, '_> {
             )),
         }
     }
+}
+
+/// The values of a column as they are written, with their type; `None` if there is no way to write that.
+///
+/// # Errors
+/// None is expected.
+pub(super) fn literals(rows: &RowSet, column: usize, zone: Tz) -> Result<Option<Vec<Expr>>, SqlError> {
+    let Some(ty) = column_type_of_arrow(rows.schema.field(column).data_type()) else { return Ok(None) };
+    let mut list = Vec::with_capacity(rows.rows());
+    for batch in &rows.batches {
+        let column = arrow::compute::cast(batch.column(column), &ty.arrow())?;
+        for row in 0..column.len() {
+            let value = value_at(&column, row);
+            let mut text = String::new();
+            format_value(value, ty, zone, &mut text);
+            list.push(literal((!value.is_null()).then_some(text), ty)?);
+        }
+    }
+    Ok(Some(list))
 }
 
 /// A value as it is written, with its type.

@@ -7,6 +7,7 @@
 use super::access::{Access, Edge, KeyBound, NextColumn, Path, Step, key_columns};
 use super::key::{Fitting, KeyPart, fitting};
 use super::source::{Planner, Source};
+use crate::cancel;
 use crate::scalar::{CompareOp, Refusal, Scalar, compare_op};
 use coeval_store::{ColumnType, Direction, TableDef};
 use datafusion::sql::sqlparser::ast::Expr;
@@ -215,6 +216,7 @@ fn list_use(
     let mut samples = Vec::with_capacity(list.len());
     let mut needs = 0;
     for member in list {
+        cancel::check()?;
         let Some(sample) = sample(planner, source, member, ty)? else { return Ok(None) };
         needs |= sample.scalar.tables();
         samples.push(sample);

@@ -74,6 +74,7 @@ impl Node {
             | Self::Not(_)
             | Self::Is { .. }
             | Self::In { .. }
+            | Self::Among { .. }
             | Self::Like { .. } => self.truth(inputs).map(Datum::of_truth),
             Self::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -144,6 +145,10 @@ impl Node {
             Self::In { input, list, polarity } => {
                 let input = input.eval(inputs)?;
                 Ok(is_in(input.value(), list, inputs)?.map(|truth| polarity.apply(truth)))
+            }
+            Self::Among { input, members, polarity } => {
+                let input = input.eval(inputs)?;
+                Ok(members.contain(input.value()).map(|truth| polarity.apply(truth)))
             }
             Self::Like { input, pattern, style, polarity } => {
                 let input = input.eval(inputs)?;

@@ -6,6 +6,7 @@ use super::cast::Cast;
 use super::compare::CompareOp;
 use super::fallback::Fallback;
 use super::function::Function;
+use super::members::Members;
 use coeval_store::{ColumnType, SequenceDef, Value};
 use std::sync::Arc;
 
@@ -71,6 +72,12 @@ pub(crate) enum Node {
     In {
         input: Box<Node>,
         list: Box<[Node]>,
+        polarity: Polarity,
+    },
+    /// `IN` a long list of constants.
+    Among {
+        input: Box<Node>,
+        members: Arc<Members>,
         polarity: Polarity,
     },
     Like {
@@ -228,9 +235,11 @@ impl Node {
             Self::Fallback(fallback) => {
                 fallback.inputs().iter().for_each(|input| input.node.visit(visitor));
             }
-            Self::Negate(input) | Self::Not(input) | Self::Cast { input, .. } | Self::Is { input, .. } => {
-                input.visit(visitor)
-            }
+            Self::Negate(input)
+            | Self::Not(input)
+            | Self::Cast { input, .. }
+            | Self::Is { input, .. }
+            | Self::Among { input, .. } => input.visit(visitor),
             Self::Arithmetic { left, right, .. }
             | Self::Compare { left, right, .. }
             | Self::Distinct { left, right, .. }

@@ -114,6 +114,27 @@ fn logic_has_three_values() {
 }
 
 #[test]
+fn long_lists_are_searched() {
+    let numbers = (0..100).map(|n| (n * 2).to_string()).collect::<Vec<_>>().join(", ");
+    let texts = (0..100).map(|n| format!("'{}'", n * 2)).collect::<Vec<_>>().join(", ");
+    for (expression, wanted) in [
+        (format!("198 IN ({numbers})"), "t boolean"),
+        (format!("197 IN ({numbers})"), "f boolean"),
+        (format!("197 NOT IN ({numbers})"), "t boolean"),
+        (format!("197 IN ({numbers}, NULL)"), "NULL"),
+        (format!("198 IN ({numbers}, NULL)"), "t boolean"),
+        (format!("198 NOT IN ({numbers}, NULL)"), "f boolean"),
+        (format!("NULL IN ({numbers})"), "NULL"),
+        (format!("2.50 IN ({numbers}, 2.5)"), "t boolean"),
+        (format!("'198' IN ({texts})"), "t boolean"),
+        (format!("'98 ' IN ({texts})"), "f boolean"),
+        (format!("'NaN'::float8 IN ({numbers}, 'NaN'::float8)"), "t boolean"),
+    ] {
+        check(&[(&expression, wanted)]);
+    }
+}
+
+#[test]
 fn text_is_matched_and_cut() {
     check(&[
         ("'abc' LIKE 'a%'", "t boolean"),

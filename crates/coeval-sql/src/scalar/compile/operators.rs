@@ -2,22 +2,28 @@
 //! Operators: arithmetic, comparisons, logic, `IN`, `BETWEEN`, `LIKE`, `||`.
 
 use super::{Compiler, Refusal, Typed};
+use crate::cancel;
 use crate::scalar::arithmetic::ArithmeticOp;
 use crate::scalar::cast::CastContext;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
+use crate::scalar::members::Members;
 use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
 use crate::scalar::promotion::{
     self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
+use std::sync::Arc;
 
 /// An expression whose type is known.
 type Settled = (Node, ColumnType);
 
-/// Values of an IN list that are compared one after the other; a longer list is DataFusion's, which looks them up.
-const LISTED_MAX: usize = 10_000;
+/// Each member of an IN list is kept as an expression, with its text for EXPLAIN. A longer list is DataFusion's, which keeps an
+/// array.
+const LISTED_MAX: usize = 100_000;
+/// Members that are evaluated and compared one after the other, as they are no constants.
+const EVALUATED_MAX: usize = 10_000;
 
 impl Compiler<'_> {
     pub(super) fn operator(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
@@ -229,15 +235,21 @@ impl Compiler<'_> {
         }
         let mut sides = vec![self.expression(input)?];
         for candidate in list {
+            cancel::check()?;
             sides.push(self.expression(candidate)?);
         }
         let (mut nodes, ty) = self.unify(sides)?;
         if is_document(ty) {
             return Err(Refusal::unsupported(format!("comparison of {ty}")));
         }
-        let list = nodes.split_off(1).into();
+        let list = nodes.split_off(1);
         let input = Box::new(nodes.pop().expect("the input is first"));
-        Ok(Typed::truth(Node::In { input, list, polarity }))
+        let node = match Members::of(&list) {
+            Some(members) => Node::Among { input, members: Arc::new(members), polarity },
+            None if list.len() > EVALUATED_MAX => return Err(Refusal::unsupported("so long a list")),
+            None => Node::In { input, list: list.into(), polarity },
+        };
+        Ok(Typed::truth(node))
     }
 
     fn like(
