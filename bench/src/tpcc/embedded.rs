@@ -4,7 +4,7 @@
 //! Every statement finds its rows by key or by a prefix of a key or index, so none is planned when it runs.
 
 use super::client::{Answer, Client};
-use super::statements::{Statement, Statements, begin};
+use super::statements::{Script, Statement};
 use crate::error::BenchError;
 use crate::options::Options;
 use coeval::{Database, Prepared, Rows, Session, Value};
@@ -12,21 +12,15 @@ use coeval::{Database, Prepared, Rows, Session, Value};
 /// A session with the statements it has prepared.
 pub(super) struct EmbeddedClient {
     session: Session,
-    begin: Prepared,
-    commit: Prepared,
-    rollback: Prepared,
-    statements: Statements<Prepared>,
+    script: Script<Prepared>,
 }
 
 impl EmbeddedClient {
     /// A session whose transactions are of this level.
     pub(super) fn new(db: &Database, options: &Options) -> Result<Self, BenchError> {
         let mut session = db.session();
-        let statements = Statements::new(options.update_reads, |text| session.prepare(text))?;
-        let begin = session.prepare(&begin(options.isolation))?;
-        let commit = session.prepare("COMMIT")?;
-        let rollback = session.prepare("ROLLBACK")?;
-        Ok(Self { session, begin, commit, rollback, statements })
+        let script = Script::new(options, |text| session.prepare(text))?;
+        Ok(Self { session, script })
     }
 }
 
@@ -34,22 +28,22 @@ impl Client for EmbeddedClient {
     type Answer = Rows;
 
     fn begin(&mut self) -> Result<(), BenchError> {
-        self.session.execute_prepared(&self.begin, &[])?;
+        self.session.execute_prepared(&self.script.begin, &[])?;
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), BenchError> {
-        self.session.execute_prepared(&self.commit, &[])?;
+        self.session.execute_prepared(&self.script.commit, &[])?;
         Ok(())
     }
 
     fn roll_back(&mut self) -> Result<(), BenchError> {
-        self.session.execute_prepared(&self.rollback, &[])?;
+        self.session.execute_prepared(&self.script.rollback, &[])?;
         Ok(())
     }
 
     fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
-        Ok(self.session.query_rows(self.statements.get(statement), parameters)?)
+        Ok(self.session.query_rows(self.script.statements.get(statement), parameters)?)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The SQL statements of TPC-C, each prepared once for each session.
 
-use crate::options::{UpdateReads, level_name};
+use crate::options::{Options, UpdateReads, level_name};
 use coeval::Isolation;
 
 /// Declares the statements: their names and texts.
@@ -102,7 +102,7 @@ statements! {
 }
 
 /// The statement that begins a transaction of a level.
-pub(crate) fn begin(isolation: Isolation) -> String {
+fn begin(isolation: Isolation) -> String {
     format!("BEGIN ISOLATION LEVEL {}", level_name(isolation))
 }
 
@@ -160,6 +160,30 @@ impl<P> Statements<P> {
     }
 }
 
+/// All that the transactions of a session send, prepared. The level stands in `begin` alone: figures of two levels are
+/// compared, and are of the same statements.
+pub(super) struct Script<P> {
+    pub(super) begin: P,
+    pub(super) commit: P,
+    pub(super) rollback: P,
+    pub(super) statements: Statements<P>,
+}
+
+impl<P> Script<P> {
+    /// Prepares what a session with these options sends.
+    pub(super) fn new<E>(
+        options: &Options,
+        mut prepare: impl FnMut(&str) -> Result<P, E>,
+    ) -> Result<Self, E> {
+        Ok(Self {
+            begin: prepare(&begin(options.isolation))?,
+            commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
+            statements: Statements::new(options.update_reads, prepare)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +201,39 @@ mod tests {
             assert_eq!(statements.get(*statement), text);
         }
         assert_eq!(TEXTS.iter().map(|(_, text)| text).collect::<BTreeSet<_>>().len(), TEXTS.len());
+    }
+
+    #[test]
+    fn each_level_sends_the_same_statements_behind_its_own_beginning() {
+        let script = |isolation, update_reads| {
+            let options = Options { isolation, update_reads, ..Options::default() };
+            Script::new(&options, |text| Ok::<_, ()>(text.to_owned())).unwrap()
+        };
+        for reads in [UpdateReads::Locking, UpdateReads::Plain] {
+            let serializable = script(Isolation::Serializable, reads);
+            assert_eq!(serializable.begin, "BEGIN ISOLATION LEVEL serializable");
+            for (level, begin) in [
+                (Isolation::Snapshot, "BEGIN ISOLATION LEVEL repeatable read"),
+                (Isolation::ReadCommitted, "BEGIN ISOLATION LEVEL read committed"),
+            ] {
+                let other = script(level, reads);
+                assert_eq!(other.begin, begin);
+                assert_eq!(other.statements.0, serializable.statements.0, "{begin}");
+                assert_eq!(
+                    (other.commit, other.rollback),
+                    (serializable.commit.clone(), serializable.rollback.clone())
+                );
+            }
+            // Where a row is read that is written then, and nowhere else.
+            for (statement, text) in TEXTS {
+                let locks = reads == UpdateReads::Locking && statement.precedes_update();
+                assert_eq!(
+                    serializable.statements.get(*statement).ends_with(" FOR NO KEY UPDATE"),
+                    locks,
+                    "{text}"
+                );
+            }
+        }
     }
 
     /// The statement with numbers, and one text, where it compares with parameters, and NULL where it writes them.

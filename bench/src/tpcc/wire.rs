@@ -5,7 +5,7 @@
 //! other travel together, as drivers send batches, or each waits for the answer of the one before.
 
 use super::client::{Answer, Call, Client};
-use super::statements::{Statement, Statements, begin};
+use super::statements::{Script, Statement};
 use crate::error::BenchError;
 use crate::options::{Options, Sending};
 use crate::wire::{Answer as Rows, Connection, Server};
@@ -15,10 +15,7 @@ use tokio_postgres::Statement as Prepared;
 /// A connection with the statements it has prepared.
 pub(super) struct WireClient {
     connection: Connection,
-    begin: Prepared,
-    commit: Prepared,
-    rollback: Prepared,
-    statements: Statements<Prepared>,
+    script: Script<Prepared>,
     /// Whether a transaction was asked for that the server has not heard of yet.
     begins: bool,
     sending: Sending,
@@ -28,11 +25,8 @@ impl WireClient {
     /// A connection whose transactions are of this level.
     pub(super) fn new(server: &Server, options: &Options) -> Result<Self, BenchError> {
         let connection = server.connect()?;
-        let statements = Statements::new(options.update_reads, |text| connection.prepare(text))?;
-        let begin = connection.prepare(&begin(options.isolation))?;
-        let commit = connection.prepare("COMMIT")?;
-        let rollback = connection.prepare("ROLLBACK")?;
-        Ok(Self { connection, begin, commit, rollback, statements, begins: false, sending: options.sending })
+        let script = Script::new(options, |text| connection.prepare(text))?;
+        Ok(Self { connection, script, begins: false, sending: options.sending })
     }
 }
 
@@ -46,17 +40,17 @@ impl Client for WireClient {
 
     fn commit(&mut self) -> Result<(), BenchError> {
         assert!(!self.begins, "a transaction runs a statement before it commits");
-        self.connection.run(&self.commit, &[])
+        self.connection.run(&self.script.commit, &[])
     }
 
     fn roll_back(&mut self) -> Result<(), BenchError> {
         self.begins = false;
-        self.connection.run(&self.rollback, &[])
+        self.connection.run(&self.script.rollback, &[])
     }
 
     fn call(&mut self, statement: Statement, parameters: &[Value]) -> Result<Rows, BenchError> {
-        let statement = self.statements.get(statement);
-        let begin = std::mem::take(&mut self.begins).then_some((&self.begin, &[][..]));
+        let statement = self.script.statements.get(statement);
+        let begin = std::mem::take(&mut self.begins).then_some((&self.script.begin, &[][..]));
         let calls = begin.into_iter().chain([(statement, parameters)]);
         Ok(self.connection.query_all(calls)?.pop().expect("each statement has an answer"))
     }
@@ -65,10 +59,11 @@ impl Client for WireClient {
         if self.sending == Sending::OneByOne {
             return calls.iter().map(|(statement, parameters)| self.call(*statement, parameters)).collect();
         }
-        let begin = std::mem::take(&mut self.begins).then_some((&self.begin, &[][..]));
+        let begin = std::mem::take(&mut self.begins).then_some((&self.script.begin, &[][..]));
         let before = usize::from(begin.is_some());
-        let calls =
-            calls.iter().map(|(statement, parameters)| (self.statements.get(*statement), &**parameters));
+        let calls = calls
+            .iter()
+            .map(|(statement, parameters)| (self.script.statements.get(*statement), &**parameters));
         let mut answers = self.connection.query_all(begin.into_iter().chain(calls))?;
         answers.drain(..before);
         Ok(answers)

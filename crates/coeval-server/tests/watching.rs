@@ -80,6 +80,38 @@ fn who_waits_for_whom_is_a_row_for_rows_and_advisory_locks() {
 }
 
 #[test]
+fn pg_blocking_pids_gives_those_who_are_waited_for() {
+    let server = server();
+    let (mut watcher, mut one, mut two, mut three) = (server.raw(), server.raw(), server.raw(), server.raw());
+    watcher.run("CREATE TABLE accounts (id int PRIMARY KEY, balance int)");
+    watcher.run("INSERT INTO accounts VALUES (1, 10)");
+    let pids = [pid(&mut one), pid(&mut two), pid(&mut three)];
+    let blockers = |raw: &mut Raw| {
+        pids.each_ref().map(|pid| texts(raw, &format!("SELECT pg_blocking_pids({pid})")).remove(0).remove(0))
+    };
+    one.run("BEGIN; UPDATE accounts SET balance = 0 WHERE id = 1; SELECT pg_advisory_lock(7)");
+    two.send(&query("UPDATE accounts SET balance = 1 WHERE id = 1"));
+    waits(&mut watcher, 1);
+    three.send(&query("UPDATE accounts SET balance = 2 WHERE id = 1"));
+    waits(&mut watcher, 3);
+    let of_one = format!("{{{}}}", pids[0]);
+    let of_both = format!("{{{},{}}}", pids[0], pids[1]);
+    assert_eq!(blockers(&mut watcher), ["{}".to_owned(), of_one.clone(), of_both]);
+    let waiting =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE {} = ANY (pg_blocking_pids(pid))", pids[0]);
+    assert_eq!(texts(&mut watcher, &waiting), [["2"]]);
+    one.run("ROLLBACK");
+    two.until_ready();
+    three.until_ready();
+    two.send(&query("SELECT pg_advisory_lock(7)"));
+    waits(&mut watcher, 1);
+    assert_eq!(blockers(&mut watcher), ["{}".to_owned(), of_one, "{}".to_owned()]);
+    one.run("SELECT pg_advisory_unlock(7)");
+    two.until_ready();
+    assert_eq!(blockers(&mut watcher), ["{}"; 3]);
+}
+
+#[test]
 fn members_of_pg_monitor_see_what_all_do() {
     let server = server();
     let (mut admin, mut other) = (server.raw(), server.raw());

@@ -9,6 +9,7 @@ use crate::carried::Carry;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::query::marked_field;
+use crate::scalar::{LetterCase, LikeStyle};
 use crate::types::{decode_binary, encode_binary, format_value, parse_value, scalar_of, utf8};
 use arrow::array::{Array, StringArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -196,7 +197,8 @@ pub fn function_names(engine: &Engine) -> Vec<String> {
 pub fn like(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let Some((text, pattern)) = text.split_once('\0') else { return };
-    let Ok(one) = crate::scalar::like(text, pattern, Some('\\'), || Ok(())) else { return };
+    let style = LikeStyle { escape: Some('\\'), letters: LetterCase::Sensitive };
+    let Ok(one) = crate::scalar::like(text, pattern, style, || Ok(())) else { return };
     let (texts, patterns) = (StringArray::from(vec![text]), StringArray::new_scalar(pattern));
     let Ok(many) = arrow::compute::like(&texts, &patterns) else { return };
     assert!(!many.is_null(0), "texts and patterns that are there match or do not");

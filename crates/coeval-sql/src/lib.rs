@@ -40,6 +40,7 @@ pub mod fuzzing;
 mod guarded;
 mod hand_over;
 mod json;
+mod lock_graph;
 mod memory;
 mod names;
 mod password;

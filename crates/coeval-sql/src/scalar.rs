@@ -32,9 +32,9 @@ pub(crate) use compile::{
 pub(crate) use datum::Datum;
 pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
-pub(crate) use node::Scalar;
+pub(crate) use node::{LetterCase, LikeStyle, Scalar};
 pub(crate) use parameters::ParameterTypes;
-pub(crate) use pattern::like;
+pub(crate) use pattern::{like, lower_letter};
 pub(crate) use scope::{Scope, ScopeTable, folded};
 
 pub(crate) use compare::{CompareOp, compare_values};

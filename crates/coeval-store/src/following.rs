@@ -19,7 +19,9 @@
 //! has said so. REPEATABLE READ and READ COMMITTED read the newest world that is shown. SERIALIZABLE reads
 //! safe snapshots alone, which
 //! [`FollowedSnapshots`](coeval_txn::ssi::FollowedSnapshots) makes of what the log says; nobody is certified. Until the first
-//! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none.
+//! one can be made (the boundary of the primary has to reach the version that the copy began with) there is none. The boundary
+//! stands in the log and the word that something is published does not, so a boundary may come first: a safe snapshot waits
+//! until what it is made from is shown.
 //!
 //! # Chains
 //! A follower is followed as a primary is: it gives what is durable in its own log, and passes on what it was told is
@@ -386,6 +388,8 @@ impl Follower {
     pub fn note_published(&self, version: Version) {
         self.shared.told_published.fetch_max(version.get(), Ordering::AcqRel);
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
+        // Its boundary may have come before.
+        self.note_for_safe(|_| ());
     }
 
     /// Shows all that was taken: it comes from an archive, which has nothing else than what was published.
@@ -406,17 +410,22 @@ impl Follower {
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
     pub fn note_boundary(&self, boundary: Version) {
+        self.note_for_safe(|shared| shared.serializable.lock_followed().note_boundary(boundary));
+    }
+
+    /// Notes something of what safe snapshots are made of, and shows a newer one if there is one now.
+    fn note_for_safe(&self, note: impl FnOnce(&Shared)) {
         let shared = &*self.shared;
         // Behind a panic nobody knows what safe snapshots would be made of.
         if !shared.tells_of_safe() || shared.pipeline.publishing.check_whole().is_err() {
             return;
         }
-        let note = || {
-            shared.serializable.lock_followed().note_boundary(boundary);
+        let noted = || {
+            note(shared);
             shared.follow_safe();
         };
         // If it panics, the replica has stopped: the next records are told so.
-        contained(shared, "while a safe snapshot was made", note).ok();
+        contained(shared, "while a safe snapshot was made", noted).ok();
     }
 
     /// Makes all that was taken durable, and returns up to where that is.
@@ -569,16 +578,18 @@ impl Shared {
         }
     }
 
-    /// Puts a newer safe snapshot in place, if what was followed allows one.
+    /// Puts a newer safe snapshot in place, if what was followed allows one. None is newer than what is shown: who reads it
+    /// would have to wait for the primary's word before he gives it out.
     pub(crate) fn follow_safe(&self) {
         if self.pipeline.publishing.is_paused() {
             return;
         }
+        let shown = self.published().version();
         let mut newest = None;
         {
             let mut snapshots = self.serializable.lock_followed();
             self.trap.pass(Step::FollowSafe);
-            while let Some(made) = snapshots.advance() {
+            while let Some(made) = snapshots.advance(shown) {
                 newest = Some(made);
             }
         }

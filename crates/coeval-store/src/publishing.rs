@@ -315,7 +315,11 @@ impl Publishing {
 
     /// The log record of this version, which lacked bytes, is whole.
     pub(crate) fn note_whole(&self, shared: &Shared, version: Version) {
-        self.change(shared, |state| state.pending_of(version).consent = Consent::None);
+        self.change(shared, |state| {
+            let pending = state.pending_of(version);
+            assert!(pending.world.version() == version, "where commits are made, each version has its world");
+            pending.consent = Consent::None;
+        });
     }
 
     /// Waits until a version is as far as `until` says, syncing for everyone if nobody does.
@@ -495,7 +499,7 @@ impl Publishing {
     }
 
     /// Whether this version is published; if not, `waker` is woken when it is or never will be. `place` is where that is
-    /// kept, from one look to the next. The cost does not depend on how many wait.
+    /// kept, from one look to the next. The cost does not depend on how many wait, but for a search among the worlds.
     fn poll(
         &self,
         shared: &Shared,
@@ -721,13 +725,11 @@ impl State {
         &mut self.pending_of(version).wakers
     }
 
-    /// The place of an applied version in the queue: versions follow one another.
+    /// The first world in the queue that has an applied version. A store that follows another one has worlds of some versions
+    /// only: what it takes together is one.
     fn pending_of(&mut self, version: Version) -> &mut Pending {
-        let first = self.pending.front().map_or(version, |first| first.world.version());
-        let place = usize::try_from(version.get() - first.get()).expect("the queue is in memory");
-        let pending = self.pending.get_mut(place).expect("what is applied and not published is in the queue");
-        assert!(pending.world.version() == version, "versions follow one another");
-        pending
+        let place = self.pending.partition_point(|pending| pending.world.version() < version);
+        self.pending.get_mut(place).expect("what is applied and not published is in the queue")
     }
 
     /// Nothing is published from now on. The first reason stays.

@@ -5,7 +5,8 @@
 use super::support::proving::{MECHANISM, first};
 use super::support::{Raw, Running, error_code, kinds, message, query, server_certificate};
 use coeval_server::{Roles, ServerOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -43,8 +44,12 @@ fn startup(parameters: &[u8]) -> Vec<u8> {
 
 /// The client that has a right to be served is.
 fn assert_served(server: &Running, behind: &str) {
+    assert_let_in(server.unopened(), behind);
+}
+
+/// It is over this connection, which has said nothing so far.
+fn assert_let_in(mut raw: Raw, behind: &str) {
     let began = Instant::now();
-    let mut raw = server.unopened();
     let messages = raw.try_password("app", "geheim");
     assert_eq!(messages.last().map(|message| message.kind), Some('Z'), "behind {behind}: {messages:?}");
     assert_eq!(kinds(&raw.run("SELECT 1")), "TDCZ", "behind {behind}");
@@ -212,6 +217,64 @@ fn nobody_is_kept_out_by_openings_that_go_nowhere() {
 #[test]
 fn nobody_is_kept_out_by_proofs_that_prove_nothing() {
     tried(PROOFS);
+}
+
+/// Whether the server ends a connection within the connection's patience, whatever it says before.
+fn is_ended(raw: &mut Raw) -> bool {
+    let mut bytes = [0; 64];
+    loop {
+        match raw.stream.read(&mut bytes) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return false;
+            }
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Connections of one address that are nobody's yet: as many as there may be sessions, and so many more.
+const OPENING_SPARE: usize = 128;
+
+/// Fewer than all addresses together may have, so that nothing but the bound of each address ends the oldest. (Without that bound,
+/// all other tests of this file pass.)
+#[test]
+fn an_address_with_too_many_connections_loses_its_oldest_before_there_are_too_many_in_all() {
+    const EXCESS: usize = CONNECTIONS_MAX / 2;
+    let server = Running::with(ServerOptions {
+        connections_max: CONNECTIONS_MAX,
+        roles: Roles::new().with("app", "geheim").unwrap(),
+        certificate: Some(server_certificate()),
+        // None is ended for this.
+        opening_timeout: Duration::from_secs(300),
+        ..ServerOptions::default()
+    });
+    let other = Ipv4Addr::new(127, 0, 0, 2);
+    let early = server.unopened_from(other);
+    let request = packet(SSL_REQUEST, b"");
+    let mut greedy: Vec<Raw> = (0..CONNECTIONS_MAX + OPENING_SPARE + EXCESS)
+        .map(|number| {
+            let mut raw = server.unopened();
+            if number % 2 == 0 {
+                // The server may have cut it off.
+                let _ = raw.stream.write_all(&request);
+            }
+            raw
+        })
+        .collect();
+    let (excess, allowed) = greedy.split_at_mut(EXCESS);
+    for (number, raw) in excess.iter_mut().enumerate() {
+        raw.stream.set_read_timeout(Some(BOUND)).unwrap();
+        assert!(is_ended(raw), "connection {number} of {EXCESS} too many is still there");
+    }
+    // Each has gone for a later one, so all have come by now.
+    for (number, raw) in allowed.iter_mut().enumerate() {
+        raw.stream.set_nonblocking(true).unwrap();
+        assert!(!is_ended(raw), "connection {number} of those that are allowed has gone");
+    }
+    assert_let_in(early, "one that came before the others");
+    assert_let_in(server.unopened_from(other), "connections of another address");
 }
 
 #[test]

@@ -7,9 +7,10 @@ pub mod proving;
 
 use coeval::Database;
 use coeval_server::{Certificate, Server, ServerOptions};
+use socket2::{Domain, Socket, Type};
 use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -134,10 +135,15 @@ impl Running {
 
     /// A client that speaks in bytes and has said nothing yet.
     pub fn unopened(&self) -> Raw {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Raw { stream, pending: Vec::new() }
+        Raw::over(TcpStream::connect(self.address).unwrap())
+    }
+
+    /// The same from another address of the loopback.
+    pub fn unopened_from(&self, address: Ipv4Addr) -> Raw {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&self.address.into()).unwrap();
+        Raw::over(socket.into())
     }
 }
 
@@ -277,6 +283,12 @@ pub fn sync() -> Vec<u8> {
 }
 
 impl Raw {
+    fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { stream, pending: Vec::new() }
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).unwrap();
     }

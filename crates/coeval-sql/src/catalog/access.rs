@@ -3,12 +3,13 @@
 //! DataFusion hands to functions.
 
 use super::objects::{Objects, ViewColumns};
-use crate::advisory::SessionLocks;
+use crate::advisory::{AdvisoryLocks, SessionLocks};
 use crate::archiving::Backups;
 use crate::carried::Carry;
 use crate::changes::ChangeSource;
 use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
+use crate::lock_graph::blockers;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::{Settings, of_database};
@@ -56,6 +57,7 @@ struct Shared {
     upstream: Option<Arc<dyn Upstream>>,
     clock: Clock,
     advisory_locks: Arc<SessionLocks>,
+    all_advisory_locks: AdvisoryLocks,
     requests: Mutex<Requests>,
     change_source: Option<Arc<dyn ChangeSource>>,
     backups: Option<Arc<dyn Backups>>,
@@ -78,6 +80,7 @@ impl CatalogAccess {
             upstream: context.engine.upstream_handle(),
             clock: context.clock,
             advisory_locks: Arc::clone(context.advisory_locks),
+            all_advisory_locks: Arc::clone(context.engine.advisory_locks()),
             requests: Mutex::default(),
             change_source: context.engine.change_source().cloned(),
             backups: context.engine.backups().cloned(),
@@ -148,6 +151,11 @@ impl CatalogAccess {
     /// The session's advisory locks.
     pub(super) fn advisory_locks(&self) -> &SessionLocks {
         &self.0.advisory_locks
+    }
+
+    /// The sessions that a session waits for.
+    pub(super) fn blockers(&self, pid: i32) -> Vec<i32> {
+        blockers(pid, &self.0.store, &self.0.all_advisory_locks, &self.0.registry)
     }
 
     /// The statement's times.

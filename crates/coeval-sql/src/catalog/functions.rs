@@ -21,6 +21,7 @@ mod type_names;
 
 pub use arrays::format_shown;
 pub(crate) use arrays::{array_elements, array_of_text, each_element, is_blank, set_returning};
+pub(super) use type_names::formatted as type_name;
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;
@@ -44,6 +45,7 @@ enum Gives {
     Bool,
     Int,
     BigInt,
+    Ints,
     Text,
     Texts,
     Time,
@@ -55,6 +57,7 @@ impl Gives {
             Self::Bool => DataType::Boolean,
             Self::Int => DataType::Int32,
             Self::BigInt => DataType::Int64,
+            Self::Ints => DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true))),
             Self::Text => DataType::Utf8View,
             Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
             Self::Time => coeval_store::ColumnType::TimestampTz.arrow(),

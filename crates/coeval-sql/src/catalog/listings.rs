@@ -4,6 +4,7 @@
 
 use super::classes::{class_size, sequence_type};
 use super::deparse::{self, Style};
+use super::functions::type_name;
 use super::objects::{Class, Kind, Objects};
 use super::relations::RelationKind;
 use super::rows::{Cell, Table};
@@ -108,7 +109,7 @@ fn push_sequence(table: &mut Table, class: &Class, objects: &Objects, source: &S
         ("schemaname", class.schema.as_str().into()),
         ("sequencename", class.name.as_str().into()),
         ("sequenceowner", class.owner().into()),
-        ("data_type", sequence_type(sequence, objects).into()),
+        ("data_type", type_name(sequence_type(sequence, objects), None).into()),
         ("start_value", sequence.start.into()),
         ("min_value", sequence.min.into()),
         ("max_value", sequence.max.into()),

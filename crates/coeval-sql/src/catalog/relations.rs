@@ -85,10 +85,10 @@ impl Column {
     }
 }
 
-/// Object ids are `int4`; what has no type of its own here is text.
+/// Object ids are `int4`; what has no type of its own here is text, as is a function or a type that a column names.
 fn scalar(type_name: &str) -> DataType {
     match type_name {
-        "oid" | "int4" | "cardinal_number" | "regtype" => DataType::Int32,
+        "oid" | "int4" | "cardinal_number" => DataType::Int32,
         "int2" => DataType::Int16,
         "int8" => DataType::Int64,
         "float4" => DataType::Float32,

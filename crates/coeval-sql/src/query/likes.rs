@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! LIKE and ILIKE of texts that may be long.
 //!
-//! DataFusion's kernels make a regular expression of most patterns. They are called for so many rows at a time as they have little to do
-//! with, and for a row with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks.
+//! DataFusion's kernel makes a regular expression of most patterns. It is called for so many rows at a time as it has little to do
+//! with, and for a row with more the operator's own way of statements on keys (`scalar/pattern.rs`), which looks. Either way ILIKE
+//! compares the letters that lower() makes, one of each.
 
 use crate::allowance::Meter;
 use crate::functions::{LITTLE_WORK, Letters, product_of_texts};
-use crate::scalar::like as is_like;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Datum, Scalar, StringViewArray};
+use crate::scalar::{LetterCase, LikeStyle, like as is_like, lower_letter};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBuilder, Scalar, StringViewArray, StringViewBuilder,
+};
 use arrow::compute::cast;
-use arrow::compute::kernels::comparison::{ilike, like};
+use arrow::compute::kernels::comparison::like;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
@@ -19,18 +22,40 @@ use std::ops::Range;
 pub(super) const ESCAPE: Option<char> = Some('\\');
 
 fn is_match(text: &str, pattern: &str, letters: Letters, meter: &Meter) -> Result<bool> {
-    let look = || meter.look();
-    Ok(match letters {
-        Letters::Sensitive => is_like(text, pattern, ESCAPE, look)?,
-        Letters::Ignored => is_like(&text.to_lowercase(), &pattern.to_lowercase(), ESCAPE, look)?,
-    })
+    let letters = match letters {
+        Letters::Sensitive => LetterCase::Sensitive,
+        Letters::Ignored => LetterCase::Ignored,
+    };
+    Ok(is_like(text, pattern, LikeStyle { escape: ESCAPE, letters }, || meter.look())?)
 }
 
-fn kernel(texts: &dyn Datum, patterns: &dyn Datum, letters: Letters) -> Result<BooleanArray> {
-    Ok(match letters {
-        Letters::Sensitive => like(texts, patterns)?,
-        Letters::Ignored => ilike(texts, patterns)?,
-    })
+/// The texts as the kernel is to compare them. That for ILIKE is not asked: to it `ſ` and `s` are one, as they are in a regular
+/// expression, and to PostgreSQL, which compares what lower() makes of both, they are two.
+fn compared(texts: &StringViewArray, letters: Letters) -> StringViewArray {
+    match letters {
+        Letters::Sensitive => texts.clone(),
+        Letters::Ignored => lowered(texts),
+    }
+}
+
+fn lowered(texts: &StringViewArray) -> StringViewArray {
+    let mut all = StringViewBuilder::with_capacity(texts.len());
+    let mut lower = String::new();
+    for text in texts {
+        let Some(text) = text else {
+            all.append_null();
+            continue;
+        };
+        lower.clear();
+        if text.is_ascii() {
+            lower.push_str(text);
+            lower.make_ascii_lowercase();
+        } else {
+            lower.extend(text.chars().map(lower_letter));
+        }
+        all.append_value(&lower);
+    }
+    all.finish()
 }
 
 /// Which of the texts are like the pattern.
@@ -40,7 +65,7 @@ pub(super) fn matching(
     letters: Letters,
     meter: &Meter,
 ) -> Result<BooleanArray> {
-    let constant = Scalar::new(StringViewArray::from_iter_values([pattern]));
+    let constant = Scalar::new(compared(&StringViewArray::from_iter_values([pattern]), letters));
     let mut answers = BooleanBuilder::with_capacity(texts.len());
     let mut start = 0;
     while start < texts.len() {
@@ -51,7 +76,8 @@ pub(super) fn matching(
             answers.append_option(text.map(|text| is_match(text, pattern, letters, meter)).transpose()?);
             start += 1;
         } else {
-            answers.append_array(&kernel(&texts.slice(rows.start, rows.len()), &constant, letters)?);
+            let texts = compared(&texts.slice(rows.start, rows.len()), letters);
+            answers.append_array(&like(&texts, &constant)?);
             start = rows.end;
         }
     }
@@ -65,14 +91,16 @@ pub(super) fn matching_each(
     (rows, letters): (usize, Letters),
     meter: &Meter,
 ) -> Result<BooleanArray> {
+    let column = |side: &ColumnarValue, rows| -> Result<ArrayRef> {
+        Ok(cast(&side.to_array(rows)?, &DataType::Utf8View)?)
+    };
     if product_of_texts(&[texts.clone(), patterns.clone()], rows) <= LITTLE_WORK {
-        let (texts, patterns) = (texts.to_array(rows)?, patterns.to_array(rows)?);
-        return kernel(&texts, &cast(&patterns, texts.data_type())?, letters);
+        let (texts, patterns) = (column(texts, rows)?, column(patterns, rows)?);
+        let [texts, patterns] = [texts, patterns].map(|side| compared(side.as_string_view(), letters));
+        return Ok(like(&texts, &patterns)?);
     }
     let value = |side: &ColumnarValue, row| if matches!(side, ColumnarValue::Scalar(_)) { 0 } else { row };
-    let column =
-        |side: &ColumnarValue| -> Result<ArrayRef> { Ok(cast(&side.to_array(1)?, &DataType::Utf8View)?) };
-    let (text_of, pattern_of) = (column(texts)?, column(patterns)?);
+    let (text_of, pattern_of) = (column(texts, 1)?, column(patterns, 1)?);
     let (text_of, pattern_of) = (text_of.as_string_view(), pattern_of.as_string_view());
     let answers = (0..rows).map(|row| {
         let places = (value(texts, row), value(patterns, row));

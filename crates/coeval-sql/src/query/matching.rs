@@ -12,11 +12,11 @@ use arrow::array::{ArrayRef, AsArray, BooleanArray, StringViewArray};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::common::{DFSchema, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{Like, ScalarFunction};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -52,6 +52,26 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     let func = &FUNCTIONS[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
     let call = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args: vec![*text, *pattern] });
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
+}
+
+/// What ignores the case of letters as the function that it becomes, at once, if DataFusion's rules would take it for something else:
+/// they compute ILIKE of constants by their own operator, to which other letters are the same, and make ILIKE of `~*`. Nothing for what
+/// is right as it is.
+pub(super) fn heeding_at_once(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|ty| ty.is_string());
+    let is_taken_otherwise = match expression {
+        Expr::Like(Like { case_insensitive: true, expr, pattern, .. }) => {
+            [expr, pattern].into_iter().all(|side| side.column_refs().is_empty() && is_text(side))
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left, op: Operator::RegexIMatch | Operator::RegexNotIMatch, ..
+        }) => is_text(left),
+        _ => false,
+    };
+    if !is_taken_otherwise {
+        return Ok(None);
+    }
+    heeding_matches(expression.clone()).map(|heeding| Some(heeding.data))
 }
 
 /// What a pattern is.

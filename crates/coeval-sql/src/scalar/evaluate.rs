@@ -5,7 +5,7 @@ use super::arithmetic::{as_i128, calculate, negate};
 use super::compare::{CompareOp, compare_scaled, compare_values, sql_equal};
 use super::datum::Datum;
 use super::environment::Inputs;
-use super::node::{LetterCase, LikeStyle, Node, Scalar, Scaling, Test};
+use super::node::{LikeStyle, Node, Scalar, Scaling, Test};
 use super::pattern::like;
 use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::cancel;
@@ -219,12 +219,7 @@ fn matches_pattern(
     let (Some(text), Some(pattern)) = (input.value().as_str(), pattern.value().as_str()) else {
         return Ok(None);
     };
-    match style.letters {
-        LetterCase::Sensitive => like(text, pattern, style.escape, cancel::check).map(Some),
-        LetterCase::Ignored => {
-            like(&text.to_lowercase(), &pattern.to_lowercase(), style.escape, cancel::check).map(Some)
-        }
-    }
+    like(text, pattern, style, cancel::check).map(Some)
 }
 
 fn extreme<'a>(wanted: CompareOp, candidates: &'a [Node], inputs: Inputs<'a>) -> Result<Datum<'a>, SqlError> {

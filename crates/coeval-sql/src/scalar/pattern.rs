@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `LIKE`: `%` stands for any characters, `_` for one, the escape character takes the next one literally.
 
+use super::node::{LetterCase, LikeStyle};
 use crate::error::{SqlError, SqlState};
 
-/// Whether the text matches the pattern.
+/// Whether the text matches the pattern. Where the case of letters is ignored, each of both is compared [as a small
+/// one](lower_letter).
 ///
 /// Backtracks only to the last `%`, so it takes at most text times pattern steps. It looks once in so many of them whether it is to
 /// end.
 pub(crate) fn like(
     text: &str,
     pattern: &str,
-    escape: Option<char>,
+    style: LikeStyle,
     look: impl Fn() -> Result<(), SqlError>,
 ) -> Result<bool, SqlError> {
+    let compared = |letter: char| match style.letters {
+        LetterCase::Sensitive => letter,
+        LetterCase::Ignored => lower_letter(letter),
+    };
     let mut steps: u32 = 0;
     let mut text_rest = text.chars();
     let mut pattern_rest = pattern.chars();
@@ -25,7 +31,7 @@ pub(crate) fn like(
         let mut ahead = pattern_rest.clone();
         let step = match ahead.next() {
             None => Step::End,
-            Some(symbol) if Some(symbol) == escape => Step::Literal(ahead.next().ok_or_else(dangling)?),
+            Some(symbol) if Some(symbol) == style.escape => Step::Literal(ahead.next().ok_or_else(dangling)?),
             Some('%') => Step::Any,
             Some('_') => Step::One,
             Some(symbol) => Step::Literal(symbol),
@@ -41,7 +47,7 @@ pub(crate) fn like(
                 Some(_) => false,
             },
             Step::One => text_rest.next().is_some(),
-            Step::Literal(wanted) => text_rest.next() == Some(wanted),
+            Step::Literal(wanted) => text_rest.next().map(compared) == Some(compared(wanted)),
         };
         if fits {
             pattern_rest = ahead;
@@ -56,6 +62,16 @@ pub(crate) fn like(
     }
 }
 
+/// The letter as lower() of PostgreSQL makes it, for which the library of the system knows one letter for each: `İ` is `i`, `Σ` is `σ`
+/// wherever it stands, and what is small already stays as it is (`ſ`, `ς`).
+pub(crate) fn lower_letter(letter: char) -> char {
+    match letter {
+        // The only one that Unicode makes two of.
+        'İ' => 'i',
+        letter => letter.to_lowercase().next().unwrap_or(letter),
+    }
+}
+
 const STEPS_BETWEEN_LOOKS: u32 = 1 << 14;
 
 enum Step {
@@ -67,4 +83,24 @@ enum Step {
 
 fn dangling() -> SqlError {
     SqlError::new(SqlState::InvalidEscapeSequence, "LIKE pattern must not end with escape character")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_letter_alone_has_a_small_form_of_two() {
+        let of_two: Vec<char> =
+            ('\0'..=char::MAX).filter(|letter| letter.to_lowercase().count() > 1).collect();
+        assert_eq!(of_two, ['İ']);
+    }
+
+    #[test]
+    fn an_escape_is_none_of_the_letters_whose_case_is_ignored() {
+        let style = LikeStyle { escape: Some('X'), letters: LetterCase::Ignored };
+        let is_like = |text, pattern| like(text, pattern, style, || Ok(())).unwrap();
+        assert!(is_like("Ax%", "axX%") && is_like("AX%", "axX%"));
+        assert!(!is_like("axb", "axX%"));
+    }
 }

@@ -4,51 +4,13 @@
 use super::rows::{Rows, integer, text};
 use crate::advisory::AdvisoryKey;
 use crate::catalog::Source;
+use crate::lock_graph::{session_of_advisory, session_of_rows, waits};
 use crate::rights::Object;
 use coeval_store::{ColumnType, Store, ValueRef};
-use coeval_txn::{LockListing, LockState, LockStrength, OwnerId};
+use coeval_txn::{LockState, LockStrength};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
-
-/// Somebody who waits, and one of those that it waits for.
-#[derive(Debug, PartialEq, Eq)]
-struct Wait<'a, K> {
-    key: &'a K,
-    waiter: (OwnerId, LockStrength),
-    /// Who holds a lock that conflicts, or stands before it in the queue with a request that does.
-    blocker: (OwnerId, LockStrength),
-    state: LockState,
-}
-
-/// The waits among locks as they are listed: those of a key one behind the other, who waits in the order of the queue. Of those
-/// who stand before somebody in the queue the nearest is told: it waits for the others itself, or is as good as they.
-///
-/// Cost: of each key, who waits times who holds.
-fn waits<K: PartialEq>(locks: &[LockListing<K>]) -> Vec<Wait<'_, K>> {
-    let mut waits = Vec::new();
-    for of_key in locks.chunk_by(|one, next| one.key == next.key) {
-        let (held, queue): (Vec<_>, Vec<_>) =
-            of_key.iter().partition(|lock| lock.state == LockState::Granted);
-        for (place, &waiting) in queue.iter().enumerate() {
-            let (key, waiter) = (&waiting.key, (waiting.owner, waiting.strength));
-            let stands_in_the_way = |other: &&&LockListing<K>| {
-                other.owner != waiting.owner && other.strength.conflicts_with(waiting.strength)
-            };
-            let holders = held.iter().filter(stands_in_the_way);
-            // Who holds a weaker lock of the key already is not held up by the queue.
-            let holds_some = held.iter().any(|other| other.owner == waiting.owner);
-            let ahead = queue[..place].iter().rev().filter(|_| !holds_some).find(stands_in_the_way);
-            waits.extend(holders.chain(ahead).map(|other| Wait {
-                key,
-                waiter,
-                blocker: (other.owner, other.strength),
-                state: other.state,
-            }));
-        }
-    }
-    waits
-}
 
 fn columns() -> Rows {
     Rows::new(&[
@@ -99,12 +61,11 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
     for wait in waits(&of_rows) {
         let place = world.place_of(wait.key.0, &wait.key.1);
         let is_shown = rights.is_superuser() || place.space.is_some_and(may_read);
-        let session = |owner: OwnerId| owner.session().filter(|session| *session != 0);
         push(
             &mut rows,
             &Shown {
-                waiter: session(wait.waiter.0),
-                blocker: session(wait.blocker.0),
+                waiter: session_of_rows(wait.waiter.0),
+                blocker: session_of_rows(wait.blocker.0),
                 kind: "row",
                 table: place.table.as_deref().filter(|_| is_shown),
                 key: place.key.as_deref().filter(|_| is_shown),
@@ -116,8 +77,7 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
     }
     let advisory = source.engine.advisory_locks().list();
     let sessions = source.engine.registry().all();
-    let session =
-        |owner| sessions.iter().find(|session| session.is_lock_owner(owner)).map(|session| session.pid());
+    let session = |owner| session_of_advisory(&sessions, owner);
     for wait in waits(&advisory) {
         let key = match wait.key {
             AdvisoryKey::Number(number) => number.to_string(),
@@ -139,48 +99,4 @@ pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
         );
     }
     rows
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use coeval_txn::RowLocks;
-    use std::sync::Arc;
-
-    fn listed(key: u8, owner: OwnerId, strength: LockStrength, state: LockState) -> LockListing<u8> {
-        LockListing { key, owner, strength, state }
-    }
-
-    /// Who waits for whom, by numbers of sessions.
-    fn edges(locks: &[LockListing<u8>]) -> Vec<(i32, i32, bool)> {
-        let session = |owner: OwnerId| owner.session().unwrap();
-        let edge = |wait: Wait<'_, u8>| {
-            (session(wait.waiter.0), session(wait.blocker.0), wait.state == LockState::Granted)
-        };
-        waits(locks).into_iter().map(edge).collect()
-    }
-
-    #[test]
-    fn who_waits_waits_for_holders_and_for_those_ahead_that_conflict() {
-        use LockState::{Granted, Waiting};
-        use LockStrength::{Share, Update};
-        let table: Arc<RowLocks<u8>> = Arc::default();
-        let [one, two, three, four] = [1, 2, 3, 4].map(|session| table.owner_of(Some(session)).id());
-        let chain = [
-            listed(7, one, Share, Granted),
-            listed(7, two, Share, Granted),
-            listed(7, three, Update, Waiting),
-            listed(7, four, Share, Waiting),
-            listed(8, four, Update, Granted),
-        ];
-        assert_eq!(edges(&chain), [(3, 1, true), (3, 2, true), (4, 3, false)]);
-        // Who holds a weaker one waits for the other holder alone, and never for itself.
-        let stronger = [
-            listed(7, one, Share, Granted),
-            listed(7, two, Share, Granted),
-            listed(7, three, Update, Waiting),
-            listed(7, one, Update, Waiting),
-        ];
-        assert_eq!(edges(&stronger), [(3, 1, true), (3, 2, true), (1, 2, true)]);
-    }
 }

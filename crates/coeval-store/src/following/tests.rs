@@ -14,6 +14,7 @@ mod safe;
 mod slots;
 mod synchronous;
 mod undecided;
+mod unpublished;
 
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
 use crate::catalog::CatalogChange;

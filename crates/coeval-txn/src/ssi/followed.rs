@@ -129,11 +129,13 @@ impl<S, W: Clone> FollowedSnapshots<S, W> {
 
     /// If a newer safe snapshot than the last one returned can be made: what it holds, and the world that it is made
     /// from, the newest kept one at or below the noted boundary, whose version is the safe snapshot's boundary. That
-    /// world is not kept any longer here.
+    /// world is not kept any longer here. None as long as that world is newer than `shown`, what other readers see: a
+    /// boundary may come before the word that what it is about is published.
     ///
     /// Cost: a step for each commit with an out-edge that is kept.
-    pub fn advance(&mut self) -> Option<(SafeSnapshot<W>, S)> {
-        if self.ready_count() == 0 {
+    pub fn advance(&mut self, shown: Version) -> Option<(SafeSnapshot<W>, S)> {
+        let oldest = self.worlds.first()?.version;
+        if oldest > self.boundary.min(shown) {
             return None;
         }
         let Kept { version, world } = self.worlds.remove(0);

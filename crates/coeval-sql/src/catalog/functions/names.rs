@@ -48,7 +48,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     called("format_type", 2..=2, Gives::Text, |call| {
         let modifier = call.int(1).and_then(|modifier| i32::try_from(modifier).ok());
-        Ok(match call.oid(0) {
+        let oid = match (call.oid(0), call.text(0)) {
+            // What a column of the catalog names.
+            (None, Some(name)) => find_type(call, name)?,
+            (oid, _) => oid,
+        };
+        Ok(match oid {
             Some(oid) => written_type(call, oid, modifier)?.into(),
             None => Cell::Null,
         })

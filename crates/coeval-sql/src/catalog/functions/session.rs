@@ -37,6 +37,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("current_setting", 1..=2, Gives::Text, current_setting),
     strict("set_config", 3..=3, Gives::Text, set_config),
     called("pg_backend_pid", 0..=0, Gives::Int, |call| Ok(call.access()?.settings().backend_pid().into())),
+    strict("pg_blocking_pids", 1..=1, Gives::Ints, blocking_pids),
     called("inet_client_addr", 0..=0, Gives::Text, |call| {
         Ok(client_address(call)?.map(|address| address.ip().to_canonical().to_string()).into())
     }),
@@ -118,6 +119,13 @@ fn set_config(call: &Call<'_>) -> Result<Cell, SqlError> {
     };
     call.access()?.request(request)?;
     Ok(value.into())
+}
+
+/// Empty for a session that waits for no lock, and for one that is not there.
+fn blocking_pids(call: &Call<'_>) -> Result<Cell, SqlError> {
+    let access = call.access()?;
+    let blockers = call.oid(0).map(|pid| access.blockers(pid)).unwrap_or_default();
+    Ok(Cell::Ints(blockers.into_iter().map(i64::from).collect()))
 }
 
 fn client_address(call: &Call<'_>) -> Result<Option<SocketAddr>, SqlError> {

@@ -90,7 +90,7 @@ pub(super) fn entry(oid: i32) -> Option<&'static TypeEntry> {
 }
 
 /// `format_type`: the SQL name with what the modifier says.
-pub(super) fn formatted(oid: i32, modifier: Option<i32>) -> String {
+pub(in crate::catalog) fn formatted(oid: i32, modifier: Option<i32>) -> String {
     if oid == 0 {
         return "-".to_owned();
     }

@@ -15,6 +15,7 @@ use super::sums::sum_of_bigint;
 use super::{aggregates, in_subquery, jsonb, subquery_order, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
+use crate::query::matching::heeding_at_once;
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
@@ -76,7 +77,11 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             refuse_cast_of_enum(cast, schema)?;
             settle_parameter(cast)?
         }
-        Expr::Like(like) => refuse_pattern_of_enum(like, schema)?,
+        Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
+            None => heeding_at_once(&expression, schema)?,
+            settled => settled,
+        },
+        Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
         Expr::Case(case) => settle_case(case, schema)?,

@@ -17,9 +17,17 @@ fn commit(number: u64, first_out: u64) -> Member<u64> {
     Member { order: order(number), transaction: id_of(0), first_out: order(first_out), writes: number }
 }
 
+/// What is shown where everything is.
+const EVERYTHING: Version = Version::new(u64::MAX);
+
 /// The next safe snapshot: its world, and what comes on top.
 fn advance(followed: &mut Followed) -> Option<(u64, Vec<u64>)> {
-    followed.advance().map(|(safe, world)| {
+    advance_to(followed, EVERYTHING)
+}
+
+/// The same where nothing newer than this version is shown.
+fn advance_to(followed: &mut Followed, shown: Version) -> Option<(u64, Vec<u64>)> {
+    followed.advance(shown).map(|(safe, world)| {
         assert_eq!(safe.boundary, version(world), "the world is that of the snapshot's boundary");
         (world, safe.members.iter().map(|member| member.writes).collect())
     })
@@ -42,6 +50,18 @@ fn the_newest_world_at_or_below_the_boundary_is_used_and_each_once() {
     assert_eq!((advance(&mut followed), followed.world_count()), (None, 1));
     followed.note_boundary(version(2));
     assert_eq!((advance(&mut followed), followed.boundary()), (None, version(3)));
+}
+
+#[test]
+fn what_is_not_shown_yet_is_handed_out_once_it_is() {
+    let mut followed = from_nothing();
+    (1..=4).for_each(|number| followed.note_world(version(number), number));
+    followed.note_boundary(version(2));
+    assert_eq!(advance_to(&mut followed, version(1)), None);
+    followed.note_boundary(version(3));
+    assert_eq!(advance_to(&mut followed, version(2)), None, "the boundary has passed the world of 2");
+    assert_eq!(advance_to(&mut followed, version(3)), Some((3, vec![])));
+    assert_eq!(advance_to(&mut followed, version(4)), None, "the boundary is before 4");
 }
 
 #[test]
@@ -188,7 +208,7 @@ fn equal_worlds_take_the_places_of_those_that_are_kept() {
     followed.note_world(version(2), "the same again".into());
     followed.replace_worlds(|world| format!("{world}, on disk"));
     followed.note_boundary(version(2));
-    assert_eq!(followed.advance().unwrap().1, "two, on disk");
+    assert_eq!(followed.advance(EVERYTHING).unwrap().1, "two, on disk");
 }
 
 #[test]

@@ -47,6 +47,9 @@ pub(super) struct Way {
     is_boundary_noted_first: bool,
 }
 
+/// What is shown where everything is.
+const EVERYTHING: Version = Version::new(u64::MAX);
+
 const ALL: u32 = !0;
 const EVERY_OTHER: u32 = 0x5555_5555;
 
@@ -247,9 +250,9 @@ impl Replica<'_> {
             if self.last_handed_out().is_none_or(|last| last < newest) {
                 self.hand_out(newest, self.worlds[newest.get() as usize]);
             }
-        } else if let Some((safe, world)) = self.followed.advance() {
+        } else if let Some((safe, world)) = self.followed.advance(EVERYTHING) {
             assert_eq!(world, self.worlds[safe.boundary.get() as usize], "the snapshot has its world");
-            assert!(self.followed.advance().is_none(), "each is handed out once");
+            assert!(self.followed.advance(EVERYTHING).is_none(), "each is handed out once");
             let held = world | self.members_of(&safe);
             self.count(&safe);
             self.hand_out(safe.boundary, held);
