@@ -77,8 +77,12 @@ impl FormerPrimary {
     }
 
     /// How it can go on with the log of a machine that has these terms and [has come after it](Self::comes_before).
+    ///
+    /// # Panics
+    /// If its checkpoint contains more log than there is.
     #[must_use]
     pub fn way_back(&self, new: &TermHistory) -> WayBack {
+        assert!(self.checkpoint <= self.end, "the log reaches to the checkpoint");
         match self.terms.parting(self.end, new) {
             None => WayBack::Unrelated,
             Some(parting) if parting.at == self.end => WayBack::AsItIs,

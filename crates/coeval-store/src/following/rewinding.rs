@@ -26,7 +26,8 @@
 //! - The manifest contains the log up to a place that is not behind P. It is of the world at that place (`checkpoint.rs`), and so are
 //!   the flush rounds that it names: purge takes nothing that is not in the rounds of the checkpoint before. What it may have of later
 //!   log are numbers that are not to be given again: of tables and sequences, and where sequences go on. Those of sequences
-//!   that it does not define go, as the new primary may give their numbers to others.
+//!   that it does not define go, as the new primary may give their numbers to others. The newest epoch of the rounds was committed
+//!   by a record before the checkpoint, which the new primary has as well: it gives none of theirs again.
 //! - No header that is left attests the log beyond P. The note of the log's end did, and goes (`log/cutting.rs`).
 //! - A boundary of safe snapshots belongs to log that is there no more: the mark of the replica is written anew, empty.
 //! - The files of bulk loads behind P are named by nobody. The next open removes them; they lie aside.
@@ -76,6 +77,9 @@ pub struct Rewound {
 /// [`StoreError::UnfinishedRewinding`]; damage of manifest or log; [`StoreError::File`]. The directory is as before then, but perhaps for
 /// the promise; or it is to be [gone on with](go_on_rewinding).
 ///
+/// # Panics
+/// Never: what was looked at is what is cut.
+///
 /// Cost: reads the log behind the checkpoint twice, and writes what is cut off once.
 pub fn rewind(
     files: &dyn FileSystem,
@@ -115,6 +119,9 @@ pub fn rewind(
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the mark cannot be read; those of manifest, log and files. It is to be gone on with again then.
+///
+/// # Panics
+/// Never: the mark, which has a checksum, says what was looked at.
 pub fn go_on_rewinding(files: &dyn FileSystem, dir: &Path) -> Result<Option<Rewound>, StoreError> {
     if RewindingMark::read(files, dir)?.is_none() {
         return Ok(None);
@@ -206,12 +213,14 @@ fn promise(
 
 /// Steps 5 and 6.
 fn cut_back(files: &dyn FileSystem, dir: &Path, mark: &RewindingMark) -> Result<Rewound, StoreError> {
+    assert!(mark.place <= mark.end, "a log is cut back, not forward");
     replace_file(files, &dir.join(FOLLOWER_FILE), &[])?;
     let mut manifest = manifest_of(files, dir)?;
     manifest.next_segment = copy_writer::own_stretch();
     let defined = &manifest.sequences;
     manifest.resume_points.retain(|(id, _)| defined.iter().any(|sequence| sequence.id == *id));
     manifest.write(files, dir)?;
+    assert!(manifest.log <= mark.place.get(), "no checkpoint has passed the place");
     cut(files, &dir.join(LOG_DIR), mark.place)?;
     keep_from(files, dir, mark)?;
     RewindingMark::remove(files, dir)?;

@@ -19,6 +19,9 @@ use crate::log::{Damage, LogError, Lsn};
 /// # Errors
 /// [`LogError::MissingSegment`], [`LogError::Damaged`] if the log does not have them; [`LogError::File`].
 ///
+/// # Panics
+/// When the second place is before the first.
+///
 /// Cost: reads and writes these records once; memory for one segment.
 pub(crate) fn copy_between(
     files: &dyn FileSystem,
@@ -26,6 +29,7 @@ pub(crate) fn copy_between(
     (from, end): (Lsn, Lsn),
     to: &Path,
 ) -> Result<(), LogError> {
+    assert!(from <= end, "what is copied lies between two places");
     let segments = list_segments(files, dir)?;
     let start = last_not_behind(dir, &segments, from)?;
     for (index, first) in segments.iter().copied().enumerate().skip(start) {

@@ -164,7 +164,7 @@ fn a_former_primary_is_cut_back_and_follows() {
     assert!(loads > 0, "no load was cut off");
 }
 
-/// Seen to fail if the mark is not written, if the directory is opened with it, and if the note of the log's end stays.
+/// Before the mark is there, all that it had is; from then on nobody opens it but who goes on.
 #[test]
 fn it_is_cut_back_whatever_fails_meanwhile() {
     let parted = parted(5, GoneOn::InItsOwn, |_| {});
