@@ -27,8 +27,8 @@
 //!
 //! # What a follower never does
 //! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
-//! of the primary's. (That of a former primary is made the beginning of the new one's: `following/rewinding.rs`.) Its checkpoints are its own: their files have numbers that the primary does not give (see
-//! [`CopyWriter`]).
+//! of the primary's. (That of a former primary is made the beginning of the new one's: `following/rewinding.rs`.) Its checkpoints are
+//! its own: their files have numbers that the primary does not give (see [`CopyWriter`]).
 //!
 //! # Epochs
 //! A followed world has exactly the epochs whose commits are in the log: one that is pending on the primary is left out, as its
@@ -518,7 +518,8 @@ pub fn is_replica(files: &dyn FileSystem, dir: &Path) -> Result<bool, StoreError
 /// differently is [cut back](rewind).
 ///
 /// # Errors
-/// [`StoreError::UnfinishedCopy`], [`StoreError::UnfinishedRewinding`]; those of the manifest and the files. It is as before then, or a replica.
+/// [`StoreError::UnfinishedCopy`], [`StoreError::UnfinishedRewinding`]; those of the manifest and the files. It is as before then, or
+/// a replica.
 pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
     let directory = dir.display().to_string();
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {

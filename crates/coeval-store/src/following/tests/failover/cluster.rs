@@ -8,7 +8,7 @@
 //! server lets them in.
 //!
 //! A former primary that comes back is cut back by the product's own rule and steps (`former_primary.rs`, `rewinding.rs`), or, where
-//! that does not go, follows as it is until it is given a copy.
+//! that does not go, follows as it is until it is given a copy. Now and then it dies while it is cut back, and goes on with that.
 //!
 //! # The network
 //! A connection is a stream: what arrives is in order and without holes. So what a network drops is the end of a connection
@@ -19,9 +19,10 @@
 use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes};
 use crate::candidacy::{Candidacy, CandidacyError, NotPromoted};
 use crate::error::StoreError;
+use crate::files::Fault;
 use crate::following::{
-    CopyWriter, Fed, FollowError, Follower, FormerPrimary, LogFeed, ReplicaSession, WayBack, demote, promote,
-    rewind,
+    CopyWriter, Fed, FollowError, Follower, FormerPrimary, LogFeed, ReplicaSession, WayBack, demote,
+    go_on_rewinding, is_replica, promote, rewind,
 };
 use crate::log::{LogRecord, Lsn};
 use crate::promises::{LogStanding, Promise};
@@ -513,26 +514,43 @@ impl<C: Clients> Cluster<C> {
         let (new, timeline) = (self.node(to).store.terms(), self.node(to).store.timeline());
         let _ = self.node(node).store.promise(Promise::asked_for(timeline));
         let (files, _) = self.lose(node);
-        self.make_follow(node, &files, &new);
+        let files = self.make_follow(node, files, &new);
         self.nodes[node] = Some(Node::replica(files, node));
         if node == self.current {
             C::look_for_losses(self, "a return");
         }
     }
 
-    /// Makes the directory of a former primary a replica's: of a log of these terms, if those come after its own.
-    fn make_follow(&mut self, node: usize, files: &SimulatedFiles, new: &TermHistory) {
-        let former = FormerPrimary::look(files, &dir(node)).unwrap();
+    /// Makes the directory of a former primary a replica's: of a log of these terms, if those come after its own. Its files then.
+    fn make_follow(&mut self, node: usize, files: SimulatedFiles, new: &TermHistory) -> SimulatedFiles {
+        let former = FormerPrimary::look(&files, &dir(node)).unwrap();
         let term = TermNumber(new.last().map_or(0, |term| term.number));
         let has_come_after = new.timeline() >= former.promised && former.comes_before(term);
         let is_followed = has_come_after || self.broken == Broken::AnySuccessor;
-        match former.way_back(new) {
-            WayBack::CutBack(parting) if is_followed => {
-                rewind(files, &dir(node), parting.at, new.timeline()).unwrap();
-                self.counts.rewound += 1;
+        let parting = match former.way_back(new) {
+            WayBack::CutBack(parting) if is_followed => parting,
+            _ => {
+                demote(&files, &dir(node)).unwrap();
+                return files;
             }
-            _ => demote(files, &dir(node)).unwrap(),
+        };
+        self.counts.rewound += 1;
+        let cut = |files: &SimulatedFiles| rewind(files, &dir(node), parting.at, new.timeline());
+        // Every second time it dies meanwhile, or not quite.
+        if self.dice.random_bool(0.5) {
+            files.fail_after(self.dice.random_range(0..80), Fault::Io);
         }
+        if cut(&files).is_ok() {
+            files.heal();
+            return files;
+        }
+        let files = files.crash();
+        let is_done = go_on_rewinding(&files, &dir(node)).unwrap().is_some()
+            || is_replica(&files, &dir(node)).unwrap();
+        if !is_done {
+            cut(&files).unwrap();
+        }
+        files
     }
 
     /// Two primaries of one term would have given it two ids, or begun it at two places.
