@@ -545,8 +545,8 @@ impl<C: Clients> Cluster<C> {
             return files;
         }
         let files = files.crash();
-        let is_done = go_on_rewinding(&files, &dir(node)).unwrap().is_some()
-            || is_replica(&files, &dir(node)).unwrap();
+        let is_done =
+            go_on_rewinding(&files, &dir(node)).unwrap().is_some() || is_replica(&files, &dir(node)).unwrap();
         if !is_done {
             cut(&files).unwrap();
         }
