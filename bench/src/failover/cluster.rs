@@ -221,6 +221,8 @@ fn how_it_began(said: &[String]) -> &'static str {
     let has_said = |what: &str| said.iter().any(|line| line.contains(what));
     if has_said("cannot go on as a replica") {
         " with a new copy, as it had commits that nobody else has; they are put aside"
+    } else if has_said("its log is cut back to") {
+        " without a copy: the end of its log, which nobody else has, is put aside"
     } else if has_said("was a primary") {
         " as it is, a former primary with nothing that nobody else has"
     } else if has_said("Copying") {
@@ -258,7 +260,9 @@ mod tests {
         let said =
             |lines: &[&str]| how_it_began(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         let parted = ["D was a primary, and cannot go on as a replica: parted", "Copying the database of x"];
-        assert!(said(&parted).contains("put aside"));
+        assert!(said(&parted).contains("put aside") && said(&parted).contains("with a new copy"));
+        let cut = ["D was a primary, and its log is cut back to LSN 7, where it parts from the new one's"];
+        assert!(said(&cut).contains("without a copy"));
         assert!(
             said(&["D was a primary and has nothing that x does not have: it follows"]).contains("as it is")
         );

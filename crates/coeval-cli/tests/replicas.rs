@@ -18,6 +18,8 @@ mod from_archive;
 mod machines;
 #[path = "replicas/network.rs"]
 mod network;
+#[path = "replicas/rewinding.rs"]
+mod rewinding;
 #[path = "replicas/rounds.rs"]
 mod rounds;
 #[path = "replicas/s3.rs"]

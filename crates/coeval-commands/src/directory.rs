@@ -12,7 +12,7 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 15] = [
+const OWN_FILES: [&str; 18] = [
     "LOCK",
     "MANIFEST.tmp",
     "follower",
@@ -24,6 +24,9 @@ const OWN_FILES: [&str; 15] = [
     "pg_hba.conf",
     "promise",
     "promise.tmp",
+    "rewinding",
+    "rewinding.tmp",
+    "rewound",
     "segments",
     served::FILE_NAME,
     "spill",

@@ -74,6 +74,14 @@ pub enum ReplicaError {
         /// The primary's.
         found: TermNumber,
     },
+    /// A former primary's checkpoint contains log that the new one never had: it cannot be cut back to where they part.
+    #[error("the histories part at {parting}, and its checkpoint contains the log up to {checkpoint}")]
+    CheckpointBeyond {
+        /// Where they part.
+        parting: Lsn,
+        /// Up to where the checkpoint contains the log.
+        checkpoint: Lsn,
+    },
     /// Another machine was promised a timeline beyond the primary's: that one is to be followed.
     #[error("the primary is in timeline {found}, and timeline {promised} was promised to another machine")]
     Superseded {
@@ -126,6 +134,11 @@ impl ReplicaError {
         matches!(self, Self::Refused { state, .. } if state == UNDEFINED_FILE)
     }
 
+    /// Whether a command is not known there: its program is older.
+    pub(crate) fn is_unknown_command(&self) -> bool {
+        matches!(self, Self::Refused { state, .. } if state == SYNTAX_ERROR)
+    }
+
     /// Whether who is followed has not come so far itself.
     pub(crate) fn is_too_early(&self) -> bool {
         matches!(self, Self::Refused { state, .. } if state == CANNOT_CONNECT_NOW)
@@ -164,6 +177,8 @@ impl ReplicaError {
 
 /// What the primary says when the log does not reach back so far.
 const UNDEFINED_FILE: &str = "58P01";
+/// What it says of a command that it does not know.
+const SYNTAX_ERROR: &str = "42601";
 /// What a replica says to one that is ahead of it, as far as it knows.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 /// What it says of another history.

@@ -284,6 +284,21 @@ impl Link {
         Ok(found)
     }
 
+    /// The terms of its log; nothing if its program is too old to say them.
+    ///
+    /// # Errors
+    /// [`ReplicaError`].
+    pub(crate) fn term_history(&mut self) -> Result<Option<TermHistory>, ReplicaError> {
+        match self.row("TERM_HISTORY") {
+            Ok(row) => TermHistory::from_line(row.text(0)).map(Some).ok_or_else(Row::malformed),
+            Err(error) if error.is_unknown_command() => {
+                self.until_ready()?;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Asks for a promise. How long the other's log is behind it.
     ///
     /// # Errors

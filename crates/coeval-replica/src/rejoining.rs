@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The return of a former primary: whether it can follow the new one as it is.
+//! The return of a former primary: whether it can follow the new one as it is, or once its log is cut back.
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
-use coeval_store::{Follower, TermNumber};
+use coeval_store::log::Lsn;
+use coeval_store::{FormerPrimary, TermNumber, Timeline, WayBack};
 use std::time::Duration;
 
 /// What a former primary is to the one that is now.
@@ -12,8 +13,16 @@ use std::time::Duration;
 pub enum Kinship {
     /// Its log is the beginning of the new one's: it can follow.
     Beginning,
-    /// It has records that the new one never had, or the new one has not the log any more that is missing here: it needs a
-    /// copy. Why.
+    /// Its log is the beginning of the new one's up to a place that no checkpoint of it has passed, and the new one gives the log
+    /// from there on: it can follow once it is [cut back](coeval_store::rewind) to it.
+    Rewindable {
+        /// Where the two part.
+        place: Lsn,
+        /// The new one's timeline.
+        timeline: Timeline,
+    },
+    /// It has records that the new one never had and cannot be cut back, or the new one has not the log any more that is missing
+    /// here: it needs a copy. Why.
     Parted(ReplicaError),
     /// It is not for it to follow: another database, or a primary that has not come after it.
     Stranger(ReplicaError),
@@ -22,34 +31,59 @@ pub enum Kinship {
 /// Whether the log is there is found with its first record, which comes at once.
 const FIRST_RECORD: Duration = Duration::from_millis(500);
 
-/// Asks the primary what a directory that was a primary's is to it.
+/// Asks the primary what a directory that was a primary's is to it. Nothing is changed.
 ///
 /// # Errors
 /// [`ReplicaError::Connection`] and others of the connection: nothing is known then.
-pub fn kinship(from: &PrimaryAddress, follower: &Follower) -> Result<Kinship, ReplicaError> {
+pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
     let mut link = Link::open(from)?;
-    let (own, found) = (follower.terms(), link.identify_source()?);
+    let (own, found) = (&former.terms, link.identify_source()?);
     if own.database_id() != found.database {
         let error = ReplicaError::OtherDatabase { own: own.database_id(), found: found.database };
         return Ok(Kinship::Stranger(error));
     }
-    let promised = follower.promised();
-    if found.timeline < promised {
-        let error = ReplicaError::Superseded { found: found.timeline, promised };
+    if found.timeline < former.promised {
+        let error = ReplicaError::Superseded { found: found.timeline, promised: former.promised };
         return Ok(Kinship::Stranger(error));
     }
-    found.check_not_behind(&own, follower.position(), from)?;
+    found.check_not_behind(own, former.end, from)?;
+    let has_come_after = former.comes_before(TermNumber(found.standing.term));
+    let way_back = if has_come_after { way_back(&mut link, former)? } else { WayBack::AsItIs };
     let last = own.last();
-    let began = link.start_replication(None, follower.position(), last.map(|term| term.id));
-    let error = match began.and_then(|()| link.set_patience(FIRST_RECORD)).and_then(|()| link.next()) {
-        Ok(_) => return Ok(Kinship::Beginning),
-        Err(error) if error.is_final() || error.needs_copy() => error,
-        Err(error) => return Err(error),
+    let (place, term) = match way_back {
+        WayBack::CheckpointBeyond(parting) => {
+            let (parting, checkpoint) = (parting.at, former.checkpoint);
+            return Ok(Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint }));
+        }
+        WayBack::CutBack(parting) => (parting.at, Some(parting.term.id)),
+        // If it is unrelated, the new one says so.
+        WayBack::AsItIs | WayBack::Unrelated => (former.end, last.map(|term| term.id)),
     };
-    let (own, found) = (last.map_or(0, |term| term.number), found.standing.term);
-    Ok(if found > own {
-        Kinship::Parted(error)
-    } else {
-        Kinship::Stranger(ReplicaError::OlderTerm { own: TermNumber(own), found: TermNumber(found) })
-    })
+    match begins_at(&mut link, place, term) {
+        Ok(()) if place < former.end => Ok(Kinship::Rewindable { place, timeline: found.timeline }),
+        Ok(()) => Ok(Kinship::Beginning),
+        Err(error) if !error.is_final() && !error.needs_copy() => Err(error),
+        Err(error) if has_come_after => Ok(Kinship::Parted(error)),
+        Err(_) => {
+            let own = TermNumber(last.map_or(0, |term| term.number));
+            let found = TermNumber(found.standing.term);
+            Ok(Kinship::Stranger(ReplicaError::OlderTerm { own, found }))
+        }
+    }
+}
+
+/// How the former primary can go on with the log of this one. One that does not say its terms is asked for the log as it is.
+fn way_back(link: &mut Link, former: &FormerPrimary) -> Result<WayBack, ReplicaError> {
+    let terms = link.term_history()?;
+    Ok(terms.map_or(WayBack::AsItIs, |terms| former.way_back(&terms)))
+}
+
+/// Whether this one gives the log from a place on, which lies in the term with this id.
+///
+/// # Errors
+/// Why not.
+fn begins_at(link: &mut Link, place: Lsn, term: Option<u64>) -> Result<(), ReplicaError> {
+    link.start_replication(None, place, term)?;
+    link.set_patience(FIRST_RECORD)?;
+    link.next().map(drop)
 }

@@ -40,6 +40,10 @@ pub(crate) const LOG_DIR: &str = "log";
 pub(crate) const UNFINISHED_COPY_FILE: &str = "unfinished-copy";
 /// A directory with this file follows another one, and is not opened to be written.
 pub(crate) const FOLLOWER_FILE: &str = "follower";
+/// While a directory has this file, its log is being cut back.
+pub(crate) const REWINDING_FILE: &str = "rewinding";
+/// The directory, in that of a database, of what was cut off its log.
+pub(crate) const REWOUND_DIR: &str = "rewound";
 
 /// The numbers of files that a directory gives lie in a stretch of so many bits: followers have others than their primaries.
 pub(crate) const STRETCH_BITS: u32 = 32;

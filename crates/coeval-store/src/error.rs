@@ -159,6 +159,24 @@ pub enum StoreError {
         /// The directory.
         directory: String,
     },
+    /// The log of a former primary is being cut back, and that did not end (55000). Nobody opens it before it has.
+    #[error(
+        "{directory} is being cut back to the log of another primary: start it with --replica-of, which goes on with that"
+    )]
+    UnfinishedRewinding {
+        /// The directory.
+        directory: String,
+    },
+    /// The log of a former primary cannot be cut back to this place (55000). Nothing was changed.
+    #[error("{directory} cannot be cut back to {place}: {what}; put it aside and begin with a copy")]
+    NotRewindable {
+        /// The directory.
+        directory: String,
+        /// The place.
+        place: Lsn,
+        /// Why.
+        what: String,
+    },
     /// A follower's log is not the beginning of this one.
     #[error("the follower's log is not the beginning of this one: {0}")]
     ForeignHistory(#[from] ForeignHistory),

@@ -29,8 +29,8 @@
 //!
 //! # What a follower never does
 //! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
-//! of the primary's. Its checkpoints are its own: their files have numbers that the primary does not give (see
-//! [`CopyWriter`]).
+//! of the primary's. (That of a former primary is made the beginning of the new one's: `following/rewinding.rs`.) Its checkpoints are
+//! its own: their files have numbers that the primary does not give (see [`CopyWriter`]).
 //!
 //! # Epochs
 //! A followed world has exactly the epochs whose commits are in the log: one that is pending on the primary is left out, as its
@@ -50,12 +50,15 @@ mod change_token;
 mod changes;
 mod copy_writer;
 mod feed;
+mod former_primary;
 mod frame;
 mod last_word;
 mod own_changes;
 mod own_log;
 mod primary_writer;
 mod replica_session;
+mod rewinding;
+mod rewinding_mark;
 mod standing;
 mod superseding;
 mod taken_log;
@@ -66,10 +69,13 @@ pub use change_feed::{ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeStar
 pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
+pub use former_primary::{FormerPrimary, WayBack};
 pub use frame::{Frame, MalformedFrame};
 pub use last_word::LastWord;
 pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
+pub use rewinding::{Rewound, go_on_rewinding, rewind};
+pub(crate) use rewinding_mark::refuse_unfinished_rewinding;
 pub(crate) use standing::FollowerStanding;
 pub use taken_log::TakenLog;
 
@@ -484,13 +490,14 @@ impl Follower {
 /// (`promises.rs`).
 ///
 /// # Errors
-/// [`StoreError::FollowsNobody`] if it is no replica, [`StoreError::UnfinishedCopy`], [`StoreError::PromisedAnother`],
-/// [`StoreError::File`]. It is a replica as before then.
+/// [`StoreError::FollowsNobody`] if it is no replica, [`StoreError::UnfinishedCopy`], [`StoreError::UnfinishedRewinding`],
+/// [`StoreError::PromisedAnother`], [`StoreError::File`]. It is a replica as before then.
 pub fn promote(files: &dyn FileSystem, dir: &Path, promise: Promise) -> Result<(), StoreError> {
     let directory = dir.display().to_string();
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
         return Err(StoreError::UnfinishedCopy { directory });
     }
+    refuse_unfinished_rewinding(files, dir)?;
     if !is_replica(files, dir)? {
         return Err(StoreError::FollowsNobody { directory });
     }
@@ -507,19 +514,6 @@ pub fn promote(files: &dyn FileSystem, dir: &Path, promise: Promise) -> Result<(
     Ok(files.sync_dir(dir)?)
 }
 
-/// Takes back [`demote`]: the directory is a primary's again, in the timeline that it was in.
-///
-/// # Errors
-/// As [`promote`].
-pub fn take_back_demotion(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
-    if !is_replica(files, dir)? {
-        return Err(StoreError::FollowsNobody { directory: dir.display().to_string() });
-    }
-    let _lock = files.lock(dir)?;
-    files.remove(&dir.join(FOLLOWER_FILE))?;
-    Ok(files.sync_dir(dir)?)
-}
-
 /// Whether a directory is a replica's.
 ///
 /// # Errors
@@ -529,15 +523,18 @@ pub fn is_replica(files: &dyn FileSystem, dir: &Path) -> Result<bool, StoreError
 }
 
 /// Makes the database in a directory that nobody has open a replica: the way back of a former primary. Durable on return. It
-/// can follow one whose log begins as its own does, and numbers its files in a stretch of its own from here on.
+/// can follow one whose log begins as its own does, and numbers its files in a stretch of its own from here on. One whose log goes on
+/// differently is [cut back](rewind).
 ///
 /// # Errors
-/// [`StoreError::UnfinishedCopy`]; those of the manifest and the files. It is as before then, or a replica.
+/// [`StoreError::UnfinishedCopy`], [`StoreError::UnfinishedRewinding`]; those of the manifest and the files. It is as before then, or
+/// a replica.
 pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
     let directory = dir.display().to_string();
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
         return Err(StoreError::UnfinishedCopy { directory });
     }
+    refuse_unfinished_rewinding(files, dir)?;
     let _lock = files.lock(dir)?;
     if is_replica(files, dir)? {
         return Ok(());

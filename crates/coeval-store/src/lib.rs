@@ -139,8 +139,8 @@ pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
     Acknowledgement, BaseCopy, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
     ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
-    Follower, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter, ReplicaSession,
-    TakenLog, demote, is_replica, promote, take_back_demotion,
+    Follower, FormerPrimary, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter,
+    ReplicaSession, Rewound, TakenLog, WayBack, demote, go_on_rewinding, is_replica, promote, rewind,
 };
 pub use footprint::GlobalKey;
 pub use held_versions::HeldVersions;
@@ -173,7 +173,7 @@ pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
-pub use terms::{ForeignHistory, Term, TermHistory, TermNumber, Timeline};
+pub use terms::{ForeignHistory, Parting, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
     LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading, RowCursor,

@@ -90,11 +90,13 @@
 //!
 //! # Non-goals
 //! No encryption, compression or defence against forged files (a CRC is no signature). No repair: damage stops
-//! the open. No archive: [`LogHandle::remove_before`] deletes.
+//! the open. No archive: [`LogHandle::remove_before`] deletes. One case alone takes durable records away from the end: a log that
+//! has parted from another one (`log/cutting.rs`).
 //!
 //! Start reading at: `log/format.rs`, then `log/recovery.rs`, `log/walk.rs`, `log/appender.rs`, `log/segment.rs`.
 
 mod appender;
+mod cutting;
 mod end_note;
 mod error;
 mod format;
@@ -106,6 +108,7 @@ mod unfilled;
 mod walk;
 
 pub use appender::{Log, LogOptions};
+pub(crate) use cutting::{copy_between, cut};
 pub use error::{Damage, LogError, OpenError};
 pub use format::{Lsn, PAYLOAD_BYTES_MAX};
 pub(crate) use format::{PayloadTail, segment_path};

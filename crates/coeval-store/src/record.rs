@@ -287,6 +287,19 @@ pub(crate) fn decode_mark(bytes: &[u8]) -> Result<LogMark, MalformedRecord> {
     })
 }
 
+/// How many transactions a record has. Reads no row.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_count(bytes: &[u8]) -> Result<u32, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    if reader.u8()? != KIND_BATCH {
+        return Ok(0);
+    }
+    let (_, _) = (reader.u64()?, reader.u64()?);
+    reader.u32()
+}
+
 /// The version of a batch, and the segment files that it names; none for another record. Reads no row: a transaction with
 /// a bulk load is alone in its batch.
 ///

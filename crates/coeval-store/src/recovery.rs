@@ -25,6 +25,7 @@ use crate::chunk::Chunk;
 use crate::disk::{Disk, FOLLOWER_FILE, LOG_DIR, STRETCH_BITS, UNFINISHED_COPY_FILE};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
+use crate::following::refuse_unfinished_rewinding;
 use crate::ids::SpaceId;
 use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
@@ -250,12 +251,13 @@ pub(crate) fn begin_term(terms: &mut TermHistory, log: &mut Log, timeline: Timel
     terms.begin(term).expect("a term begins at the end of the log");
 }
 
-/// Refuses a follower's directory for a primary, a primary's for a follower, and an unfinished copy.
+/// Refuses a follower's directory for a primary, a primary's for a follower, an unfinished copy, and one whose log is being cut.
 fn check_role(files: &dyn FileSystem, dir: &Path, role: Role) -> Result<(), StoreError> {
     let directory = dir.display().to_string();
     if files.exists(&dir.join(UNFINISHED_COPY_FILE))? {
         return Err(StoreError::UnfinishedCopy { directory });
     }
+    refuse_unfinished_rewinding(files, dir)?;
     match (files.exists(&dir.join(FOLLOWER_FILE))?, role) {
         (true, Role::Primary | Role::PrimaryWithoutTerms) => Err(StoreError::FollowsAnother { directory }),
         (false, Role::Follower | Role::FollowerUpTo(_)) => Err(StoreError::FollowsNobody { directory }),

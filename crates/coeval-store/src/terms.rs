@@ -6,7 +6,8 @@
 //! number, a random id, and the place where it begins. Its record is the first that the opening writes, so it is durable
 //! before any other record of the term is. An opening that writes nothing leaves no trace.
 //!
-//! Two logs are equal up to a place if the term that covers the place has the same id in both.
+//! Two logs are equal up to a place if the term that covers the place has the same id in both. So the terms tell where two logs
+//! [part](Parting): where the first of them leaves the last term that both have.
 //!
 //! # Timelines
 //! An opening begins a term without asking anybody. A promotion asks the replicas, and begins a *timeline* as well: the number
@@ -125,6 +126,15 @@ impl fmt::Display for Term {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermHistory(Vec<Term>);
 
+/// Up to where two logs are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parting {
+    /// Up to here they are, and no further unless one of them ends here.
+    pub at: Lsn,
+    /// The last term that both have.
+    pub term: Term,
+}
+
 /// Why what a follower has is no part of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignHistory {
@@ -220,6 +230,41 @@ impl TermHistory {
             _ => Ok(()),
         }
     }
+
+    /// Where a log of these terms that ends at `end` parts from one of the `other` terms, whose length is not looked at. At `end`, if
+    /// it is the beginning of that one; nowhere, if they have no term in common.
+    #[must_use]
+    pub fn parting(&self, end: Lsn, other: &Self) -> Option<Parting> {
+        let common = self.0.iter().zip(&other.0).take_while(|(own, other)| own == other).count();
+        let term = self.0[..common].last().copied()?;
+        let left = [self, other].into_iter().filter_map(|history| history.0.get(common));
+        let at = left.map(|next| next.start).fold(end, Lsn::min);
+        Some(Parting { at, term })
+    }
+
+    /// The terms as one line, for who asks for them on the wire: of each its number, id and start, `1:00000000000000ff:0/1A2B`.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let terms = self.0.iter().map(|term| {
+            let start = term.start.to_wal_text();
+            format!("{}:{:016x}:{start}", term.number, term.id)
+        });
+        terms.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Reads what [`to_line`](Self::to_line) writes; nothing if these are no terms that follow one another.
+    #[must_use]
+    pub fn from_line(line: &str) -> Option<Self> {
+        let mut history = Self::default();
+        for text in line.split_whitespace() {
+            let mut parts = text.splitn(3, ':');
+            let (number, id, start) = (parts.next()?, parts.next()?, parts.next()?);
+            let id = u64::from_str_radix(id, 16).ok()?;
+            let term = Term { number: number.parse().ok()?, id, start: Lsn::from_wal_text(start)? };
+            history.begin(term).ok()?;
+        }
+        Some(history)
+    }
 }
 
 /// A random number that is not 0, of what the system gives each process.
@@ -256,6 +301,38 @@ mod tests {
         assert_eq!(primary.check_follower(Some(77), at(5)), Err(ForeignHistory::UnknownTerm { term: 77 }));
         // A term that began at the end of the log before it has no record of that: it may be taken either way.
         assert_eq!(primary.check_follower(Some(12), at(250)), Ok(()));
+    }
+
+    #[test]
+    fn two_logs_part_where_the_first_of_them_leaves_the_last_term_of_both() {
+        let new = history(&[(1, 11, 0), (2, 12, 100), (5, 15, 300)]);
+        let parting = |own: &[(u64, u64, u64)], end| {
+            let parting = history(own).parting(Lsn::new(end), &new)?;
+            Some((parting.at.get(), parting.term.id))
+        };
+        let both = [(1, 11, 0), (2, 12, 100)];
+        assert_eq!(parting(&both, 250), Some((250, 12)), "it is the beginning");
+        assert_eq!(parting(&both, 300), Some((300, 12)));
+        assert_eq!(parting(&both, 420), Some((300, 12)), "it has more of the last term");
+        let gone_on = |start| [both[0], both[1], (3, 13, start)];
+        assert_eq!(parting(&gone_on(350), 420), Some((300, 12)));
+        assert_eq!(parting(&gone_on(280), 420), Some((280, 12)), "it has left that term before");
+        assert_eq!(parting(&[(1, 11, 0), (2, 14, 90)], 420), Some((90, 11)));
+        assert_eq!(parting(&[(1, 11, 0)], 420), Some((100, 11)));
+        assert_eq!(parting(&[(1, 99, 0)], 420), None, "another database");
+        assert_eq!(parting(&[], 0), None);
+    }
+
+    #[test]
+    fn a_line_of_terms_is_read_as_it_was_written() {
+        for terms in [&[][..], &[(1, 255, 0)], &[(1, 11, 0), (1 << 32, u64::MAX, 1 << 40)]] {
+            let written = history(terms);
+            assert_eq!(TermHistory::from_line(&written.to_line()), Some(written));
+        }
+        assert_eq!(history(&[(7, 255, 26)]).to_line(), "7:00000000000000ff:0/1A");
+        for wrong in ["1", "1:ff", "x:ff:0/0", "1:xy:0/0", "1:ff:0", "1:0:0/0", "2:ff:0/9 1:fe:0/9"] {
+            assert_eq!(TermHistory::from_line(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

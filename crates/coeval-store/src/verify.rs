@@ -27,6 +27,7 @@ use crate::checks::CheckCompiler;
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
+use crate::following::refuse_unfinished_rewinding;
 use crate::log::{ChecksumPolicy, LogError, Lsn, OpenError, Tail, read};
 use crate::manifest::{Manifest, manifest_path};
 use crate::recovery::{Mending, ReplayedLog, Replayer, refuse_incomplete, restore};
@@ -159,6 +160,15 @@ pub fn verify(
     match refuse_incomplete(&*files, dir) {
         Ok(()) => {}
         Err(error @ StoreError::IncompleteDatabase { .. }) => {
+            report.add_error(&error);
+            return Ok(report);
+        }
+        Err(error) => return Err(error),
+    }
+    // The log may be anything but whole: what is amiss is that, and nothing else.
+    match refuse_unfinished_rewinding(&*files, dir) {
+        Ok(()) => {}
+        Err(error @ StoreError::UnfinishedRewinding { .. }) => {
             report.add_error(&error);
             return Ok(report);
         }

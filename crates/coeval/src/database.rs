@@ -9,10 +9,12 @@ use crate::transaction::Transaction;
 use arrow::array::RecordBatch;
 use coeval_sql::{Engine, QueryMemory};
 use coeval_store::files::DiskFiles;
+use coeval_store::log::Lsn;
 use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
-    Ingested, Priority, Promise, QualifiedName, RepairReport, SafeLogging, ScanOrder, Store, StoreOptions,
-    TableDamage, VerifyReport, World, demote, is_replica, promote, repair, take_back_demotion, verify,
+    FormerPrimary, Ingested, Priority, Promise, QualifiedName, RepairReport, Rewound, SafeLogging, ScanOrder,
+    Store, StoreOptions, TableDamage, Timeline, VerifyReport, World, demote, go_on_rewinding, is_replica,
+    promote, repair, rewind, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -206,14 +208,6 @@ impl Database {
         Ok(promote(&DiskFiles, path.as_ref(), promise)?)
     }
 
-    /// Takes back [`demote`](Self::demote), in the timeline that the database was in.
-    ///
-    /// # Errors
-    /// If it is no replica, or a process has it open; it is as before then.
-    pub fn take_back_demotion(path: impl AsRef<Path>) -> Result<(), Error> {
-        Ok(take_back_demotion(&DiskFiles, path.as_ref())?)
-    }
-
     /// Whether the directory is a replica's, which [`DatabaseOptions::open_replica`] opens.
     ///
     /// # Errors
@@ -229,6 +223,35 @@ impl Database {
     /// If there is no database, or a process has it open; it is as before then.
     pub fn demote(path: impl AsRef<Path>) -> Result<(), Error> {
         Ok(demote(&DiskFiles, path.as_ref())?)
+    }
+
+    /// What a former primary's directory, which nobody has open, has of the log. Nothing is changed.
+    ///
+    /// # Errors
+    /// If there is no database, a process has it open, or manifest or log are damaged.
+    #[doc(hidden)]
+    pub fn former_primary(path: impl AsRef<Path>) -> Result<FormerPrimary, Error> {
+        Ok(FormerPrimary::look(&DiskFiles, path.as_ref())?)
+    }
+
+    /// Cuts the log of a former primary's directory, which nobody has open, back to where it parts from that of the new one, which is
+    /// in this timeline, and makes it a replica. What lies behind that place is put aside, and said. Durable on return.
+    ///
+    /// # Errors
+    /// If a checkpoint has passed the place, or a file cannot be read or written. The directory has all that it had then, or
+    /// [is gone on with](Self::go_on_rewinding).
+    #[doc(hidden)]
+    pub fn rewind(path: impl AsRef<Path>, place: Lsn, timeline: Timeline) -> Result<Rewound, Error> {
+        Ok(rewind(&DiskFiles, path.as_ref(), place, timeline)?)
+    }
+
+    /// Goes on with [`rewind`](Self::rewind) if that did not end in this directory.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written. It is to be gone on with again then.
+    #[doc(hidden)]
+    pub fn go_on_rewinding(path: impl AsRef<Path>) -> Result<Option<Rewound>, Error> {
+        Ok(go_on_rewinding(&DiskFiles, path.as_ref())?)
     }
 
     /// The tables that cannot be read, and why, in a database that was opened

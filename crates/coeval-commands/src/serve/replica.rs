@@ -7,8 +7,8 @@ use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::machines::Machines;
 use coeval::{
-    Database, DatabaseOptions, Promise, PromotionLoss, SqlError, SqlState, Store, TermNumber, Upstream,
-    UpstreamState, UpstreamStatus,
+    Database, DatabaseOptions, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, TermNumber,
+    Upstream, UpstreamState, UpstreamStatus,
 };
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
@@ -50,10 +50,11 @@ pub(super) fn open(
         machines.own.clone_into(&mut primary.application_name);
     }
     sources.peers.clone_from(&machines.peers);
+    go_on_rewinding(dir)?;
     let is_replica = Database::is_replica(dir)
         .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
     let link = match look(dir)? {
-        Contents::Database if !is_replica => rejoined(&sources, dir, options)?,
+        Contents::Database if !is_replica => rejoined(&sources, dir)?,
         Contents::Database => None,
         Contents::Nothing | Contents::Remains => copied(&sources, dir)?,
         Contents::Foreign => {
@@ -153,38 +154,33 @@ impl Upstream for Shown {
     }
 }
 
-/// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; else it is put
-/// aside, and a copy comes in its place.
-fn rejoined(sources: &Sources, dir: &Path, options: DatabaseOptions) -> Result<Option<Link>, Failure> {
+/// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; cut back to where the
+/// two part, if no checkpoint has passed that; else it is put aside, and a copy comes in its place.
+fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     let Some(from) = &sources.primary else {
         let message = "{} is no replica: a former primary comes back with the new one, named by host=...";
         return Err(Failure::Work(message.replace("{}", &dir.display().to_string())));
     };
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::Work(format!("{} cannot follow {from}: {error}", dir.display()))
-    };
-    Database::demote(dir).map_err(|error| failed(&error))?;
-    // Whatever is found, it is a primary's again unless it can follow.
-    let outcome =
-        options.open_replica(dir).map_err(|error| failed(&error)).and_then(|(database, follower)| {
-            let term = TermNumber(follower.terms().last().map_or(0, |term| term.number));
-            let kinship = kinship(from, &follower).map_err(|error| failed(&error))?;
-            drop((follower, database));
-            Ok((kinship, term))
-        });
-    if !matches!(outcome, Ok((Kinship::Beginning, _))) {
-        Database::take_back_demotion(dir).map_err(|error| failed(&error))?;
-    }
-    match outcome? {
-        (Kinship::Beginning, _) => {
+    let failed =
+        |error: &dyn fmt::Display| Failure::Work(format!("{} cannot follow {from}: {error}", dir.display()));
+    let former = Database::former_primary(dir).map_err(|error| failed(&error))?;
+    match kinship(from, &former).map_err(|error| failed(&error))? {
+        Kinship::Beginning => {
+            Database::demote(dir).map_err(|error| failed(&error))?;
             eprintln!(
                 "{} was a primary and has nothing that {from} does not have: it follows",
                 dir.display()
             );
             Ok(None)
         }
-        (Kinship::Stranger(error), _) => Err(failed(&error)),
-        (Kinship::Parted(error), term) => {
+        Kinship::Rewindable { place, timeline } => {
+            let rewound = Database::rewind(dir, place, timeline).map_err(|error| failed(&error))?;
+            say_rewound(dir, &rewound);
+            Ok(None)
+        }
+        Kinship::Stranger(error) => Err(failed(&error)),
+        Kinship::Parted(error) => {
+            let term = TermNumber(former.terms.last().map_or(0, |term| term.number));
             let aside = aside_of(dir, term);
             std::fs::rename(dir, &aside)
                 .map_err(|error| Failure::work(format_args!("cannot put {} aside", dir.display()), error))?;
@@ -196,6 +192,31 @@ fn rejoined(sources: &Sources, dir: &Path, options: DatabaseOptions) -> Result<O
             copied(sources, dir)
         }
     }
+}
+
+/// Goes on with cutting back the log of a former primary, if an earlier start did not come to the end of that.
+fn go_on_rewinding(dir: &Path) -> Result<(), Failure> {
+    let rewound = Database::go_on_rewinding(dir).map_err(|error| {
+        Failure::work(format_args!("cannot cut back the log of {}", dir.display()), error)
+    })?;
+    if let Some(rewound) = rewound {
+        say_rewound(dir, &rewound);
+    }
+    Ok(())
+}
+
+/// Says what was cut off the log of a former primary, and where it lies.
+fn say_rewound(dir: &Path, rewound: &Rewound) {
+    let Rewound { aside, place, end, transactions } = rewound;
+    eprintln!(
+        "{} was a primary, and its log is cut back to {place}, where it parts from the new one's: it goes on as a replica, without \
+         a copy",
+        dir.display()
+    );
+    eprintln!(
+        "What was cut off, up to {end}, lies in {}. Transactions in it that the new primary never had: {transactions}",
+        aside.display()
+    );
 }
 
 /// A name that nobody has, beside the directory.

@@ -24,10 +24,15 @@ fn row(values: &[&str]) -> Vec<u8> {
 
 /// A server that lets one client in, answers one command with this row, and tells what it hears behind it.
 fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+    primary_that_answers([row(values), message(b'C', b"IDENTIFY_SYSTEM\0")].concat())
+}
+
+/// The same, with these messages.
+fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let ready = message(b'Z', b"I");
-    let answer = [row(values), message(b'C', b"IDENTIFY_SYSTEM\0"), ready.clone()].concat();
+    let answer = [messages, ready.clone()].concat();
     let thread = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut heard = [0; 1024];
@@ -40,6 +45,21 @@ fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
         rest
     });
     (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
+}
+
+#[test]
+fn a_primary_says_its_terms_unless_its_program_is_older() {
+    let asked = |(address, primary): (PrimaryAddress, JoinHandle<Vec<u8>>)| {
+        let found = Link::open(&address).unwrap().term_history();
+        primary.join().unwrap();
+        found
+    };
+    let terms = TermHistory::of(&[(1, 11, 0), (2, 12, 26)].map(Term::from));
+    assert_eq!(asked(primary_that_says(&[&terms.to_line()])).unwrap(), Some(terms));
+    let malformed = asked(primary_that_says(&["2:000c:0/1A 1:000b:0/0"]));
+    assert!(matches!(malformed, Err(ReplicaError::Protocol(_))), "{malformed:?}");
+    let unknown = message(b'E', b"SERROR\0C42601\0M\"TERM_HISTORY\" is no command of replication\0\0");
+    assert_eq!(asked(primary_that_answers(unknown)).unwrap(), None);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! ```text
 //! IDENTIFY_SYSTEM                          which database this is, its timeline and term, the end of its log, what it has
 //!                                          promised, whether it is the primary, and the newest format that it writes
+//! TERM_HISTORY                             the terms of its log, so that a former primary knows where its own has parted from it
 //! PROMISE_TIMELINE 3 '<candidate>'         a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
 //!                                          how long the log is
 //! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
@@ -78,6 +79,7 @@ impl Replicating {
 #[derive(Debug, PartialEq, Eq)]
 enum Command {
     IdentifySystem,
+    TermHistory,
     PromiseTimeline(Promise),
     CreateSlot(String),
     DropSlot(String),
@@ -96,6 +98,13 @@ impl Connection {
         match parse(text)? {
             Command::IdentifySystem => {
                 self.identify_system();
+                self.after_statement();
+                self.ready();
+                Ok(())
+            }
+            Command::TermHistory => {
+                let terms = self.shared.engine.store().terms().to_line();
+                self.answer_with_row("TERM_HISTORY", [("terms", Some(terms))]);
                 self.after_statement();
                 self.ready();
                 Ok(())
@@ -407,14 +416,15 @@ fn slot_name(word: &str) -> String {
 fn parse(text: &str) -> Result<Command, SqlError> {
     let wrong = |what: String| {
         SqlError::new(SqlState::SyntaxError, what).with_hint(
-            "A replication connection takes IDENTIFY_SYSTEM, BASE_BACKUP, START_REPLICATION and PROMISE_TIMELINE; connect without \
-             \"replication\" for SQL.",
+            "A replication connection takes IDENTIFY_SYSTEM, TERM_HISTORY, BASE_BACKUP, START_REPLICATION and PROMISE_TIMELINE; \
+             connect without \"replication\" for SQL.",
         )
     };
     let text = text.trim().trim_end_matches(';').trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     match word.to_uppercase().as_str() {
         "IDENTIFY_SYSTEM" => Ok(Command::IdentifySystem),
+        "TERM_HISTORY" => Ok(Command::TermHistory),
         "CREATE_REPLICATION_SLOT" => match rest.split_whitespace().collect::<Vec<_>>().as_slice() {
             [name, kind, options @ ..]
                 if kind.eq_ignore_ascii_case("PHYSICAL")
@@ -481,6 +491,7 @@ mod tests {
     #[test]
     fn commands_are_read_as_postgres_writes_them() {
         assert_eq!(parse("IDENTIFY_SYSTEM;").unwrap(), Command::IdentifySystem);
+        assert_eq!(parse("term_history").unwrap(), Command::TermHistory);
         assert_eq!(parse(" base_backup (LABEL 'x')").unwrap(), Command::BaseBackup);
         let start =
             |position, term| Command::StartReplication { slot: None, position: Lsn::new(position), term };

@@ -174,6 +174,8 @@ impl SqlState {
             | StoreError::FollowsNobody { .. }
             | StoreError::PromisedAnother { .. }
             | StoreError::UnfinishedCopy { .. }
+            | StoreError::UnfinishedRewinding { .. }
+            | StoreError::NotRewindable { .. }
             | StoreError::ScanOrder(_)
             | StoreError::ForeignDirectory { .. } => Self::ObjectNotInPrerequisiteState,
             StoreError::File(FileError::DirectoryInUse { .. }) => Self::ObjectInUse,

@@ -10,6 +10,7 @@ mod kept;
 mod left_behind;
 mod panics;
 mod paused;
+mod rewinding;
 mod safe;
 mod slots;
 mod synchronous;

@@ -3,7 +3,8 @@
 //!
 //! Headers attest what lies before them, in the same files. So a log whose last segment is gone, or was cut off at the border
 //! of a record, looks like a shorter one that is whole. What this file says stays true for ever, as a log only grows: a log
-//! that ends before it has lost something. So it may be old, and need not be there; nothing waits for it but a close.
+//! that ends before it has lost something. So it may be old, and need not be there; nothing waits for it but a close. (A log that is
+//! cut on purpose loses the file first: `log/cutting.rs`.)
 //!
 //! | bytes | field | value |
 //! |---|---|---|

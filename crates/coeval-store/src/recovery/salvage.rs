@@ -12,6 +12,7 @@ use super::{Mending, Recovered, Replayer, open_error, restore};
 use crate::disk::{Disk, LOG_DIR};
 use crate::error::StoreError;
 use crate::files::FileSystem;
+use crate::following::refuse_unfinished_rewinding;
 use crate::log::{ChecksumPolicy, Lsn, read};
 use crate::manifest::{FILE_NAME as MANIFEST_FILE, Manifest};
 use crate::retention::Places;
@@ -24,7 +25,8 @@ use std::sync::Arc;
 /// Locks a directory with a database, and reads its manifest. Nothing is changed.
 ///
 /// # Errors
-/// Damage of the manifest; [`StoreError::IncompleteDatabase`] if there is no database; those of the file system.
+/// Damage of the manifest; [`StoreError::IncompleteDatabase`] if there is no database; [`StoreError::UnfinishedRewinding`]; those of
+/// the file system.
 pub(crate) fn open_locked(
     files: &Arc<dyn FileSystem>,
     dir: &Path,
@@ -42,6 +44,7 @@ pub(crate) fn open_locked(
         return Err(missing());
     }
     let lock = files.lock(dir)?;
+    refuse_unfinished_rewinding(&**files, dir)?;
     let manifest = Manifest::read(&**files, dir, checksums)?.ok_or_else(missing)?;
     let disk = Disk::new(Arc::clone(files), dir.to_path_buf(), lock, checksums, manifest.next_segment);
     Ok((disk, manifest))

@@ -65,7 +65,7 @@ const fn of_no_value(path: &'static str) -> Kind {
     kind(path, OF_NO_VALUE, OF_NO_VALUE, OF_NO_VALUE)
 }
 
-const KINDS: [Kind; 24] = [
+const KINDS: [Kind; 27] = [
     kind("MANIFEST", NEEDED, NEEDED, NEEDED),
     of_no_value("MANIFEST.tmp"),
     of_no_value("LOCK"),
@@ -82,6 +82,10 @@ const KINDS: [Kind; 24] = [
     kind("follower", OF_NO_VALUE, OF_NO_VALUE, NEEDED),
     of_no_value("follower.tmp"),
     kind("unfinished-copy", NEEDED, NEEDED, NEEDED),
+    kind("rewinding", NEEDED, NEEDED, NEEDED),
+    of_no_value("rewinding.tmp"),
+    // Of great value to people; nothing is read of it.
+    of_no_value("rewound/"),
     // Segments that are kept for others are not read.
     kind("log/<LSN>.log", PARTLY_NEEDED, PARTLY_NEEDED, PARTLY_NEEDED),
     of_no_value("log/<LSN>.log.tmp"),
@@ -129,7 +133,7 @@ fn kind_of(path: &str) -> &'static Kind {
 /// All files of a directory, by their paths in it.
 fn paths_in(files: &SimulatedFiles, dir: &str) -> Vec<String> {
     let mut paths = Vec::new();
-    for part in ["", "log/", "segments/", "spill/"] {
+    for part in ["", "log/", "rewound/", "segments/", "spill/"] {
         let part_dir = Path::new(dir).join(part);
         if files.exists(&part_dir).unwrap() {
             paths.extend(files.list(&part_dir).unwrap().iter().map(|name| format!("{part}{name}")));
@@ -268,8 +272,13 @@ fn whatever_file_is_damaged_or_gone_it_is_named_or_nothing_needed_is_lost() {
 }
 
 /// Kinds that directories here do not have; what is made of them is seen elsewhere.
-const NOT_HERE: [&str; 4] =
-    ["unfinished-copy", "follower.tmp", "segments/<name>.damaged", "segments/<name>.damaged-<n>"];
+const NOT_HERE: [&str; 5] = [
+    "unfinished-copy",
+    "rewinding",
+    "follower.tmp",
+    "segments/<name>.damaged",
+    "segments/<name>.damaged-<n>",
+];
 
 /// The kinds that `docs/formats.md` names.
 fn documented_kinds() -> BTreeSet<String> {

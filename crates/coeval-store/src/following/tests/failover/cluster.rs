@@ -7,6 +7,9 @@
 //! primary need not be dead. Readers look at a store once it [has confirmed](Store::has_confirmed) what it was opened with, as a
 //! server lets them in.
 //!
+//! A former primary that comes back is cut back by the product's own rule and steps (`former_primary.rs`, `rewinding.rs`), or, where
+//! that does not go, follows as it is until it is given a copy. Now and then it dies while it is cut back, and goes on with that.
+//!
 //! # The network
 //! A connection is a stream: what arrives is in order and without holes. So what a network drops is the end of a connection
 //! (a cut: what was on its way either way is gone), and what it sends twice comes with the next connection. That one begins
@@ -16,10 +19,15 @@
 use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes};
 use crate::candidacy::{Candidacy, CandidacyError, NotPromoted};
 use crate::error::StoreError;
-use crate::following::{CopyWriter, Fed, FollowError, Follower, LogFeed, ReplicaSession, demote, promote};
+use crate::files::Fault;
+use crate::following::{
+    CopyWriter, Fed, FollowError, Follower, FormerPrimary, LogFeed, ReplicaSession, WayBack, demote,
+    go_on_rewinding, is_replica, promote, rewind,
+};
 use crate::log::{LogRecord, Lsn};
 use crate::promises::{LogStanding, Promise};
 use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
+use crate::terms::{TermHistory, TermNumber};
 use coeval_txn::Version;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -41,6 +49,8 @@ pub(super) enum Broken {
     Unconfirmed,
     /// Replicas are told that safe snapshots may go as far as the primary has published, whoever is active there.
     UnsafeBoundary,
+    /// A primary is cut back to the log of whoever takes itself for one, though that has not come after it.
+    AnySuccessor,
 }
 
 /// What clients do with the machines, and what is looked at.
@@ -159,6 +169,8 @@ pub(super) struct Counts {
     pub(super) failovers: usize,
     pub(super) refused: usize,
     pub(super) copies: usize,
+    /// Former primaries that were cut back.
+    pub(super) rewound: usize,
     /// Records that came again.
     pub(super) again: usize,
 }
@@ -168,6 +180,7 @@ impl std::ops::AddAssign for Counts {
         self.failovers += other.failovers;
         self.refused += other.refused;
         self.copies += other.copies;
+        self.rewound += other.rewound;
         self.again += other.again;
     }
 }
@@ -493,15 +506,51 @@ impl<C: Clients> Cluster<C> {
     /// A primary that has heard of another one follows it.
     fn step_down(&mut self) {
         let node = self.any_node();
-        if node == self.current || !self.node(node).is_primary() {
+        let to = if self.broken == Broken::AnySuccessor { self.any_node() } else { self.current };
+        if node == to || !self.node(node).is_primary() || !self.node(to).is_primary() {
             return;
         }
         // Somebody tells it, if nobody has.
-        let promise = Promise::asked_for(self.node(self.current).store.timeline());
-        let _ = self.node(node).store.promise(promise);
+        let (new, timeline) = (self.node(to).store.terms(), self.node(to).store.timeline());
+        let _ = self.node(node).store.promise(Promise::asked_for(timeline));
         let (files, _) = self.lose(node);
-        demote(&files, &dir(node)).unwrap();
+        let files = self.make_follow(node, files, &new);
         self.nodes[node] = Some(Node::replica(files, node));
+        if node == self.current {
+            C::look_for_losses(self, "a return");
+        }
+    }
+
+    /// Makes the directory of a former primary a replica's: of a log of these terms, if those come after its own. Its files then.
+    fn make_follow(&mut self, node: usize, files: SimulatedFiles, new: &TermHistory) -> SimulatedFiles {
+        let former = FormerPrimary::look(&files, &dir(node)).unwrap();
+        let term = TermNumber(new.last().map_or(0, |term| term.number));
+        let has_come_after = new.timeline() >= former.promised && former.comes_before(term);
+        let is_followed = has_come_after || self.broken == Broken::AnySuccessor;
+        let parting = match former.way_back(new) {
+            WayBack::CutBack(parting) if is_followed => parting,
+            _ => {
+                demote(&files, &dir(node)).unwrap();
+                return files;
+            }
+        };
+        self.counts.rewound += 1;
+        let cut = |files: &SimulatedFiles| rewind(files, &dir(node), parting.at, new.timeline());
+        // Every second time it dies meanwhile, or not quite.
+        if self.dice.random_bool(0.5) {
+            files.fail_after(self.dice.random_range(0..80), Fault::Io);
+        }
+        if cut(&files).is_ok() {
+            files.heal();
+            return files;
+        }
+        let files = files.crash();
+        let is_done =
+            go_on_rewinding(&files, &dir(node)).unwrap().is_some() || is_replica(&files, &dir(node)).unwrap();
+        if !is_done {
+            cut(&files).unwrap();
+        }
+        files
     }
 
     /// Two primaries of one term would have given it two ids, or begun it at two places.

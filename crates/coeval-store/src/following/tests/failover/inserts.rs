@@ -116,6 +116,7 @@ fn nothing_acknowledged_or_shown_is_lost_in_a_failover() {
     let (failovers, refused) = (counts.failovers, counts.refused);
     assert!(failovers > seeds && refused > seeds && acknowledged > 10 * seeds, "too little has happened");
     assert!(counts.again > seeds, "records came again");
+    assert!(counts.rewound > seeds / 8, "former primaries were cut back");
 }
 
 fn first_seed(broken: Broken, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Option<u64> {
@@ -128,7 +129,14 @@ fn first_seed(broken: Broken, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Op
 
 #[test]
 fn each_rule_that_is_not_kept_loses_something() {
-    for broken in [Broken::NoPromises, Broken::FewPromises, Broken::ShorterLog, Broken::Unconfirmed] {
+    let rules = [
+        Broken::NoPromises,
+        Broken::FewPromises,
+        Broken::ShorterLog,
+        Broken::Unconfirmed,
+        Broken::AnySuccessor,
+    ];
+    for broken in rules {
         let found = first_seed(broken, |cluster| cluster.lost.is_some());
         println!("{broken:?}: lost with seed {found:?}");
         assert!(found.is_some(), "{broken:?}: nothing was lost");

@@ -152,7 +152,7 @@ pub(super) fn machines(seed: u64) -> Machines {
 }
 
 /// What a crash, a server or a repair leaves in a directory, and no workload here makes.
-const BESIDE: [(&str, &str); 12] = [
+const BESIDE: [(&str, &str); 14] = [
     ("", "LOCK"),
     ("", "mock-secret"),
     ("", "pg_hba.conf"),
@@ -160,6 +160,8 @@ const BESIDE: [(&str, &str); 12] = [
     ("", "MANIFEST.tmp"),
     ("", "kept-log.tmp"),
     ("", "promise.tmp"),
+    ("", "rewinding.tmp"),
+    ("rewound", "1"),
     ("log", "00000000000000999999.log.tmp"),
     ("log", "end.tmp"),
     ("spill", "1"),
