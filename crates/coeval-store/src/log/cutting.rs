@@ -41,7 +41,7 @@ pub(crate) fn copy_between(
         let path = segment_path(dir, first);
         let file = files.read(&path)?;
         let place = |position| usize::try_from(offset_in_segment(first, position)).unwrap_or(usize::MAX);
-        let records = file.get(place(begin)..place(behind)).ok_or_else(|| LogError::Damaged {
+        let records = file.get(place(begin)..place(behind)).ok_or(LogError::Damaged {
             path,
             offset: file.len() as u64,
             damage: Damage::Record,

@@ -219,7 +219,9 @@ fn open_as_follower(files: &SimulatedFiles) -> Result<Store, StoreError> {
 /// Its world has rows that the new primary never had: it cannot be what the log says up to the place.
 #[test]
 fn a_checkpoint_beyond_the_place_is_not_cut_off() {
-    let parted = parted(7, GoneOn::InTheSame, |former| drop(former.checkpoint().unwrap()));
+    let parted = parted(7, GoneOn::InTheSame, |former| {
+        former.checkpoint().unwrap();
+    });
     let former = FormerPrimary::look(&parted.files, Path::new(PRIMARY)).unwrap();
     let place = match former.way_back(&parted.promoted.terms()) {
         WayBack::CheckpointBeyond(parting) => parting.at,
