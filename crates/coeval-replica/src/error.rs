@@ -82,6 +82,14 @@ pub enum ReplicaError {
         /// Up to where the checkpoint contains the log.
         checkpoint: Lsn,
     },
+    /// It has come after a former primary without a promotion: it is a copy of one's directory that was opened.
+    #[error(
+        "the primary is in timeline {found}, as this database was: it was not promoted, and may lack what was acknowledged"
+    )]
+    NotPromoted {
+        /// The primary's.
+        found: Timeline,
+    },
     /// Another machine was promised a timeline beyond the primary's: that one is to be followed.
     #[error("the primary is in timeline {found}, and timeline {promised} was promised to another machine")]
     Superseded {

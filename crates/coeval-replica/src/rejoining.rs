@@ -55,6 +55,10 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
             let (parting, checkpoint) = (parting.at, former.checkpoint);
             return Ok(Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint }));
         }
+        // Only who was promoted has what was acknowledged by replicas.
+        WayBack::CutBack(_) if own.last().is_some_and(|last| found.timeline <= last.timeline()) => {
+            return Ok(Kinship::Parted(ReplicaError::NotPromoted { found: found.timeline }));
+        }
         WayBack::CutBack(parting) => (parting.at, Some(parting.term.id)),
         // If it is unrelated, the new one says so.
         WayBack::AsItIs | WayBack::Unrelated => (former.end, last.map(|term| term.id)),

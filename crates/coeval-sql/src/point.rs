@@ -25,6 +25,7 @@ mod update;
 mod walk;
 
 pub use output::Rows;
+pub(crate) use source::conjuncts;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

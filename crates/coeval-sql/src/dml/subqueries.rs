@@ -161,7 +161,7 @@ pub(super) fn literals(rows: &RowSet, column: usize, zone: Tz) -> Result<Option<
 }
 
 /// A value as it is written, with its type.
-fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlError> {
+pub(super) fn literal(text: Option<String>, ty: ColumnType) -> Result<Expr, SqlError> {
     let declared = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(&ty.to_string())
         .and_then(|mut parser| parser.parse_data_type())

@@ -179,7 +179,7 @@ fn alias_name(alias: &TableAlias) -> Result<String, Refusal> {
 }
 
 /// The conditions that a condition is the AND of.
-pub(super) fn conjuncts<'q>(expression: &'q Expr, out: &mut Vec<&'q Expr>) {
+pub(crate) fn conjuncts<'q>(expression: &'q Expr, out: &mut Vec<&'q Expr>) {
     match expression {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
             conjuncts(left, out);

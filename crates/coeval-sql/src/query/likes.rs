@@ -70,7 +70,7 @@ pub(super) fn matching(
     let mut start = 0;
     while start < texts.len() {
         meter.look()?;
-        let rows = little(texts, start, pattern.len() as u64);
+        let rows = little(texts, start, (pattern.len() as u64).max(1));
         if rows.is_empty() {
             let text = texts.is_valid(start).then(|| texts.value(start));
             answers.append_option(text.map(|text| is_match(text, pattern, letters, meter)).transpose()?);

@@ -36,7 +36,7 @@
 //!
 //! # Why nothing acknowledged with replicas' say is cut off
 //! The new primary has come after this one with enough promises, so it has all of that (`promises.rs`), and P lies behind it. Who does
-//! this checks that: a term with a higher number, and no lower timeline than was promised. Step 2 comes before anything is cut, as
+//! this checks that: a higher timeline, and no lower one than was promised. Step 2 comes before anything is cut, as
 //! with every machine that begins to follow another one.
 
 use super::former_primary::manifest_of;

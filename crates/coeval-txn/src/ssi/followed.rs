@@ -42,7 +42,9 @@ pub struct FollowedSnapshots<S, W> {
     snapshots: SafeSnapshots<W>,
     /// The last noted boundary.
     boundary: Version,
-    /// Worlds that were not returned, in order; at most one of them at or below the boundary.
+    /// What other readers were seen to have, when a safe snapshot was last asked for.
+    shown: Version,
+    /// Worlds that were not returned, in order; at most one of them is ready.
     worlds: Vec<Kept<S>>,
     /// The version of the last noted world, kept or not.
     newest: Version,
@@ -70,6 +72,7 @@ impl<S, W: Clone> FollowedSnapshots<S, W> {
             // Nothing is known of a boundary yet, so commits that point below `begin` may still come.
             snapshots: SafeSnapshots::with_rules(Version::ZERO, rules),
             boundary: Version::ZERO,
+            shown: Version::ZERO,
             worlds: vec![Kept { version: begin, world }],
             newest: begin,
             waiting_max,
@@ -134,8 +137,9 @@ impl<S, W: Clone> FollowedSnapshots<S, W> {
     ///
     /// Cost: a step for each commit with an out-edge that is kept.
     pub fn advance(&mut self, shown: Version) -> Option<(SafeSnapshot<W>, S)> {
-        let oldest = self.worlds.first()?.version;
-        if oldest > self.boundary.min(shown) {
+        self.shown = self.shown.max(shown);
+        self.drop_outdated();
+        if self.ready_count() == 0 {
             return None;
         }
         let Kept { version, world } = self.worlds.remove(0);
@@ -167,12 +171,13 @@ impl<S, W: Clone> FollowedSnapshots<S, W> {
         self.snapshots.obscure_count()
     }
 
-    /// How many kept worlds are at or below the boundary.
+    /// How many kept worlds the boundary has reached and other readers, too.
     fn ready_count(&self) -> usize {
-        self.worlds.partition_point(|kept| kept.version <= self.boundary)
+        let ready = self.boundary.min(self.shown);
+        self.worlds.partition_point(|kept| kept.version <= ready)
     }
 
-    /// Of the worlds that the boundary has reached only the newest is of use.
+    /// Of the worlds that are ready only the newest is of use.
     fn drop_outdated(&mut self) {
         self.worlds.drain(..self.ready_count().saturating_sub(1));
     }
