@@ -8,8 +8,8 @@ use crate::names::fold;
 use crate::walk::Walk;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
-    TableWithJoins, Visit, Visitor,
+    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Visit, Visitor,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -25,6 +25,34 @@ type Columns = Option<Vec<String>>;
 struct Relation {
     name: Option<String>,
     columns: Columns,
+    /// A column that is NULL only where the whole row is.
+    row_column: Option<String>,
+}
+
+impl Relation {
+    fn of(alias: Option<&TableAlias>, columns: Columns) -> Self {
+        Self { name: alias.map(|alias| fold(&alias.name)), columns, row_column: None }
+    }
+}
+
+/// A query's FROM.
+#[derive(Default)]
+struct FromClause {
+    relations: Vec<Relation>,
+    /// Whether a join may fill up rows with NULL.
+    fills_up: bool,
+}
+
+/// A relation whose whole rows an expression names.
+pub(super) struct WholeRow<'s> {
+    /// How many queries there are around the one that has it in FROM.
+    pub(super) place: usize,
+    /// Its columns, if they are known.
+    pub(super) columns: Option<&'s [String]>,
+    /// A column that is NULL only where the whole row is.
+    pub(super) row_column: Option<&'s str>,
+    /// Whether a join beside it may fill up rows with NULL.
+    pub(super) is_filled_up: bool,
 }
 
 /// Whose a column is.
@@ -54,13 +82,16 @@ pub(super) struct Scopes<'f> {
     find: FindTable<'f>,
     /// The parts of all WITH by their names.
     parts: HashMap<String, Columns>,
-    queries: Vec<Vec<Relation>>,
+    queries: Vec<FromClause>,
 }
 
 impl<'f> Scopes<'f> {
     /// Those around a statement's query: none.
     pub(super) fn around(query: &Query, find: FindTable<'f>) -> Self {
-        Self { find, parts: parts_of(query), queries: Vec::new() }
+        let mut parts = Parts(Self { find, parts: HashMap::new(), queries: Vec::new() });
+        // Nothing breaks off the visit.
+        let _ = query.walk(&mut parts);
+        parts.0
     }
 
     /// How many queries there are around the place.
@@ -70,18 +101,18 @@ impl<'f> Scopes<'f> {
 
     /// Goes into a query.
     pub(super) fn enter(&mut self, query: &Query) {
-        let relations = match query.body.as_ref() {
-            SetExpr::Select(select) => self.relations(select),
-            _ => Vec::new(),
+        let from = match query.body.as_ref() {
+            SetExpr::Select(select) => self.clause(select),
+            _ => FromClause::default(),
         };
-        self.queries.push(relations);
+        self.queries.push(from);
     }
 
     /// Goes to one of the SELECTs that the innermost query is put together from.
     pub(super) fn turn_to(&mut self, select: &Select) {
-        let relations = self.relations(select);
+        let from = self.clause(select);
         if let Some(innermost) = self.queries.last_mut() {
-            *innermost = relations;
+            *innermost = from;
         }
     }
 
@@ -116,20 +147,33 @@ impl<'f> Scopes<'f> {
         owners.owner
     }
 
+    /// The relation of this name, whose rows are meant by it: by `t.*`, and by `t` where no column has that name.
+    pub(super) fn whole_row(&self, name: &Ident) -> Option<WholeRow<'_>> {
+        let name = fold(name);
+        let Owner::Query(place) = self.owner_by_table(&name) else { return None };
+        let from = self.queries.get(place)?;
+        let relation = from.relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+        Some(WholeRow {
+            place,
+            columns: relation.columns.as_deref(),
+            row_column: relation.row_column.as_deref(),
+            is_filled_up: from.fills_up,
+        })
+    }
+
     fn owner_by_table(&self, table: &str) -> Owner {
-        let has = |relations: &Vec<Relation>| {
-            relations.iter().any(|relation| relation.name.as_deref() == Some(table))
-        };
+        let has =
+            |from: &FromClause| from.relations.iter().any(|relation| relation.name.as_deref() == Some(table));
         self.queries.iter().rposition(has).map_or(Owner::Nobody, Owner::Query)
     }
 
     fn owner_by_name(&self, column: &str) -> Owner {
-        for (place, relations) in self.queries.iter().enumerate().rev() {
-            let mut known = relations.iter().filter_map(|relation| relation.columns.as_ref());
+        for (place, from) in self.queries.iter().enumerate().rev() {
+            let mut known = from.relations.iter().filter_map(|relation| relation.columns.as_ref());
             if known.any(|columns| columns.iter().any(|name| name == column)) {
                 return Owner::Query(place);
             }
-            if relations.iter().any(|relation| relation.columns.is_none()) {
+            if from.relations.iter().any(|relation| relation.columns.is_none()) {
                 // Around the outermost query there is none that could have it.
                 return if place == 0 { Owner::Query(0) } else { Owner::Unknown };
             }
@@ -137,58 +181,102 @@ impl<'f> Scopes<'f> {
         Owner::Nobody
     }
 
-    fn relations(&self, select: &Select) -> Vec<Relation> {
-        let mut relations = Vec::new();
-        select.from.iter().for_each(|from| self.add(from, &mut relations));
-        relations
+    fn clause(&self, select: &Select) -> FromClause {
+        let mut from = FromClause::default();
+        select.from.iter().for_each(|tables| self.add(tables, &mut from));
+        from
     }
 
-    fn add(&self, from: &TableWithJoins, relations: &mut Vec<Relation>) {
-        let joined = from.joins.iter().map(|join| &join.relation);
-        for factor in std::iter::once(&from.relation).chain(joined) {
+    fn add(&self, tables: &TableWithJoins, from: &mut FromClause) {
+        let joined = tables.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&tables.relation).chain(joined) {
             match factor {
-                TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                    self.add(table_with_joins, relations);
-                }
-                factor => relations.push(self.relation(factor)),
+                TableFactor::NestedJoin { table_with_joins, alias: None } => self.add(table_with_joins, from),
+                factor => from.relations.push(self.relation(factor)),
             }
         }
+        from.fills_up |= tables.joins.iter().any(|join| fills_up(&join.join_operator));
     }
 
     fn relation(&self, factor: &TableFactor) -> Relation {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
-                let own = name.0.last().and_then(ObjectNamePart::as_ident).map(fold);
-                Relation {
-                    name: alias.as_ref().map(|alias| fold(&alias.name)).or(own),
-                    columns: renamed(self.columns_of_table(name), alias.as_ref()),
-                }
+            TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref()),
+            TableFactor::Derived { subquery, alias, .. } => {
+                let alias = alias.as_ref();
+                Relation::of(alias, renamed(self.outputs(&subquery.body), alias))
             }
-            TableFactor::Derived { subquery, alias, .. } => Relation {
-                name: alias.as_ref().map(|alias| fold(&alias.name)),
-                columns: renamed(outputs(&subquery.body), alias.as_ref()),
-            },
             TableFactor::Table { alias, .. }
             | TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
-            | TableFactor::UNNEST { alias, .. }
-            | TableFactor::NestedJoin { alias, .. } => Relation {
-                name: alias.as_ref().map(|alias| fold(&alias.name)),
-                columns: given(alias.as_ref()),
-            },
-            _ => Relation { name: None, columns: None },
+            | TableFactor::UNNEST { alias, .. } => {
+                let columns = given(alias.as_ref());
+                // A row of a function that returns one column is its value.
+                let row_column = columns.as_deref().and_then(|columns| match columns {
+                    [column] => Some(column.clone()),
+                    _ => None,
+                });
+                Relation { row_column, ..Relation::of(alias.as_ref(), columns) }
+            }
+            TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
+            _ => Relation::of(None, None),
         }
     }
 
-    fn columns_of_table(&self, name: &ObjectName) -> Columns {
+    fn table(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
+        let own = name.0.last().and_then(ObjectNamePart::as_ident).map(fold);
+        let known_as = alias.map(|alias| fold(&alias.name)).or(own);
         if let [ObjectNamePart::Identifier(part)] = name.0.as_slice()
             && let Some(columns) = self.parts.get(&fold(part))
         {
-            return columns.clone();
+            return Relation { name: known_as, columns: renamed(columns.clone(), alias), row_column: None };
         }
-        let def = (self.find)(name)?;
-        Some(def.live_columns().map(|(_, column)| column.name.clone()).collect())
+        let Some(def) = (self.find)(name) else {
+            return Relation { name: known_as, columns: None, row_column: None };
+        };
+        let own = def.live_columns().map(|(_, column)| column.name.clone()).collect();
+        let columns = renamed(Some(own), alias);
+        let never_null = def.live_columns().position(|(_, column)| column.not_null);
+        let row_column = never_null.and_then(|place| columns.as_ref()?.get(place).cloned());
+        Relation { name: known_as, columns, row_column }
     }
+
+    /// The names of a query's outputs; not known where all columns of several relations are among them.
+    fn outputs(&self, body: &SetExpr) -> Columns {
+        match body {
+            SetExpr::Select(select) => {
+                let outputs: Option<Vec<_>> =
+                    select.projection.iter().map(|item| self.output(item, select)).collect();
+                Some(outputs?.into_iter().flatten().collect())
+            }
+            SetExpr::Query(query) => self.outputs(&query.body),
+            SetExpr::SetOperation { left, .. } => self.outputs(left),
+            _ => None,
+        }
+    }
+
+    fn output(&self, item: &SelectItem, select: &Select) -> Columns {
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(vec![fold(alias)]),
+            SelectItem::UnnamedExpr(expression) => Some(vec![super::output_names::name_of(expression)]),
+            SelectItem::Wildcard(_) => match select.from.as_slice() {
+                [only] if only.joins.is_empty() => self.relation(&only.relation).columns,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Whether a join may fill up rows of either side with NULL.
+fn fills_up(join: &JoinOperator) -> bool {
+    matches!(
+        join,
+        JoinOperator::Left(_)
+            | JoinOperator::LeftOuter(_)
+            | JoinOperator::Right(_)
+            | JoinOperator::RightOuter(_)
+            | JoinOperator::FullOuter(_)
+    )
 }
 
 /// The columns under the names that an alias gives to the first ones.
@@ -207,42 +295,21 @@ fn given(alias: Option<&TableAlias>) -> Columns {
     given.filter(|columns: &Vec<String>| !columns.is_empty())
 }
 
-/// The names of a query's outputs; not known where all columns of something are among them.
-fn outputs(body: &SetExpr) -> Columns {
-    match body {
-        SetExpr::Select(select) => select.projection.iter().map(output).collect(),
-        SetExpr::Query(query) => outputs(&query.body),
-        SetExpr::SetOperation { left, .. } => outputs(left),
-        _ => None,
-    }
-}
+/// Collects the parts of all WITH in a query.
+struct Parts<'f>(Scopes<'f>);
 
-fn output(item: &SelectItem) -> Option<String> {
-    match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
-        SelectItem::UnnamedExpr(expression) => Some(super::output_names::name_of(expression)),
-        _ => None,
-    }
-}
+impl Visitor for Parts<'_> {
+    type Break = ();
 
-/// The parts of all WITH in a query. Of two with one name neither's columns are known.
-fn parts_of(query: &Query) -> HashMap<String, Columns> {
-    struct Parts(HashMap<String, Columns>);
-    impl Visitor for Parts {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            for part in query.with.iter().flat_map(|with| &with.cte_tables) {
-                let columns = renamed(outputs(&part.query.body), Some(&part.alias));
-                let known = self.0.entry(fold(&part.alias.name));
-                known.and_modify(|columns| *columns = None).or_insert(columns);
-            }
-            ControlFlow::Continue(())
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for part in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let columns = renamed(self.0.outputs(&part.query.body), Some(&part.alias));
+            // Of two parts with one name neither's columns are known.
+            let known = self.0.parts.entry(fold(&part.alias.name));
+            known.and_modify(|columns| *columns = None).or_insert(columns);
         }
+        ControlFlow::Continue(())
     }
-    let mut parts = Parts(HashMap::new());
-    // Nothing breaks off the visit.
-    let _ = query.walk(&mut parts);
-    parts.0
 }
 
 /// Notes whose the columns are that are named.
