@@ -17,6 +17,7 @@ mod counting;
 mod declared;
 mod domains;
 mod float_frames;
+mod group_keys;
 mod in_subquery;
 mod instants;
 mod interval_best;

@@ -8,11 +8,12 @@
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
+//! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
 use super::instants::settle_default;
 use super::interval_best::Best;
 use super::variances::Spread;
-use super::{float_frames, jsonb, window_keys};
+use super::{float_frames, group_keys, jsonb, window_keys};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -29,6 +30,10 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     {
         let argument = argument.clone();
         call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
+        is_changed = true;
+    }
+    if let Some(key) = group_keys::settle_count(&call, schema)? {
+        call.params.args = vec![key];
         is_changed = true;
     }
     if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
@@ -58,7 +63,9 @@ pub(super) fn is_collecting(call: &AggregateFunction) -> bool {
 /// A function over a window as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let mut settled = None;
-    for settle in [window_keys::by_keys, settle_default, jsonb::settle_window, typed_window] {
+    let steps =
+        [window_keys::by_keys, settle_default, jsonb::settle_window, group_keys::settle_window, typed_window];
+    for settle in steps {
         if let Some(next) = settle(settled.as_ref().unwrap_or(call), schema)? {
             settled = Some(next);
         }

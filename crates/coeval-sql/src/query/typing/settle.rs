@@ -12,7 +12,7 @@ use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{aggregates, in_subquery, jsonb, subquery_order, window_keys};
+use super::{aggregates, group_keys, in_subquery, jsonb, subquery_order, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::scalar::decimal_literal;
@@ -42,7 +42,8 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
         plan => rewrite_node(plan, &settle)?
             .transform_data(subquery_order::settle)?
             .transform_data(jsonb::settle_sort)?
-            .transform_data(window_keys::settle_sort),
+            .transform_data(window_keys::settle_sort)?
+            .transform_data(group_keys::settle),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
