@@ -17,13 +17,22 @@ pub(super) fn settle_in(within: &InSubquery, schema: &DFSchema) -> Result<Option
     }))
 }
 
-/// `= ANY (SELECT ...)` and its like, likewise.
+/// What the column of a subquery is called behind ANY and ALL: no name of a user's.
+const ROW: &str = "\u{1}row";
+
+/// `= ANY (SELECT ...)` and its like, likewise. DataFusion puts the comparison into the subquery: its column gets a name of
+/// its own, or that of the value would be taken for it where both are of tables that have the same name.
 pub(super) fn settle_any(comparison: &SetComparison, schema: &DFSchema) -> Result<Option<Expr>> {
-    let settled = both(&comparison.expr, &comparison.subquery, schema)?;
-    Ok(settled.map(|(value, subquery)| {
-        let settled = SetComparison { expr: Box::new(value), subquery, ..comparison.clone() };
-        Expr::SetComparison(settled)
-    }))
+    let (value, subquery) = both(&comparison.expr, &comparison.subquery, schema)?
+        .unwrap_or_else(|| (comparison.expr.as_ref().clone(), comparison.subquery.clone()));
+    let Some(column) = subquery.subquery.schema().columns().into_iter().next() else { return Ok(None) };
+    if column.name == ROW {
+        return Ok(None);
+    }
+    let row = Expr::Column(column).alias(ROW);
+    let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([row])?.build()?;
+    let subquery = subquery.with_plan(Arc::new(rows));
+    Ok(Some(Expr::SetComparison(SetComparison { expr: Box::new(value), subquery, ..comparison.clone() })))
 }
 
 /// The value and the subquery, its rows cast where they are of another type.
