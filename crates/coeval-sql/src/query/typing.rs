@@ -7,6 +7,7 @@
 
 mod aggregates;
 mod array_has;
+mod array_keys;
 mod array_literals;
 mod arrays;
 mod casts;

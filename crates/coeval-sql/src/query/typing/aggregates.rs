@@ -13,7 +13,7 @@
 use super::instants::settle_default;
 use super::interval_best::Best;
 use super::variances::Spread;
-use super::{float_frames, group_keys, jsonb, window_keys};
+use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -49,6 +49,7 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     if !call.params.distinct {
         is_changed |= jsonb::settle_keys(&mut call.params.order_by, schema)?;
         is_changed |= window_keys::by_lengths(&mut call.params.order_by, schema);
+        is_changed |= array_keys::settle_keys(&mut call.params.order_by, schema);
     }
     Ok(is_changed.then_some(call))
 }
@@ -63,8 +64,14 @@ pub(super) fn is_collecting(call: &AggregateFunction) -> bool {
 /// A function over a window as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let mut settled = None;
-    let steps =
-        [window_keys::by_keys, settle_default, jsonb::settle_window, group_keys::settle_window, typed_window];
+    let steps = [
+        window_keys::by_keys,
+        settle_default,
+        jsonb::settle_window,
+        array_keys::settle_window,
+        group_keys::settle_window,
+        typed_window,
+    ];
     for settle in steps {
         if let Some(next) = settle(settled.as_ref().unwrap_or(call), schema)? {
             settled = Some(next);
