@@ -29,6 +29,7 @@ mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
+mod regressions;
 mod rounding;
 mod series;
 mod set_operations;

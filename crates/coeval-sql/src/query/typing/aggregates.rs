@@ -7,13 +7,17 @@
 //! | `array_agg(DISTINCT x)` | in the order of the values | in any |
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
+//! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
 //! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
 use super::instants::settle_default;
 use super::interval_best::Best;
+use super::regressions::Regression;
+use super::settle::doubles;
 use super::variances::Spread;
 use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
+use crate::error::SqlError;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -44,6 +48,11 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         (exact_spread(call.func.name(), &call.params.args, schema), call.params.distinct)
     {
         call.func = spread.function();
+        is_changed = true;
+    }
+    if let Some((regression, pair)) = regression(call.func.name(), &call.params.args, schema) {
+        refuse_different_pairs(&call)?;
+        (call.func, call.params.args) = (regression.function(), pair);
         is_changed = true;
     }
     if !call.params.distinct {
@@ -93,11 +102,33 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
         }
         WindowFunctionDefinition::WindowUDF(_) => None,
     };
-    Ok(best.or_else(spread).or_else(of_floats).map(|function| {
+    let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
+        Some((regression, pair)) => (Some(regression.function()), pair),
+        None => (best.or_else(spread).or_else(of_floats), arguments.clone()),
+    };
+    Ok(function.map(|function| {
         let mut call = call.clone();
         call.fun = WindowFunctionDefinition::AggregateUDF(function);
+        call.params.args = arguments;
         call
     }))
+}
+
+/// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.
+fn regression(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<(Regression, Vec<Expr>)> {
+    let regression = Regression::of(function)?;
+    let is_number =
+        |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| ty.is_numeric() || ty.is_null());
+    (arguments.len() == 2 && arguments.iter().all(is_number))
+        .then(|| (regression, doubles(arguments, schema)))
+}
+
+/// `0A000` for different pairs: DataFusion finds different values of one argument alone.
+fn refuse_different_pairs(call: &AggregateFunction) -> Result<()> {
+    if !call.params.distinct {
+        return Ok(());
+    }
+    Err(SqlError::unsupported(format_args!("DISTINCT in {}, which is of pairs,", call.func.name())).into())
 }
 
 fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Spread> {

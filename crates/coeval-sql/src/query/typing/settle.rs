@@ -271,7 +271,8 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
     floats && decimals
 }
 
-fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
+/// The expressions, each as a `double precision`.
+pub(super) fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
     expressions
         .into_iter()
         .map(|expression| as_type(expression.clone(), &DataType::Float64, schema))
