@@ -17,7 +17,7 @@ use super::regressions::Regression;
 use super::settle::doubles;
 use super::variances::Spread;
 use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -40,6 +40,7 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         call.params.args = vec![key];
         is_changed = true;
     }
+    refuse_best_document(call.func.name(), &call.params.args, schema)?;
     if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
         call.func = best.function();
         is_changed = true;
@@ -92,6 +93,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
 /// An aggregate over a window that is another one for arguments of this type.
 fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let arguments = &call.params.args;
+    refuse_best_document(call.fun.name(), arguments, schema)?;
     let best = best_of_intervals(call.fun.name(), arguments, schema).map(Best::function);
     let spread = || exact_spread(call.fun.name(), arguments, schema).map(Spread::function);
     let of_floats = || match &call.fun {
@@ -129,6 +131,16 @@ fn refuse_different_pairs(call: &AggregateFunction) -> Result<()> {
         return Ok(());
     }
     Err(SqlError::unsupported(format_args!("DISTINCT in {}, which is of pairs,", call.func.name())).into())
+}
+
+/// `42883` for `min` and `max` of documents, which are ordered, but for them.
+fn refuse_best_document(function: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()> {
+    let [document] = arguments else { return Ok(()) };
+    if !matches!(function, "min" | "max") || !jsonb::is_jsonb(document, schema) {
+        return Ok(());
+    }
+    let message = format!("function {function}(jsonb) does not exist");
+    Err(SqlError::new(SqlState::UndefinedFunction, message).into())
 }
 
 fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Spread> {
