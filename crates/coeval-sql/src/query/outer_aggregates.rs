@@ -6,6 +6,8 @@
 //! it tells whose the columns are, and a plan with such an aggregate left is refused.
 
 mod regrouping;
+#[cfg(test)]
+mod tests;
 
 use super::dialect::OR_EMPTY;
 use super::join_conditions::subquery_of;

@@ -250,6 +250,10 @@ impl<'f> Scopes<'f> {
             }
             SetExpr::Query(query) => self.outputs(&query.body),
             SetExpr::SetOperation { left, .. } => self.outputs(left),
+            SetExpr::Values(values) => {
+                let width = values.rows.first()?.len();
+                Some((1..=width).map(|place| format!("column{place}")).collect())
+            }
             _ => None,
         }
     }

@@ -89,15 +89,25 @@ fn output_name(item: &SelectItem) -> Option<String> {
 /// What a query is grouped by and what is more than a column.
 fn computed_groups(group_by: &GroupByExpr) -> Vec<Expr> {
     let GroupByExpr::Expressions(expressions, _) = group_by else { return Vec::new() };
+    let mut groups = Vec::new();
+    for expression in expressions {
+        match expression {
+            Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
+                groups.extend(sets.iter().flatten());
+            }
+            group => groups.push(group),
+        }
+    }
     let is_computed =
         |group: &Expr| !matches!(group, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
-    let without_parentheses = |mut group: &Expr| {
-        while let Expr::Nested(inner) = group {
-            group = inner;
-        }
-        group.clone()
-    };
-    expressions.iter().map(without_parentheses).filter(is_computed).collect()
+    groups.into_iter().map(without_parentheses).filter(|group| is_computed(group)).cloned().collect()
+}
+
+fn without_parentheses(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Nested(inner) => without_parentheses(inner),
+        other => other,
+    }
 }
 
 /// Makes the query one over its groups.
