@@ -44,7 +44,7 @@ fn keys_of(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Option<Expr>
 }
 
 /// [`key_of`] where DataFusion takes `-0` and `0` for two floats, which it does not in GROUP BY.
-fn key_of_any(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+pub(super) fn key_of_any(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     Ok(match value.get_type(schema) {
         Ok(DataType::Float64) => Some(value.clone() + lit(0.0_f64)),
         Ok(DataType::Float32) => Some(value.clone() + lit(0.0_f32)),

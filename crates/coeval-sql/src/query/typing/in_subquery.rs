@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value and the rows of a subquery that it is compared with: `at IN (SELECT local FROM ...)`, brought to one type.
 
-use super::intervals::length;
+use super::group_keys::key_of_any;
 use super::{instants, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -45,8 +45,10 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     let row_type = row.get_type(plan.schema())?;
     let (value, row) = if jsonb::is_jsonb(value, schema) || jsonb::is_jsonb(&row, plan.schema()) {
         (jsonb::ordered(value.clone())?, jsonb::ordered(row)?)
-    } else if [&ty, &row_type].into_iter().all(|ty| matches!(ty, DataType::Interval(_))) {
-        (length(value.clone()), length(row))
+    } else if let (Some(value_key), Some(row_key)) =
+        (key_of_any(value, schema)?, key_of_any(&row, plan.schema())?)
+    {
+        (value_key, row_key)
     } else {
         match instants::common_type([&ty, &row_type]) {
             Some(common) if ty != row_type => {
