@@ -131,6 +131,28 @@ fn column_name(place: usize) -> Ident {
     Ident::with_quote('"', format!("c{place}"))
 }
 
+/// What a subquery of one row gives that reads nothing, `(SELECT x)`.
+fn only_output(query: &Query) -> Option<&Expr> {
+    let is_bare = query.with.is_none()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty();
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let reads_nothing = select.from.is_empty()
+        && select.selection.is_none()
+        && select.having.is_none()
+        && select.distinct.is_none();
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(only) | SelectItem::ExprWithAlias { expr: only, .. }]
+            if is_bare && reads_nothing =>
+        {
+            Some(only)
+        }
+        _ => None,
+    }
+}
+
 /// Puts outputs of the groups in the place of what belongs to the query.
 struct Regrouping<'s, 'f> {
     scopes: &'s mut Scopes<'f>,
@@ -228,5 +250,16 @@ impl VisitorMut for Regrouping<'_, '_> {
             Some(Owner::Unknown) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
+    }
+
+    /// `(SELECT max(o.a))` is an output itself: it need not run for each group.
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Subquery(query) = &*expression
+            && let Some(Expr::CompoundIdentifier(parts)) = only_output(query)
+            && parts.first() == Some(&self.table)
+        {
+            *expression = Expr::CompoundIdentifier(parts.clone());
+        }
+        ControlFlow::Continue(())
     }
 }

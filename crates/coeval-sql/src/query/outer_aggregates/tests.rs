@@ -23,7 +23,7 @@ fn an_aggregate_goes_to_the_innermost_query_with_one_of_its_columns() {
     for (sql, wanted) in [
         (
             "SELECT (SELECT max(o.a)) FROM t o",
-            r#"SELECT (SELECT "coeval_groups_0"."c0") AS "max"
+            r#"SELECT "coeval_groups_0"."c0" AS "max"
                 FROM (SELECT max(o.a) AS "c0" FROM t o) AS "coeval_groups_0""#,
         ),
         (
