@@ -26,7 +26,13 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefiniti
 /// An aggregate as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
     let mut call = call.clone();
-    let mut is_changed = guard_arguments(&mut call)?;
+    let mut is_changed = false;
+    // Of a guarded argument it would not be known that it is a document.
+    if let Some(key) = group_keys::settle_count(&call, schema)? {
+        call.params.args = vec![key];
+        is_changed = true;
+    }
+    is_changed |= guard_arguments(&mut call)?;
     if call.params.distinct
         && call.params.order_by.is_empty()
         && matches!(call.func.name(), "array_agg" | "string_agg")
@@ -34,10 +40,6 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
     {
         let argument = argument.clone();
         call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
-        is_changed = true;
-    }
-    if let Some(key) = group_keys::settle_count(&call, schema)? {
-        call.params.args = vec![key];
         is_changed = true;
     }
     refuse_best_document(call.func.name(), &call.params.args, schema)?;
