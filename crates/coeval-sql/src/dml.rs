@@ -44,7 +44,7 @@ pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_pl
 pub(crate) use parts_described::columns_of_parts;
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;
-pub(crate) use select::{around as select_around, body as select_body};
+pub(crate) use select::{around as select_around, body as select_body, of_body as query_of_body};
 pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;

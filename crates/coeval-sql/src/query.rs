@@ -27,6 +27,7 @@ mod plan;
 mod planner;
 mod pushdown;
 mod run;
+mod scopes;
 mod series;
 mod spawned;
 mod spreading;

@@ -78,7 +78,7 @@ pub(crate) fn around(query: Query, projection: Vec<SelectItem>) -> Query {
 }
 
 /// A query that is this body and nothing more.
-pub(super) fn of_body(with: Option<With>, body: SetExpr) -> Query {
+pub(crate) fn of_body(with: Option<With>, body: SetExpr) -> Query {
     Query {
         with,
         body: Box::new(body),

@@ -170,7 +170,12 @@ fn groups_of(
         if matches!(expression, Expr::Value(_)) {
             return Err(Refusal::unsupported("GROUP BY a position"));
         }
-        keys.push((expression.clone(), planner.compiler(&source.scope).scalar(expression)?));
+        let key = planner.compiler(&source.scope).scalar(expression)?;
+        // Documents that are equal may be kept as several texts.
+        if matches!(key.ty(), ColumnType::Json | ColumnType::Jsonb) {
+            return Err(Refusal::unsupported("GROUP BY documents"));
+        }
+        keys.push((expression.clone(), key));
     }
     Ok(Some(AggregateScope::new(keys)))
 }

@@ -5,7 +5,7 @@ use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::prune::SourceColumn;
 use super::selectivity::selectivity;
 use super::statistics;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use coeval_store::{ColumnType, ScanPart, TableView};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
@@ -112,6 +112,15 @@ impl Scan {
         scan.filters.extend(more);
         scan.statistics = Arc::default();
         scan
+    }
+
+    /// Whether a filter is made of what a join or sort has seen of arrays: least and greatest ones, which DataFusion compares
+    /// with NULL below all other elements, though they were found with NULL above. Rows would be lost.
+    fn moves_with_arrays(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
+        let is_array =
+            |column: &Column| matches!(self.output.field(column.index()).data_type(), DataType::List(_));
+        DynamicFilterTracking::classify(filter).contains_dynamic_filter()
+            && collect_columns(filter).iter().any(is_array)
     }
 
     fn compute_statistics(&self) -> Result<Arc<Statistics>> {
@@ -293,15 +302,21 @@ impl ExecutionPlan for Scan {
         result: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let filters: Vec<_> = result.parent_filters.into_iter().map(|parent| parent.filter).collect();
-        if filters.is_empty() || self.limit.or(self.rows_max).is_some() {
-            return Ok(FilterPushdownPropagation::with_parent_pushdown_result(vec![
-                PushedDown::No;
-                filters.len()
-            ]));
+        let is_limited = self.limit.or(self.rows_max).is_some();
+        let (mut taken, mut answers) = (Vec::new(), Vec::new());
+        for parent in result.parent_filters {
+            if is_limited || self.moves_with_arrays(&parent.filter) {
+                answers.push(PushedDown::No);
+            } else {
+                answers.push(PushedDown::Yes);
+                taken.push(parent.filter);
+            }
         }
-        let answers = vec![PushedDown::Yes; filters.len()];
-        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.with_filters(filters));
-        Ok(FilterPushdownPropagation::with_parent_pushdown_result(answers).with_updated_node(scan))
+        let answers = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        if taken.is_empty() {
+            return Ok(answers);
+        }
+        let scan: Arc<dyn ExecutionPlan> = Arc::new(self.with_filters(taken));
+        Ok(answers.with_updated_node(scan))
     }
 }

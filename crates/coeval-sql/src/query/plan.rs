@@ -5,7 +5,7 @@ use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
 use super::origins::{special_parameters, with_origins};
-use super::outer_aggregates::refuse_outer_aggregates;
+use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
 use super::planner::{Dependencies, Planner};
 use super::run::has_many_nodes;
@@ -32,7 +32,9 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::PlannerContext;
-use datafusion::sql::sqlparser::ast::{DataType as AstType, Query, Statement, Value, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    DataType as AstType, ObjectName, Query, Statement, Value, Visit, Visitor,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -231,7 +233,9 @@ fn plan_query(
 /// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
-    counted(query, &|name| crate::names::table(name, context.settings, context.transaction).ok())?;
+    let find = |name: &ObjectName| crate::names::table(name, context.settings, context.transaction).ok();
+    counted(query, &find)?;
+    computed_outside(query, &find, context.engine.template())?;
     Ok(names_types)
 }
 

@@ -217,6 +217,7 @@ impl<'a> Planner<'a> {
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
         let find = |name: &ObjectName| crate::names::table(name, self.settings, self.transaction).ok();
         super::whole_rows::counted(&mut query, &find)?;
+        super::outer_aggregates::computed_outside(&mut query, &find, self.state)?;
         super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;
         let plan = self.plan(&query, PlannerContext::new())?;

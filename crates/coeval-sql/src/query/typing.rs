@@ -7,6 +7,7 @@
 
 mod aggregates;
 mod array_has;
+mod array_keys;
 mod array_literals;
 mod arrays;
 mod casts;
@@ -17,6 +18,7 @@ mod counting;
 mod declared;
 mod domains;
 mod float_frames;
+mod group_keys;
 mod in_subquery;
 mod instants;
 mod interval_best;
@@ -27,6 +29,7 @@ mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
+mod regressions;
 mod rounding;
 mod series;
 mod set_operations;

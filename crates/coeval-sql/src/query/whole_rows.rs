@@ -1,196 +1,301 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `count(b.*)` and `count(b)` of a table `b`: the rows that are there, and not those that an outer join has filled up.
+//! Rows as wholes: `count(b.*)` and `count(b)` of what is called `b` in FROM, `b.* IS NULL` and `b IS NOT NULL`.
 //!
-//! DataFusion counts all rows. A column of the table that is never NULL by itself is counted in the place of its rows.
+//! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
+//! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
+//! NOT NULL, or else one that is put beside its columns in FROM. Whether a row is NULL its columns tell.
 
+use super::scopes::{FindTable, Owner, Scopes, WholeRow};
+use crate::dml::{query_of_body, select_body};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::walk::{Walk, WalkMut};
-use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, JoinOperator, ObjectName,
-    ObjectNamePart, Query, Select, TableFactor, TableWithJoins, Visitor, VisitorMut,
+    BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    TableAlias, TableFactor, TableWithJoins, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
-use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
-/// The query with the rows of tables counted by a column; `find` gives the table of a name.
+/// The query with whole rows as columns.
 ///
 /// # Errors
-/// `0A000` beside an outer join if there is no such column.
-pub(super) fn counted(
-    query: &mut Query,
-    find: &dyn Fn(&ObjectName) -> Option<Arc<TableDef>>,
-) -> Result<(), SqlError> {
-    if !counts_rows(query) {
+/// `0A000` for rows beside an outer join where no column can stand for them, for different rows, and for a question about
+/// columns that are not known.
+pub(super) fn counted(query: &mut Query, find: FindTable<'_>) -> Result<(), SqlError> {
+    if !names_rows(query) {
         return Ok(());
     }
-    let mut counter = Counter { find, parts: names_of_parts(query), scopes: Vec::new() };
-    match query.walk_mut(&mut counter) {
+    let mut rows = Rows { scopes: Scopes::around(query, find), marks: Vec::new() };
+    match query.walk_mut(&mut rows) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
 }
 
-/// The table whose rows a call counts.
-fn counted_table(function: &Function) -> Option<&Ident> {
-    let is_count =
-        matches!(function.name.0.as_slice(), [ObjectNamePart::Identifier(name)] if fold(name) == "count");
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return None };
-    // Different rows are counted by all of their columns.
-    if list.duplicate_treatment.is_some() {
-        return None;
-    }
-    match argument {
-        _ if !is_count => None,
-        FunctionArgExpr::QualifiedWildcard(name) => match name.0.as_slice() {
-            [ObjectNamePart::Identifier(table)] => Some(table),
-            _ => None,
-        },
-        FunctionArgExpr::Expr(Expr::Identifier(table)) => Some(table),
+/// How a row is written.
+#[derive(Clone, Copy)]
+enum Written {
+    /// `t.*`
+    Wildcard,
+    /// `t`, which may be a column as well.
+    Name,
+}
+
+/// The only part of a name.
+fn only_part(name: &ObjectName) -> Option<&Ident> {
+    match name.0.as_slice() {
+        [ObjectNamePart::Identifier(only)] => Some(only),
         _ => None,
     }
 }
 
-fn counts_rows(query: &Query) -> bool {
-    struct Counts;
-    impl Visitor for Counts {
+/// What may be a row.
+fn named_row(expression: &Expr) -> Option<(&Ident, Written)> {
+    match expression {
+        Expr::QualifiedWildcard(name, _) => Some((only_part(name)?, Written::Wildcard)),
+        Expr::Identifier(name) => Some((name, Written::Name)),
+        Expr::Nested(inner) => named_row(inner),
+        _ => None,
+    }
+}
+
+/// What may be a row that a call counts.
+fn counted_row(function: &Function) -> Option<(&Ident, Written)> {
+    let is_count = only_part(&function.name).is_some_and(|name| fold(name) == "count");
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return None };
+    match argument {
+        _ if !is_count => None,
+        FunctionArgExpr::QualifiedWildcard(name) => Some((only_part(name)?, Written::Wildcard)),
+        FunctionArgExpr::Expr(argument) => named_row(argument),
+        _ => None,
+    }
+}
+
+/// What may be a row that is asked whether it is NULL.
+fn asked_row(expression: &Expr) -> Option<(&Ident, Written)> {
+    match expression {
+        Expr::IsNull(row) | Expr::IsNotNull(row) => named_row(row),
+        _ => None,
+    }
+}
+
+fn names_rows(query: &Query) -> bool {
+    struct Search;
+    impl Visitor for Search {
         type Break = ();
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-            match expression {
-                Expr::Function(function) if counted_table(function).is_some() => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
+            let is_row = match expression {
+                Expr::Function(function) => counted_row(function).is_some(),
+                other => asked_row(other).is_some(),
+            };
+            if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
     }
-    query.walk(&mut Counts).is_break()
+    query.walk(&mut Search).is_break()
 }
 
-/// The names of all that stands in a WITH: no tables.
-fn names_of_parts(query: &Query) -> HashSet<String> {
-    struct Parts(HashSet<String>);
-    impl Visitor for Parts {
-        type Break = ();
-        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-            let parts = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.0.extend(parts.map(|part| fold(&part.alias.name)));
-            ControlFlow::Continue(())
+/// Relations of a FROM that get a column for their rows.
+#[derive(Default)]
+struct Marks {
+    wanted: Vec<String>,
+    /// Those that have it.
+    set: Vec<String>,
+}
+
+struct Rows<'f> {
+    scopes: Scopes<'f>,
+    /// For each query around the place.
+    marks: Vec<Marks>,
+}
+
+impl Rows<'_> {
+    /// The relation whose rows are meant; `None` if it is none, or a column.
+    fn row(&self, (name, written): (&Ident, Written)) -> Option<WholeRow<'_>> {
+        if let Written::Name = written
+            && self.scopes.owner_of_column(&Expr::Identifier(name.clone())) != Some(Owner::Nobody)
+        {
+            return None;
         }
-    }
-    let mut parts = Parts(HashSet::new());
-    // Nothing breaks off the visit.
-    let _ = query.walk(&mut parts);
-    parts.0
-}
-
-/// What stands in a FROM.
-struct Scope {
-    /// By the name that it goes by, each table, or nothing if it is something else.
-    tables: HashMap<String, Option<Arc<TableDef>>>,
-    /// Whether rows may be filled up.
-    has_outer_join: bool,
-}
-
-struct Counter<'f> {
-    find: &'f dyn Fn(&ObjectName) -> Option<Arc<TableDef>>,
-    parts: HashSet<String>,
-    scopes: Vec<Scope>,
-}
-
-impl Counter<'_> {
-    fn add(&self, from: &TableWithJoins, scope: &mut Scope) {
-        self.add_factor(&from.relation, scope);
-        for Join { relation, join_operator, .. } in &from.joins {
-            scope.has_outer_join |= matches!(
-                join_operator,
-                JoinOperator::Left(_)
-                    | JoinOperator::LeftOuter(_)
-                    | JoinOperator::Right(_)
-                    | JoinOperator::RightOuter(_)
-                    | JoinOperator::FullOuter(_)
-            );
-            self.add_factor(relation, scope);
-        }
+        self.scopes.whole_row(name)
     }
 
-    fn add_factor(&self, factor: &TableFactor, scope: &mut Scope) {
-        match factor {
-            TableFactor::Table { name, alias, args: None, .. } => {
-                let is_part = matches!(name.0.as_slice(), [ObjectNamePart::Identifier(name)] if self.parts.contains(&fold(name)));
-                let table = if is_part { None } else { (self.find)(name) };
-                let own = name.0.last().and_then(ObjectNamePart::as_ident);
-                if let Some(known_as) = alias.as_ref().map(|alias| &alias.name).or(own) {
-                    let is_renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
-                    scope.tables.insert(fold(known_as), table.filter(|_| !is_renamed));
-                }
-            }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => self.add(table_with_joins, scope),
-            TableFactor::Derived { alias: Some(alias), .. } => {
-                scope.tables.insert(fold(&alias.name), None);
-            }
-            _ => {}
-        }
-    }
-
-    /// The column that is counted for the rows of this table; `None` if the call stays as it is.
-    fn column(&self, function: &Function) -> Result<Option<Expr>, SqlError> {
-        let Some(table) = counted_table(function) else { return Ok(None) };
-        let name = fold(table);
-        let Some(scope) = self.scopes.iter().rev().find(|scope| scope.tables.contains_key(&name)) else {
-            return Ok(None);
+    /// What is counted in the place of these rows; `None` if the call stays as it is.
+    fn counted(&mut self, row: (&Ident, Written)) -> Result<Option<FunctionArgExpr>, SqlError> {
+        let Some(whole) = self.row(row) else { return Ok(None) };
+        let (place, name) = (whole.place, fold(row.0));
+        let column = match whole.row_column {
+            Some(column) => column.to_owned(),
+            None if !whole.is_filled_up => return Ok(Some(FunctionArgExpr::Wildcard)),
+            None => mark_of(&name),
         };
-        let is_column = |table: &Arc<TableDef>| table.column_index(&name).is_some();
-        let is_name = !matches!(&function.args, FunctionArguments::List(list)
-            if matches!(list.args.as_slice(), [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(_))]));
-        let are_known = scope.tables.values().all(Option::is_some);
-        if is_name && (!are_known || scope.tables.values().flatten().any(is_column)) {
-            return Ok(None);
+        let is_mark = whole.row_column.is_none();
+        if is_mark && let Some(marks) = self.marks.get_mut(place) {
+            marks.wanted.push(name);
         }
-        let def = scope.tables.get(&name).and_then(Option::as_ref);
-        let column = def.and_then(|def| def.live_columns().find(|(_, column)| column.not_null));
-        match column {
-            Some((_, column)) => {
-                Ok(Some(Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', &column.name)])))
+        let parts = vec![row.0.clone(), Ident::with_quote('"', column)];
+        Ok(Some(FunctionArgExpr::Expr(Expr::CompoundIdentifier(parts))))
+    }
+
+    /// Whether all columns of a row are NULL, or none; `None` if no row is asked.
+    fn asked(&self, row: (&Ident, Written), ask: fn(Box<Expr>) -> Expr) -> Result<Option<Expr>, SqlError> {
+        let Some(whole) = self.row(row) else { return Ok(None) };
+        let Some(columns) = whole.columns else {
+            let message = format!("whether rows of \"{}\", a view or function, are NULL", fold(row.0));
+            return Err(SqlError::unsupported(message).with_hint("Ask one of its columns."));
+        };
+        let of_column = |column: &String| {
+            let parts = vec![row.0.clone(), Ident::with_quote('"', column.clone())];
+            ask(Box::new(Expr::CompoundIdentifier(parts)))
+        };
+        let all = columns.iter().map(of_column).reduce(|one, other| Expr::BinaryOp {
+            left: Box::new(one),
+            op: BinaryOperator::And,
+            right: Box::new(other),
+        });
+        Ok(all.map(|all| Expr::Nested(Box::new(all))))
+    }
+
+    fn replace(&mut self, expression: &mut Expr) -> Result<(), SqlError> {
+        let is_null = matches!(expression, Expr::IsNull(_));
+        let ask: fn(Box<Expr>) -> Expr = if is_null { Expr::IsNull } else { Expr::IsNotNull };
+        if let Some(row) = asked_row(expression) {
+            if let Some(asked) = self.asked(row, ask)? {
+                *expression = asked;
             }
-            None if scope.has_outer_join => {
-                let message = format!(
-                    "counting rows of \"{name}\", which has no column that is NOT NULL, beside an outer join"
-                );
-                Err(SqlError::unsupported(message).with_hint("Count a column of it that is not NULL."))
+        } else if let Expr::Function(function) = expression
+            && let Some(row) = counted_row(function)
+            && let Some(argument) = self.counted(row)?
+            && let FunctionArguments::List(list) = &mut function.args
+        {
+            if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+                return Err(SqlError::unsupported("counting different rows as wholes"));
             }
-            None => Ok(None),
+            list.args = vec![FunctionArg::Unnamed(argument)];
         }
+        Ok(())
+    }
+
+    /// Sets the marks that the innermost query wants, in one of its SELECTs.
+    fn set_marks(&mut self, select: &mut Select) -> Result<(), SqlError> {
+        let Some(marks) = self.marks.last_mut() else { return Ok(()) };
+        for name in std::mem::take(&mut marks.wanted) {
+            if marks.set.contains(&name) {
+                continue;
+            }
+            let shows_all = select.projection.iter().any(|item| shows_all_of(item, &name));
+            if shows_all || !select.from.iter_mut().any(|tables| mark(tables, &name)) {
+                return Err(not_counted(&name));
+            }
+            marks.set.push(name);
+        }
+        Ok(())
     }
 }
 
-impl VisitorMut for Counter<'_> {
+/// The column for the rows of a relation. No user's column has a blank behind this word.
+fn mark_of(relation: &str) -> String {
+    format!("coeval row of {relation}")
+}
+
+fn not_counted(name: &str) -> SqlError {
+    let message =
+        format!("counting rows of \"{name}\", which has no column that is NOT NULL, beside an outer join");
+    SqlError::unsupported(message).with_hint("Count a column of it that is not NULL.")
+}
+
+/// Whether an output is all columns of a relation, the mark among them.
+fn shows_all_of(item: &SelectItem, relation: &str) -> bool {
+    match item {
+        SelectItem::Wildcard(_) => true,
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+            name.0.last().and_then(ObjectNamePart::as_ident).is_some_and(|name| fold(name) == relation)
+        }
+        _ => false,
+    }
+}
+
+/// Puts the mark beside the columns of a relation; whether it is there.
+fn mark(tables: &mut TableWithJoins, relation: &str) -> bool {
+    let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
+    std::iter::once(&mut tables.relation).chain(joined).any(|factor| mark_factor(factor, relation))
+}
+
+fn mark_factor(factor: &mut TableFactor, relation: &str) -> bool {
+    let known_as = match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            return mark(table_with_joins, relation);
+        }
+        TableFactor::Table { name, alias, args: None, .. } => {
+            let own = name.0.last().and_then(ObjectNamePart::as_ident);
+            alias.as_ref().map(|alias| &alias.name).or(own).cloned()
+        }
+        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| alias.name.clone()),
+        _ => None,
+    };
+    let Some(name) = known_as.filter(|name| fold(name) == relation) else { return false };
+    let mut inner = factor.clone();
+    // The subquery around it sees what it sees itself.
+    let lateral = match &mut inner {
+        TableFactor::Derived { lateral, .. } => std::mem::take(lateral),
+        _ => false,
+    };
+    let there = Expr::Value(Value::Boolean(true).into());
+    let projection = vec![
+        SelectItem::Wildcard(WildcardAdditionalOptions::default()),
+        SelectItem::ExprWithAlias { expr: there, alias: Ident::with_quote('"', mark_of(relation)) },
+    ];
+    let select = select_body(projection, vec![TableWithJoins { relation: inner, joins: Vec::new() }], None);
+    *factor = TableFactor::Derived {
+        lateral,
+        subquery: Box::new(query_of_body(None, SetExpr::Select(Box::new(select)))),
+        alias: Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None }),
+        sample: None,
+    };
+    true
+}
+
+impl VisitorMut for Rows<'_> {
     type Break = SqlError;
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        let mut scope = Scope { tables: HashMap::new(), has_outer_join: false };
-        select.from.iter().for_each(|from| self.add(from, &mut scope));
-        self.scopes.push(scope);
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        self.scopes.enter(query);
+        self.marks.push(Marks::default());
         ControlFlow::Continue(())
     }
 
-    fn post_visit_select(&mut self, _: &mut Select) -> ControlFlow<SqlError> {
-        self.scopes.pop();
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.scopes.leave();
+        // ORDER BY, behind FROM, may name those alone that are set by then.
+        match self.marks.pop() {
+            Some(Marks { wanted, set }) => match wanted.iter().find(|name| !set.contains(name)) {
+                Some(name) => ControlFlow::Break(not_counted(name)),
+                None => ControlFlow::Continue(()),
+            },
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        self.scopes.turn_to(select);
+        if let Some(marks) = self.marks.last_mut() {
+            *marks = Marks::default();
+        }
         ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        match self.set_marks(select) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        let Expr::Function(function) = expression else { return ControlFlow::Continue(()) };
-        match self.column(function) {
-            Ok(Some(column)) => {
-                if let FunctionArguments::List(list) = &mut function.args {
-                    list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(column))];
-                }
-            }
-            Ok(None) => {}
-            Err(error) => return ControlFlow::Break(error),
+        match self.replace(expression) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
         }
-        ControlFlow::Continue(())
     }
 }

@@ -7,12 +7,17 @@
 //! | `array_agg(DISTINCT x)` | in the order of the values | in any |
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
+//! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
 //! | ORDER BY of `jsonb`, intervals, enums | by their order | by what they are kept as |
+//! | `count(DISTINCT x)`, PARTITION BY of `jsonb`, intervals, floats | equal values are one | by what they are kept as |
 
 use super::instants::settle_default;
 use super::interval_best::Best;
+use super::regressions::Regression;
+use super::settle::doubles;
 use super::variances::Spread;
-use super::{float_frames, jsonb, window_keys};
+use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
+use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
@@ -21,7 +26,13 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, WindowFunctionDefiniti
 /// An aggregate as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<AggregateFunction>> {
     let mut call = call.clone();
-    let mut is_changed = guard_arguments(&mut call)?;
+    let mut is_changed = false;
+    // Of a guarded argument it would not be known that it is a document.
+    if let Some(key) = group_keys::settle_count(&call, schema)? {
+        call.params.args = vec![key];
+        is_changed = true;
+    }
+    is_changed |= guard_arguments(&mut call)?;
     if call.params.distinct
         && call.params.order_by.is_empty()
         && matches!(call.func.name(), "array_agg" | "string_agg")
@@ -31,6 +42,7 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
         is_changed = true;
     }
+    refuse_best_document(call.func.name(), &call.params.args, schema)?;
     if let Some(best) = best_of_intervals(call.func.name(), &call.params.args, schema) {
         call.func = best.function();
         is_changed = true;
@@ -41,9 +53,15 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         call.func = spread.function();
         is_changed = true;
     }
+    if let Some((regression, pair)) = regression(call.func.name(), &call.params.args, schema) {
+        refuse_different_pairs(&call)?;
+        (call.func, call.params.args) = (regression.function(), pair);
+        is_changed = true;
+    }
     if !call.params.distinct {
         is_changed |= jsonb::settle_keys(&mut call.params.order_by, schema)?;
         is_changed |= window_keys::by_lengths(&mut call.params.order_by, schema);
+        is_changed |= array_keys::settle_keys(&mut call.params.order_by, schema);
     }
     Ok(is_changed.then_some(call))
 }
@@ -58,7 +76,15 @@ pub(super) fn is_collecting(call: &AggregateFunction) -> bool {
 /// A function over a window as PostgreSQL has it; `None` if it is right as it is.
 pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let mut settled = None;
-    for settle in [window_keys::by_keys, settle_default, jsonb::settle_window, typed_window] {
+    let steps = [
+        window_keys::by_keys,
+        settle_default,
+        jsonb::settle_window,
+        array_keys::settle_window,
+        group_keys::settle_window,
+        typed_window,
+    ];
+    for settle in steps {
         if let Some(next) = settle(settled.as_ref().unwrap_or(call), schema)? {
             settled = Some(next);
         }
@@ -69,6 +95,7 @@ pub(super) fn settled_window(call: &WindowFunction, schema: &DFSchema) -> Result
 /// An aggregate over a window that is another one for arguments of this type.
 fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let arguments = &call.params.args;
+    refuse_best_document(call.fun.name(), arguments, schema)?;
     let best = best_of_intervals(call.fun.name(), arguments, schema).map(Best::function);
     let spread = || exact_spread(call.fun.name(), arguments, schema).map(Spread::function);
     let of_floats = || match &call.fun {
@@ -79,11 +106,43 @@ fn typed_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<Windo
         }
         WindowFunctionDefinition::WindowUDF(_) => None,
     };
-    Ok(best.or_else(spread).or_else(of_floats).map(|function| {
+    let (function, arguments) = match regression(call.fun.name(), arguments, schema) {
+        Some((regression, pair)) => (Some(regression.function()), pair),
+        None => (best.or_else(spread).or_else(of_floats), arguments.clone()),
+    };
+    Ok(function.map(|function| {
         let mut call = call.clone();
         call.fun = WindowFunctionDefinition::AggregateUDF(function);
+        call.params.args = arguments;
         call
     }))
+}
+
+/// What is computed of pairs of numbers, and the pair as floats; `None` if it is something else.
+fn regression(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<(Regression, Vec<Expr>)> {
+    let regression = Regression::of(function)?;
+    let is_number =
+        |argument: &Expr| argument.get_type(schema).is_ok_and(|ty| ty.is_numeric() || ty.is_null());
+    (arguments.len() == 2 && arguments.iter().all(is_number))
+        .then(|| (regression, doubles(arguments, schema)))
+}
+
+/// `0A000` for different pairs: DataFusion finds different values of one argument alone.
+fn refuse_different_pairs(call: &AggregateFunction) -> Result<()> {
+    if !call.params.distinct {
+        return Ok(());
+    }
+    Err(SqlError::unsupported(format_args!("DISTINCT in {}, which is of pairs,", call.func.name())).into())
+}
+
+/// `42883` for `min` and `max` of documents, which are ordered, but for them.
+fn refuse_best_document(function: &str, arguments: &[Expr], schema: &DFSchema) -> Result<()> {
+    let [document] = arguments else { return Ok(()) };
+    if !matches!(function, "min" | "max") || !jsonb::is_jsonb(document, schema) {
+        return Ok(());
+    }
+    let message = format!("function {function}(jsonb) does not exist");
+    Err(SqlError::new(SqlState::UndefinedFunction, message).into())
 }
 
 fn exact_spread(function: &str, arguments: &[Expr], schema: &DFSchema) -> Option<Spread> {

@@ -383,6 +383,15 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
     Ok(PlannerResult::Planned(ScalarUDF::from(ArrayFunction::new(told)).call(arguments)))
 }
 
+/// Whether an array is between two others.
+pub(super) fn between(array: Expr, low: Expr, high: Expr) -> Expr {
+    let ordered = |operator, bound| {
+        let function = ScalarUDF::from(ArrayFunction::new(Told::Ordered(operator)));
+        function.call(vec![array.clone(), bound])
+    };
+    ordered(Operator::GtEq, low).and(ordered(Operator::LtEq, high))
+}
+
 /// The array that a literal stands for. What instants its elements are depends on the session's zone, which is known
 /// when the query runs.
 pub(super) fn array_literal(text: &str, element: &DataType) -> Result<Expr> {

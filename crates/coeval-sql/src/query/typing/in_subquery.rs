@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value and the rows of a subquery that it is compared with: `at IN (SELECT local FROM ...)`, brought to one type.
 
+use super::group_keys::key_of_any;
 use super::{instants, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -16,13 +17,22 @@ pub(super) fn settle_in(within: &InSubquery, schema: &DFSchema) -> Result<Option
     }))
 }
 
-/// `= ANY (SELECT ...)` and its like, likewise.
+/// What the column of a subquery is called behind ANY and ALL: no name of a user's.
+const ROW: &str = "\u{1}row";
+
+/// `= ANY (SELECT ...)` and its like, likewise. DataFusion puts the comparison into the subquery: its column gets a name of
+/// its own, or that of the value would be taken for it where both are of tables that have the same name.
 pub(super) fn settle_any(comparison: &SetComparison, schema: &DFSchema) -> Result<Option<Expr>> {
-    let settled = both(&comparison.expr, &comparison.subquery, schema)?;
-    Ok(settled.map(|(value, subquery)| {
-        let settled = SetComparison { expr: Box::new(value), subquery, ..comparison.clone() };
-        Expr::SetComparison(settled)
-    }))
+    let (value, subquery) = both(&comparison.expr, &comparison.subquery, schema)?
+        .unwrap_or_else(|| (comparison.expr.as_ref().clone(), comparison.subquery.clone()));
+    let Some(column) = subquery.subquery.schema().columns().into_iter().next() else { return Ok(None) };
+    if column.name == ROW {
+        return Ok(None);
+    }
+    let row = Expr::Column(column).alias(ROW);
+    let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([row])?.build()?;
+    let subquery = subquery.with_plan(Arc::new(rows));
+    Ok(Some(Expr::SetComparison(SetComparison { expr: Box::new(value), subquery, ..comparison.clone() })))
 }
 
 /// The value and the subquery, its rows cast where they are of another type.
@@ -35,6 +45,10 @@ fn both(value: &Expr, subquery: &Subquery, schema: &DFSchema) -> Result<Option<(
     let row_type = row.get_type(plan.schema())?;
     let (value, row) = if jsonb::is_jsonb(value, schema) || jsonb::is_jsonb(&row, plan.schema()) {
         (jsonb::ordered(value.clone())?, jsonb::ordered(row)?)
+    } else if let (Some(value_key), Some(row_key)) =
+        (key_of_any(value, schema)?, key_of_any(&row, plan.schema())?)
+    {
+        (value_key, row_key)
     } else {
         match instants::common_type([&ty, &row_type]) {
             Some(common) if ty != row_type => {

@@ -11,6 +11,7 @@
 //! ```
 
 use super::casts::literal_as;
+use super::group_keys::{keyed_columns, with_keys};
 use super::instants;
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
@@ -132,32 +133,33 @@ pub(super) fn settle_join(join: Join) -> Result<Transformed<LogicalPlan>> {
     // Without ALL the first side has no doubles.
     let is_all = !matches!(join.left.as_ref(), LogicalPlan::Distinct(_));
     let schema = Arc::clone(join.left.schema());
-    let mut left = with_types(join.left, &types)?;
-    let mut right = with_types(join.right, &types)?;
+    let (left, right) = (with_types(join.left, &types)?, with_types(join.right, &types)?);
+    let keyed = keyed_columns(&left, &right)?;
+    let ((mut left, mut left_keys), (mut right, mut right_keys)) =
+        (with_keys(left, &keyed)?, with_keys(right, &keyed)?);
     if is_all {
-        (left, right) = (numbered(left)?, numbered(right)?);
+        ((left, left_keys), (right, right_keys)) = (numbered(left, left_keys)?, numbered(right, right_keys)?);
     }
-    let columns = |plan: &LogicalPlan| plan.schema().columns();
-    let keys = (columns(&left), columns(&right));
     let joined = LogicalPlanBuilder::from(Arc::unwrap_or_clone(left)).join_detailed(
         Arc::unwrap_or_clone(right),
         join.join_type,
-        keys,
+        (left_keys, right_keys),
         None,
         NullEquality::NullEqualsNull,
     )?;
-    if !is_all {
+    if !is_all && keyed.is_empty() {
         return Ok(Transformed::yes(joined.build()?));
     }
     Ok(Transformed::yes(joined.project(schema.columns().into_iter().map(Expr::Column))?.build()?))
 }
 
-/// The rows, each with its number among those that are equal to it.
-fn numbered(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
-    let columns = input.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>();
-    let place = row_number().partition_by(columns.clone()).build()?;
+/// The rows, each with its number among those that are equal to it in the compared columns, which it is one of then.
+fn numbered(input: Arc<LogicalPlan>, mut compared: Vec<Column>) -> Result<(Arc<LogicalPlan>, Vec<Column>)> {
+    let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let place = row_number().partition_by(compared.iter().cloned().map(Expr::Column).collect()).build()?;
     let name = place.schema_name().to_string();
     let windowed = LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).window([place])?;
     let place = Expr::Column(Column::from_name(name)).alias(PLACE);
-    Ok(Arc::new(windowed.project(columns.into_iter().chain([place]))?.build()?))
+    compared.push(Column::from_name(PLACE));
+    Ok((Arc::new(windowed.project(columns.into_iter().chain([place]))?.build()?), compared))
 }

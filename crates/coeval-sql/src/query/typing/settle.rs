@@ -12,7 +12,7 @@ use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{aggregates, in_subquery, jsonb, subquery_order, window_keys};
+use super::{aggregates, array_keys, arrays, group_keys, in_subquery, jsonb, subquery_order, window_keys};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
@@ -43,7 +43,9 @@ pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
         plan => rewrite_node(plan, &settle)?
             .transform_data(subquery_order::settle)?
             .transform_data(jsonb::settle_sort)?
-            .transform_data(window_keys::settle_sort),
+            .transform_data(window_keys::settle_sort)?
+            .transform_data(array_keys::settle_sort)?
+            .transform_data(group_keys::settle),
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
@@ -274,7 +276,8 @@ fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, 
     floats && decimals
 }
 
-fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
+/// The expressions, each as a `double precision`.
+pub(super) fn doubles<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Vec<Expr> {
     expressions
         .into_iter()
         .map(|expression| as_type(expression.clone(), &DataType::Float64, schema))
@@ -436,7 +439,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
 }
 
-/// The call with text literals beside intervals, uuids, times and bytes as values of their type.
+/// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.
 fn with_read_literals(function: &ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
     let is_read = |ty: &DataType| {
         matches!(
@@ -446,6 +449,7 @@ fn with_read_literals(function: &ScalarFunction, schema: &DFSchema) -> Result<Sc
     };
     let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
     let mut function = function.clone();
+    make_arrays(function.args.iter_mut().collect(), schema)?;
     let Some(ty) = types.iter().find(|ty| is_read(ty)).and_then(column_type_of_arrow) else {
         return Ok(function);
     };
@@ -562,11 +566,20 @@ fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<E
 }
 
 fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
-    let settled = settle_operands(&between.expr, [between.low.as_ref(), &between.high], schema)?;
-    Ok(settled.map(|operands| {
-        let [input, low, high] = <[Expr; 3]>::try_from(operands).expect("as many operands as there were");
-        Expr::Between(Between::new(Box::new(input), between.negated, Box::new(low), Box::new(high)))
-    }))
+    let bounds = [between.low.as_ref(), &between.high];
+    let settled = settle_operands(&between.expr, bounds, schema)?;
+    let is_of_arrays = matches!(between.expr.get_type(schema), Ok(DataType::List(_)));
+    let operands = match settled {
+        None if !is_of_arrays => return Ok(None),
+        None => [&between.expr, &between.low, &between.high].map(|operand| operand.as_ref().clone()),
+        Some(operands) => <[Expr; 3]>::try_from(operands).expect("as many operands as there were"),
+    };
+    let [input, low, high] = operands;
+    if is_of_arrays {
+        let between_them = arrays::between(input, low, high);
+        return Ok(Some(if between.negated { not(between_them) } else { between_them }));
+    }
+    Ok(Some(Expr::Between(Between::new(Box::new(input), between.negated, Box::new(low), Box::new(high)))))
 }
 
 fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Expr>> {

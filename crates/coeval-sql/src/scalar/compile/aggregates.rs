@@ -144,6 +144,9 @@ impl Compiler<'_> {
             return Err(Refusal::unsupported("these arguments of an aggregate"));
         };
         let input = self.scalar(input)?;
+        if distinct == DistinctInput::Once && matches!(input.ty, ColumnType::Json | ColumnType::Jsonb) {
+            return Err(Refusal::unsupported("different documents"));
+        }
         let ty = result_type(function, input.ty)
             .ok_or_else(|| Refusal::unsupported(format!("{function:?} of {}", input.ty)))?;
         Ok(AggregateCall { function, distinct, input: Some(input), filter, ty })

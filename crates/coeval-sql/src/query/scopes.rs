@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//! To which of the queries around it a column belongs, before anything is planned.
+//!
+//! Syntax and catalog tell it of tables, subqueries and parts of a WITH. The columns of views, functions and files are not
+//! known here: a name with its table in front is found all the same, one without may be theirs.
+
+use crate::names::fold;
+use crate::walk::Walk;
+use coeval_store::TableDef;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableFactor, TableWithJoins, Visit, Visitor,
+};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What finds the table of a name.
+pub(super) type FindTable<'f> = &'f dyn Fn(&ObjectName) -> Option<Arc<TableDef>>;
+
+/// The names of columns in order; `None` if they are not known.
+type Columns = Option<Vec<String>>;
+
+/// What goes by a name in a FROM.
+struct Relation {
+    name: Option<String>,
+    columns: Columns,
+    /// A column that is NULL only where the whole row is.
+    row_column: Option<String>,
+}
+
+impl Relation {
+    fn of(alias: Option<&TableAlias>, columns: Columns) -> Self {
+        Self { name: alias.map(|alias| fold(&alias.name)), columns, row_column: None }
+    }
+}
+
+/// A query's FROM.
+#[derive(Default)]
+struct FromClause {
+    relations: Vec<Relation>,
+    /// Whether a join may fill up rows with NULL.
+    fills_up: bool,
+}
+
+/// A relation whose whole rows an expression names.
+pub(super) struct WholeRow<'s> {
+    /// How many queries there are around the one that has it in FROM.
+    pub(super) place: usize,
+    /// Its columns, if they are known.
+    pub(super) columns: Option<&'s [String]>,
+    /// A column that is NULL only where the whole row is.
+    pub(super) row_column: Option<&'s str>,
+    /// Whether a join beside it may fill up rows with NULL.
+    pub(super) is_filled_up: bool,
+}
+
+/// Whose a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The query that has so many queries around it.
+    Query(usize),
+    /// No query's.
+    Nobody,
+    /// Perhaps that of a relation whose columns are not known.
+    Unknown,
+}
+
+impl Owner {
+    /// The owner of what names columns of both: the inner one of two queries.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Nobody, owner) | (owner, Self::Nobody) => owner,
+            (Self::Query(left), Self::Query(right)) => Self::Query(left.max(right)),
+        }
+    }
+}
+
+/// The queries around a place in the syntax, the outermost first, each with what stands in its FROM.
+pub(super) struct Scopes<'f> {
+    find: FindTable<'f>,
+    /// The parts of all WITH by their names.
+    parts: HashMap<String, Columns>,
+    queries: Vec<FromClause>,
+}
+
+impl<'f> Scopes<'f> {
+    /// Those around a statement's query: none.
+    pub(super) fn around(query: &Query, find: FindTable<'f>) -> Self {
+        let mut parts = Parts(Self { find, parts: HashMap::new(), queries: Vec::new() });
+        // Nothing breaks off the visit.
+        let _ = query.walk(&mut parts);
+        parts.0
+    }
+
+    /// How many queries there are around the place.
+    pub(super) fn depth(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// Goes into a query.
+    pub(super) fn enter(&mut self, query: &Query) {
+        let from = match query.body.as_ref() {
+            SetExpr::Select(select) => self.clause(select),
+            _ => FromClause::default(),
+        };
+        self.queries.push(from);
+    }
+
+    /// Goes to one of the SELECTs that the innermost query is put together from.
+    pub(super) fn turn_to(&mut self, select: &Select) {
+        let from = self.clause(select);
+        if let Some(innermost) = self.queries.last_mut() {
+            *innermost = from;
+        }
+    }
+
+    /// Leaves the innermost query.
+    pub(super) fn leave(&mut self) {
+        self.queries.pop();
+    }
+
+    /// Leaves all queries but so many.
+    pub(super) fn leave_to(&mut self, depth: usize) {
+        self.queries.truncate(depth);
+    }
+
+    /// Whose the column is that an expression is; `None` if it is something else.
+    pub(super) fn owner_of_column(&self, expression: &Expr) -> Option<Owner> {
+        match expression {
+            Expr::Identifier(column) => Some(self.owner_by_name(&fold(column))),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, _] => Some(self.owner_by_table(&fold(table))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whose the columns are that syntax names here, but for those of queries within it.
+    pub(super) fn owner_of(&mut self, syntax: &impl Visit) -> Owner {
+        let here = self.depth();
+        let mut owners = Owners { scopes: self, here, owner: Owner::Nobody };
+        // Nothing breaks off the visit.
+        let _ = syntax.walk(&mut owners);
+        owners.owner
+    }
+
+    /// The relation of this name, whose rows are meant by it: by `t.*`, and by `t` where no column has that name.
+    pub(super) fn whole_row(&self, name: &Ident) -> Option<WholeRow<'_>> {
+        let name = fold(name);
+        let Owner::Query(place) = self.owner_by_table(&name) else { return None };
+        let from = self.queries.get(place)?;
+        let relation = from.relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
+        Some(WholeRow {
+            place,
+            columns: relation.columns.as_deref(),
+            row_column: relation.row_column.as_deref(),
+            is_filled_up: from.fills_up,
+        })
+    }
+
+    fn owner_by_table(&self, table: &str) -> Owner {
+        let has =
+            |from: &FromClause| from.relations.iter().any(|relation| relation.name.as_deref() == Some(table));
+        self.queries.iter().rposition(has).map_or(Owner::Nobody, Owner::Query)
+    }
+
+    fn owner_by_name(&self, column: &str) -> Owner {
+        for (place, from) in self.queries.iter().enumerate().rev() {
+            let mut known = from.relations.iter().filter_map(|relation| relation.columns.as_ref());
+            if known.any(|columns| columns.iter().any(|name| name == column)) {
+                return Owner::Query(place);
+            }
+            if from.relations.iter().any(|relation| relation.columns.is_none()) {
+                // Around the outermost query there is none that could have it.
+                return if place == 0 { Owner::Query(0) } else { Owner::Unknown };
+            }
+        }
+        Owner::Nobody
+    }
+
+    fn clause(&self, select: &Select) -> FromClause {
+        let mut from = FromClause::default();
+        select.from.iter().for_each(|tables| self.add(tables, &mut from));
+        from
+    }
+
+    fn add(&self, tables: &TableWithJoins, from: &mut FromClause) {
+        let joined = tables.joins.iter().map(|join| &join.relation);
+        for factor in std::iter::once(&tables.relation).chain(joined) {
+            match factor {
+                TableFactor::NestedJoin { table_with_joins, alias: None } => self.add(table_with_joins, from),
+                factor => from.relations.push(self.relation(factor)),
+            }
+        }
+        from.fills_up |= tables.joins.iter().any(|join| fills_up(&join.join_operator));
+    }
+
+    fn relation(&self, factor: &TableFactor) -> Relation {
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref()),
+            TableFactor::Derived { subquery, alias, .. } => {
+                let alias = alias.as_ref();
+                Relation::of(alias, renamed(self.outputs(&subquery.body), alias))
+            }
+            TableFactor::Table { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::UNNEST { alias, .. } => {
+                let columns = given(alias.as_ref());
+                // A row of a function that returns one column is its value.
+                let row_column = columns.as_deref().and_then(|columns| match columns {
+                    [column] => Some(column.clone()),
+                    _ => None,
+                });
+                Relation { row_column, ..Relation::of(alias.as_ref(), columns) }
+            }
+            TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
+            _ => Relation::of(None, None),
+        }
+    }
+
+    fn table(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
+        let own = name.0.last().and_then(ObjectNamePart::as_ident).map(fold);
+        let known_as = alias.map(|alias| fold(&alias.name)).or(own);
+        if let [ObjectNamePart::Identifier(part)] = name.0.as_slice()
+            && let Some(columns) = self.parts.get(&fold(part))
+        {
+            return Relation { name: known_as, columns: renamed(columns.clone(), alias), row_column: None };
+        }
+        let Some(def) = (self.find)(name) else {
+            return Relation { name: known_as, columns: None, row_column: None };
+        };
+        let own = def.live_columns().map(|(_, column)| column.name.clone()).collect();
+        let columns = renamed(Some(own), alias);
+        let never_null = def.live_columns().position(|(_, column)| column.not_null);
+        let row_column = never_null.and_then(|place| columns.as_ref()?.get(place).cloned());
+        Relation { name: known_as, columns, row_column }
+    }
+
+    /// The names of a query's outputs; not known where all columns of several relations are among them.
+    fn outputs(&self, body: &SetExpr) -> Columns {
+        match body {
+            SetExpr::Select(select) => {
+                let outputs: Option<Vec<_>> =
+                    select.projection.iter().map(|item| self.output(item, select)).collect();
+                Some(outputs?.into_iter().flatten().collect())
+            }
+            SetExpr::Query(query) => self.outputs(&query.body),
+            SetExpr::SetOperation { left, .. } => self.outputs(left),
+            SetExpr::Values(values) => {
+                let width = values.rows.first()?.len();
+                Some((1..=width).map(|place| format!("column{place}")).collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn output(&self, item: &SelectItem, select: &Select) -> Columns {
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(vec![fold(alias)]),
+            SelectItem::UnnamedExpr(expression) => Some(vec![super::output_names::name_of(expression)]),
+            SelectItem::Wildcard(_) => match select.from.as_slice() {
+                [only] if only.joins.is_empty() => self.relation(&only.relation).columns,
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Whether a join may fill up rows of either side with NULL.
+fn fills_up(join: &JoinOperator) -> bool {
+    matches!(
+        join,
+        JoinOperator::Left(_)
+            | JoinOperator::LeftOuter(_)
+            | JoinOperator::Right(_)
+            | JoinOperator::RightOuter(_)
+            | JoinOperator::FullOuter(_)
+    )
+}
+
+/// The columns under the names that an alias gives to the first ones.
+fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
+    let mut columns = columns?;
+    let given = alias.into_iter().flat_map(|alias| &alias.columns);
+    for (column, given) in columns.iter_mut().zip(given) {
+        *column = fold(&given.name);
+    }
+    Some(columns)
+}
+
+/// The columns that an alias lists.
+fn given(alias: Option<&TableAlias>) -> Columns {
+    let given = alias.map(|alias| alias.columns.iter().map(|column| fold(&column.name)).collect());
+    given.filter(|columns: &Vec<String>| !columns.is_empty())
+}
+
+/// Collects the parts of all WITH in a query.
+struct Parts<'f>(Scopes<'f>);
+
+impl Visitor for Parts<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for part in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let columns = renamed(self.0.outputs(&part.query.body), Some(&part.alias));
+            // Of two parts with one name neither's columns are known.
+            let known = self.0.parts.entry(fold(&part.alias.name));
+            known.and_modify(|columns| *columns = None).or_insert(columns);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Notes whose the columns are that are named.
+struct Owners<'s, 'f> {
+    scopes: &'s mut Scopes<'f>,
+    /// How many queries there are around all of it.
+    here: usize,
+    owner: Owner,
+}
+
+impl Visitor for Owners<'_, '_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.scopes.enter(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        self.scopes.turn_to(select);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match self.scopes.owner_of_column(expression) {
+            Some(Owner::Query(place)) if place >= self.here => {}
+            Some(owner) => self.owner = self.owner.and(owner),
+            None => {}
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values that are equal though they are kept differently: documents (`1` and `1.0`), intervals (`1 mon` and `30 days`).
+//!
+//! What finds equal rows goes by a key of such a value: GROUP BY, DISTINCT, UNION, INTERSECT, EXCEPT, PARTITION BY and
+//! `count(DISTINCT x)`. Of a group the first value is shown.
+//!
+//! ```text
+//! Aggregate [j] [count(*)]  ->  Projection [first AS j, count(*)]
+//!                                 Aggregate [key(j)] [count(*), first_value(j) AS first]
+//! ```
+//!
+//! GROUPING SETS, ROLLUP and CUBE go by what is kept.
+
+use super::intervals::length;
+use super::jsonb;
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::{
+    Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit,
+};
+use std::sync::Arc;
+
+/// How the names of the first values of groups begin, and of keys beside values: no names of a user's.
+const FIRST: &str = "\u{1}first ";
+const KEY: &str = "\u{1}key ";
+
+/// What is compared in the place of a value; `None` if that is the value.
+fn key_of(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let plain = || value.clone().unalias();
+    if jsonb::is_jsonb(value, schema) {
+        return Ok(Some(jsonb::ordered(plain())?));
+    }
+    let is_interval = matches!(value.get_type(schema), Ok(DataType::Interval(_)));
+    Ok(is_interval.then(|| length(plain())))
+}
+
+/// The keys of values; `None` if no value has one.
+fn keys_of(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Option<Expr>>>> {
+    let keys = values.iter().map(|value| key_of(value, schema)).collect::<Result<Vec<_>>>()?;
+    Ok(keys.iter().any(Option::is_some).then_some(keys))
+}
+
+/// [`key_of`] where DataFusion takes `-0` and `0` for two floats, which it does not in GROUP BY.
+pub(super) fn key_of_any(value: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    Ok(match value.get_type(schema) {
+        Ok(DataType::Float64) => Some(value.clone() + lit(0.0_f64)),
+        Ok(DataType::Float32) => Some(value.clone() + lit(0.0_f32)),
+        _ => key_of(value, schema)?,
+    })
+}
+
+/// A plan that finds groups or different rows, by keys.
+pub(super) fn settle(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => settle_groups(aggregate),
+        LogicalPlan::Distinct(Distinct::All(input)) => settle_different_rows(input),
+        LogicalPlan::Distinct(Distinct::On(first_rows)) => settle_first_rows(first_rows),
+        plan => Ok(Transformed::no(plan)),
+    }
+}
+
+fn settle_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let Some(keys) = keys_of(&aggregate.group_expr, aggregate.input.schema())? else {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    };
+    let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
+    let values = group_expr.into_iter().zip(keys).collect();
+    Ok(Transformed::yes(grouped(input, values, aggr_expr, &schema)?))
+}
+
+/// They stay different ones to whoever looks: INTERSECT and EXCEPT with ALL are told by that.
+fn settle_different_rows(input: Arc<LogicalPlan>) -> Result<Transformed<LogicalPlan>> {
+    let schema = Arc::clone(input.schema());
+    let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
+    let Some(keys) = keys_of(&columns, &schema)? else {
+        return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::All(input))));
+    };
+    let different = grouped(input, columns.into_iter().zip(keys).collect(), Vec::new(), &schema)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(different)))))
+}
+
+fn settle_first_rows(first_rows: DistinctOn) -> Result<Transformed<LogicalPlan>> {
+    let schema = Arc::clone(first_rows.input.schema());
+    let keyed =
+        |value: &Expr| -> Result<Expr> { Ok(key_of(value, &schema)?.unwrap_or_else(|| value.clone())) };
+    let on = first_rows.on_expr.iter().map(keyed).collect::<Result<Vec<_>>>()?;
+    if on == first_rows.on_expr {
+        return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(first_rows))));
+    }
+    let DistinctOn { select_expr, sort_expr, input, .. } = first_rows;
+    let mut order = sort_expr;
+    for sort in order.iter_mut().flatten() {
+        sort.expr = keyed(&sort.expr)?;
+    }
+    let first_rows = DistinctOn::try_new(on, select_expr, order, input)?;
+    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(first_rows))))
+}
+
+/// Groups by the keys of values, or the values themselves, with the columns of this schema.
+fn grouped(
+    input: Arc<LogicalPlan>,
+    values: Vec<(Expr, Option<Expr>)>,
+    mut aggregates: Vec<Expr>,
+    schema: &DFSchema,
+) -> Result<LogicalPlan> {
+    let mut groups = Vec::with_capacity(values.len());
+    let mut shown: Vec<Expr> =
+        schema.iter().map(|(qualifier, field)| Expr::Column(Column::from((qualifier, field)))).collect();
+    for (place, (value, key)) in values.into_iter().enumerate() {
+        let Some(key) = key else {
+            groups.push(value);
+            continue;
+        };
+        let name = format!("{FIRST}{place}");
+        let (qualifier, field) = schema.qualified_field(place);
+        shown[place] =
+            Expr::Column(Column::from_name(&name)).alias_qualified(qualifier.cloned(), field.name());
+        aggregates.push(first_value_udaf().call(vec![value]).alias(name));
+        groups.push(key);
+    }
+    let groups = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, aggregates)?);
+    Ok(LogicalPlan::Projection(Projection::try_new(shown, Arc::new(groups))?))
+}
+
+/// The columns of two plans that are compared by keys: those that have a key in both.
+pub(super) fn keyed_columns(left: &LogicalPlan, right: &LogicalPlan) -> Result<Vec<usize>> {
+    let keys = |plan: &LogicalPlan| -> Result<Vec<Option<Expr>>> {
+        let columns = plan.schema().columns().into_iter().map(Expr::Column);
+        columns.map(|column| key_of_any(&column, plan.schema())).collect()
+    };
+    let (left, right) = (keys(left)?, keys(right)?);
+    let both = left.iter().zip(&right).enumerate();
+    Ok(both.filter(|(_, (left, right))| left.is_some() && right.is_some()).map(|(place, _)| place).collect())
+}
+
+/// The plan with the keys of some columns beside them, and what its rows are compared by.
+pub(super) fn with_keys(plan: Arc<LogicalPlan>, keyed: &[usize]) -> Result<(Arc<LogicalPlan>, Vec<Column>)> {
+    let columns = plan.schema().columns();
+    if keyed.is_empty() {
+        return Ok((plan, columns));
+    }
+    let mut outputs: Vec<Expr> = columns.iter().cloned().map(Expr::Column).collect();
+    let mut compared = columns;
+    for &place in keyed {
+        let name = format!("{KEY}{place}");
+        if let Some(key) = key_of_any(&outputs[place], plan.schema())? {
+            outputs.push(key.alias(&name));
+            compared[place] = Column::from_name(name);
+        }
+    }
+    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(plan)).project(outputs)?.build()?;
+    Ok((Arc::new(plan), compared))
+}
+
+/// A `count(DISTINCT x)` by keys; `None` if it is right as it is.
+pub(super) fn settle_count(call: &AggregateFunction, schema: &DFSchema) -> Result<Option<Expr>> {
+    match call.params.args.as_slice() {
+        [argument] if call.params.distinct && call.func.name() == "count" => key_of_any(argument, schema),
+        _ => Ok(None),
+    }
+}
+
+/// A window whose partitions are told by keys; `None` if it is right as it is.
+pub(super) fn settle_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
+    let mut keyed = None;
+    for (place, value) in call.params.partition_by.iter().enumerate() {
+        if let Some(key) = key_of_any(value, schema)? {
+            keyed.get_or_insert_with(|| call.clone()).params.partition_by[place] = key;
+        }
+    }
+    Ok(keyed)
+}
