@@ -239,10 +239,21 @@ fn column_of(rows: &RowSet, name: &Ident) -> Option<usize> {
 /// Whether a value of this column and the same value written as a constant compare alike.
 fn is_written_alike(field: &Field) -> bool {
     use ColumnType as Ty;
-    let is_plain = |ty| match ty {
-        Ty::SmallInt | Ty::Int | Ty::BigInt | Ty::Numeric { .. } | Ty::Boolean | Ty::Uuid => true,
-        Ty::Text | Ty::Varchar(_) | Ty::Date | Ty::Timestamp | Ty::TimestampTz => true,
-        _ => false,
+    let is_plain = |ty| {
+        matches!(
+            ty,
+            Ty::SmallInt
+                | Ty::Int
+                | Ty::BigInt
+                | Ty::Numeric { .. }
+                | Ty::Boolean
+                | Ty::Uuid
+                | Ty::Text
+                | Ty::Varchar(_)
+                | Ty::Date
+                | Ty::Timestamp
+                | Ty::TimestampTz
+        )
     };
     CatalogType::of_field(field).is_none() && column_type_of_field(field).is_some_and(is_plain)
 }

@@ -262,6 +262,19 @@ fn states(parts: &[ArrayRef]) -> Result<Vec<Sums>> {
     Ok((0..count.len()).map(sums).collect())
 }
 
+/// The states as [`states`] reads them.
+fn parts_of(sums: &[Sums]) -> Vec<ArrayRef> {
+    let part = |place: usize| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(sums.iter().map(|sums| sums.parts()[place])))
+    };
+    (0..Sums::default().parts().len()).map(part).collect()
+}
+
+/// Whether a row is counted.
+fn passes(filter: Option<&BooleanArray>, row: usize) -> bool {
+    filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
+}
+
 /// Of all pairs.
 #[derive(Debug)]
 struct All {
@@ -347,9 +360,8 @@ impl GroupsAccumulator for Groups {
         total: usize,
     ) -> Result<()> {
         self.groups.resize(total, Sums::default());
-        let passes = |row| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
         for (row, (pair, &group)) in pairs(values)?.into_iter().zip(groups).enumerate() {
-            if let Some(pair) = pair.filter(|_| passes(row)) {
+            if let Some(pair) = pair.filter(|_| passes(filter, row)) {
                 self.groups[group].add(pair)?;
             }
         }
@@ -363,11 +375,16 @@ impl GroupsAccumulator for Groups {
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let groups = emit_to.take_needed(&mut self.groups);
-        let part = |place: usize| -> ArrayRef {
-            Arc::new(Float64Array::from_iter_values(groups.iter().map(|sums| sums.parts()[place])))
-        };
-        Ok((0..Sums::default().parts().len()).map(part).collect())
+        Ok(parts_of(&emit_to.take_needed(&mut self.groups)))
+    }
+
+    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+        let sums = pairs(values)?.into_iter().enumerate().map(|(row, pair)| {
+            let mut sums = Sums::default();
+            pair.filter(|_| passes(filter, row)).map_or(Ok(()), |pair| sums.add(pair))?;
+            Ok(sums)
+        });
+        Ok(parts_of(&sums.collect::<Result<Vec<_>>>()?))
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
