@@ -28,7 +28,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if look(dir)? != Contents::Database {
-        return Err(Failure::Work(format!("{} holds no database", dir.display())));
+        return Err(directory::no_database(dir));
     }
     // The same for the server, which works in another directory.
     let place = absolute(&arguments.archive)?;
