@@ -672,14 +672,6 @@ impl Store {
         Err(StoreError::FollowsNobody { directory })
     }
 
-    /// Of a follower: for how long the primary may have published what readers do not see here; for ever if it has not caught
-    /// up since it was opened. `None` of a store that follows nobody: it has all there is.
-    #[must_use]
-    pub fn staleness(&self) -> Option<Duration> {
-        let age = || self.shared.current_at().map_or(Duration::MAX, |at| at.elapsed());
-        self.shared.is_following().then(age)
-    }
-
     /// Whether the newest safe snapshot has what a session must find. Costs what [`begin_safe`](Self::begin_safe) does.
     #[must_use]
     pub fn safe_snapshot_satisfies(&self, floor: &SessionFloor) -> bool {

@@ -126,6 +126,39 @@ fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
     check(&copy_dir);
 }
 
+/// A primary without commits says once a second that nothing is new. A replica that had everything did not meet a bound below that.
+#[test]
+fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_not() {
+    let (_parent, _primary, sql, proxy, copy_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval", proxy.port);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
+    insert(&sql, 0..3);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    let count = "SELECT count(*) FROM t";
+    for isolation in ["serializable", "repeatable read"] {
+        copy.run(&format!("SET default_transaction_isolation = '{isolation}'")).unwrap();
+        copy.run("SET coeval.max_staleness = '250ms'").unwrap();
+        for _ in 0..6 {
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(copy.value(count).unwrap().unwrap(), "3", "{isolation}");
+        }
+        copy.run("SET coeval.max_staleness = 0").unwrap();
+    }
+    copy.run("SET coeval.max_staleness = '250ms'").unwrap();
+    proxy.set(STALLED);
+    // What was on its way may still have come.
+    std::thread::sleep(Duration::from_millis(400));
+    let begun = Instant::now();
+    assert_eq!(copy.refused(count), "55000");
+    // It is not asked for ever, and not at all once it has said nothing for long.
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(copy.refused(count), "55000");
+    proxy.set(FORWARDING);
+    until_it_reads(&copy, count, "3");
+}
+
 /// Half a minute without a word: the connection is given up, on both sides, and another one is made.
 #[test]
 fn who_hears_nothing_for_half_a_minute_connects_anew() {

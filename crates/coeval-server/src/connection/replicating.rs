@@ -269,13 +269,7 @@ impl Connection {
                     self.output.copy_data(&message);
                 }
             }
-            Piece::Keepalive(end) => {
-                let mut message = vec![b'k'];
-                message.extend_from_slice(&end.get().to_be_bytes());
-                message.extend_from_slice(&now().to_be_bytes());
-                message.push(0);
-                self.output.copy_data(&message);
-            }
+            Piece::Keepalive(end) => self.keepalive(end),
             Piece::CopyEnd(feed) => {
                 self.behind_copy = Some(feed);
                 self.output.copy_done();
@@ -288,6 +282,15 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Says where the log ends.
+    fn keepalive(&mut self, end: Lsn) {
+        let mut message = vec![b'k'];
+        message.extend_from_slice(&end.get().to_be_bytes());
+        message.extend_from_slice(&now().to_be_bytes());
+        message.push(0);
+        self.output.copy_data(&message);
     }
 
     fn end_replicating(&mut self, tag: CommandTag) {
@@ -315,6 +318,11 @@ impl Connection {
                     if let Some(following) = &replicating.following {
                         let [written, flushed, applied] = [written, flushed, applied].map(Lsn::new);
                         following.note_reply(Reply { written, flushed, applied });
+                    }
+                    // Behind three places and a time: whether it wants an answer at once, as in PostgreSQL.
+                    if status.get(32) == Some(&1) {
+                        let position = self.shared.engine.store().log_position();
+                        self.keepalive(position.map_or(Lsn::START, |(_, durable)| durable));
                     }
                     Ok(())
                 }
