@@ -4,6 +4,7 @@
 mod compatible;
 mod formats;
 mod of_database;
+mod snapshot_lag;
 mod units;
 
 use crate::catalog::SettingRequest;

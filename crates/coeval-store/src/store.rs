@@ -352,6 +352,12 @@ impl Store {
         self.shared.published()
     }
 
+    /// The newest version that is certified. It may not be published yet: [`world`](Self::world) is.
+    #[must_use]
+    pub fn applied_version(&self) -> Version {
+        self.shared.applied().version()
+    }
+
     /// How many snapshots are held by transactions.
     #[must_use]
     pub fn active_snapshots(&self) -> usize {

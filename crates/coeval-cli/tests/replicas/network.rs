@@ -159,6 +159,52 @@ fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_
     until_it_reads(&copy, count, "3");
 }
 
+/// Waits until a setting of a replica says so.
+fn until_it_says(copy: &Sql, part: &str) {
+    let begun = Instant::now();
+    loop {
+        let said = copy.value("SHOW coeval.snapshot_lag").unwrap().unwrap();
+        if said.contains(part) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{said:?} says nothing of {part:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// It said how far it is behind, and not because of what.
+#[test]
+fn a_replica_says_what_holds_its_safe_snapshots_back() {
+    let (_parent, primary, sql, proxy, copy_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval,application_name=copy", proxy.port);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
+    let copy = Sql::open(replica.port);
+    let says_nothing = |copy: &Sql| until_it_reads(copy, "SHOW coeval.snapshot_lag", "0 commits, 0 ms");
+    says_nothing(&copy);
+
+    copy.run("SELECT pg_wal_replay_pause()").unwrap();
+    until_it_says(&copy, "held by pg_wal_replay_pause()");
+    copy.run("SELECT pg_wal_replay_resume()").unwrap();
+    says_nothing(&copy);
+
+    let open = Sql::open(primary.port);
+    open.run("BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (-1, '')").unwrap();
+    insert(&sql, 0..3);
+    until_it_says(&copy, "held by transactions at SERIALIZABLE on the primary");
+    open.run("COMMIT").unwrap();
+    says_nothing(&copy);
+
+    sql.run("SET synchronous_standby_names = 'nobody'").unwrap();
+    sql.run("SET statement_timeout = '300ms'").unwrap();
+    assert_eq!(sql.refused("INSERT INTO t VALUES (-2, '')"), "08007");
+    until_it_says(&copy, "held by commits that the primary has not published");
+    sql.run("SET statement_timeout = 0; SET synchronous_standby_names = ''").unwrap();
+    says_nothing(&copy);
+
+    primary.kill();
+    until_it_says(&copy, "held by the connection to the primary");
+}
+
 /// Half a minute without a word: the connection is given up, on both sides, and another one is made.
 #[test]
 fn who_hears_nothing_for_half_a_minute_connects_anew() {
