@@ -8,7 +8,7 @@ use coeval_store::{LogTime, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The place cannot be opened: a wrong address, or settings that are missing.
+    /// The place cannot be opened: a wrong address, a bucket that is not there, or settings that are missing.
     #[error("the archive {place} cannot be opened: {what}")]
     Place {
         /// As it was given.
@@ -28,14 +28,14 @@ pub enum ArchiveError {
         /// What it said last.
         reason: String,
     },
-    /// The storage refuses: rights are missing, or it cannot create objects without overwriting.
-    #[error("the archive {place} refuses to {what}; look at its rights and settings: {reason}")]
+    /// The storage refuses: its key is wrong, rights are missing, or it cannot create objects without overwriting. It was asked once.
+    #[error("the archive {place} refuses to {what}: {reason}")]
     Refused {
         /// The archive.
         place: String,
         /// What was asked.
         what: String,
-        /// What it said.
+        /// What to look at, and what it said.
         reason: String,
     },
     /// There is no archive.
