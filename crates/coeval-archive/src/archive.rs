@@ -29,7 +29,12 @@ pub struct Archive {
     patience: Patience,
     /// Once this is set, nothing is waited for.
     stop: Option<Arc<AtomicBool>>,
+    /// Once this fails, likewise.
+    check: Option<Check>,
 }
+
+/// Asked again and again while an archive is waited for.
+pub(crate) type Check = Arc<dyn Fn() -> Result<(), ArchiveError> + Send + Sync>;
 
 struct Inner {
     /// As the user knows it.
@@ -144,13 +149,13 @@ impl Archive {
             asks_machine_for_keys: false,
             runtime: Some(runtime),
         };
-        Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None })
+        Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None, check: None })
     }
 
     /// The same, waited for in another way.
     #[must_use]
     pub fn with_patience(&self, patience: Patience) -> Self {
-        Self { inner: Arc::clone(&self.inner), patience, stop: self.stop.clone() }
+        Self { patience, ..self.clone() }
     }
 
     /// The same, not waited for once `stop` is set: what is under way then ends with [`ArchiveError::Stopping`].
@@ -159,9 +164,14 @@ impl Archive {
         Self { stop: Some(stop), ..self.clone() }
     }
 
+    /// The same, not waited for once this fails: what is under way then ends with its error.
+    pub(crate) fn checked_by(&self, check: Check) -> Self {
+        Self { check: Some(check), ..self.clone() }
+    }
+
     /// The same, waited for whether it is to stop or not.
     pub(crate) fn whatever_comes(&self) -> Self {
-        Self { stop: None, ..self.clone() }
+        Self { stop: None, check: None, ..self.clone() }
     }
 
     /// The same, asked once: for who tries again by himself.
@@ -170,11 +180,11 @@ impl Archive {
     }
 
     /// # Errors
-    /// [`ArchiveError::Stopping`].
+    /// [`ArchiveError::Stopping`]; that of who [checks](Self::checked_by).
     pub(crate) fn check_running(&self) -> Result<(), ArchiveError> {
         match &self.stop {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(ArchiveError::Stopping),
-            _ => Ok(()),
+            _ => self.check.as_ref().map_or(Ok(()), |check| check()),
         }
     }
 
