@@ -159,6 +159,29 @@ fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_
     until_it_reads(&copy, count, "3");
 }
 
+/// It passed for up to date as long as the replica that it follows was there, which itself heard of nothing new.
+#[test]
+fn a_replica_of_a_replica_knows_how_old_the_primarys_word_is() {
+    let (parent, _primary, sql, proxy, middle_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval", proxy.port);
+    let middle = Server::start(&middle_dir, 0, &["--replica-of", &of]);
+    let last = Server::start(&parent.path().join("last"), 0, &["--replica-of", &replica_of(&middle)]);
+    insert(&sql, 0..3);
+    let copy = Sql::open(last.port);
+    wait_for(&copy, &sql);
+    copy.run("SET coeval.max_staleness = '500ms'").unwrap();
+    let count = "SELECT count(*) FROM t";
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(600));
+        assert_eq!(copy.value(count).unwrap().unwrap(), "3");
+    }
+    proxy.set(STALLED);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(copy.refused(count), "55000");
+    proxy.set(FORWARDING);
+    until_it_reads(&copy, count, "3");
+}
+
 /// Waits until a setting of a replica says so.
 fn until_it_says(copy: &Sql, part: &str) {
     let begun = Instant::now();

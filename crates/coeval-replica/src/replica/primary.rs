@@ -76,7 +76,8 @@ impl Taking {
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
-        let outcome = self.take(&mut link).map_err(|error| self.of_source(error, from, found.role));
+        let outcome =
+            self.take(&mut link, found.role).map_err(|error| self.of_source(error, from, found.role));
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
         let synced = self.follower.sync();
         self.note();
@@ -98,11 +99,11 @@ impl Taking {
 
     /// Takes what comes. While the replica is far behind, a group is applied while the one before is made durable and the next one is
     /// read.
-    fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
+    fn take(&mut self, link: &mut Link, from: Role) -> Result<(), ReplicaError> {
         let (mut file, stopping) = (None, Arc::clone(&self.stopping));
         let questions = self.follower.questions();
         let (mut told, mut synced) = (self.tell(link, Answer::Unneeded)?, Instant::now());
-        let mut receiving = Receiving::new(link, self.follower.position(), &stopping);
+        let mut receiving = Receiving::new(link, from, self.follower.position(), &stopping);
         let mut group = Group::default();
         while !self.is_stopping() {
             let (has_more, is_far) = (group.has_more, group.is_far);

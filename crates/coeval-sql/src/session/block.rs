@@ -169,7 +169,7 @@ impl BlockOptions {
         let begun = Instant::now();
         let heard = heard_since(store, begun);
         let heard = if heard > max && heard < SILENCE_MAX {
-            aside(|| ask_primary(store, begun, cancel))?
+            aside(|| ask_primary(store, begun, max, cancel))?
         } else {
             heard
         };
@@ -203,14 +203,19 @@ fn heard_since(store: &Store, asked: Instant) -> Duration {
 
 /// Has the primary asked whether it has anything new: without commits it says so once a second, and the session takes less. How old
 /// what the replica has may be then, for somebody who has asked at this moment.
-fn ask_primary(store: &Store, asked: Instant, cancel: &CancelHandle) -> Result<Duration, SqlError> {
-    // Each time: what is asked while nobody is connected is heard by nobody.
+fn ask_primary(
+    store: &Store,
+    asked: Instant,
+    max: Duration,
+    cancel: &CancelHandle,
+) -> Result<Duration, SqlError> {
+    // Each time, as a replica that is asked for it only knows the primary's answer when it is asked again.
     while store.ask_primary() && asked.elapsed() < ANSWER_PATIENCE {
         if let Some(reason) = cancel.requested() {
             return Err(reason.error());
         }
         std::thread::sleep(ANSWER_LOOK);
-        if heard_since(store, asked).is_zero() {
+        if heard_since(store, asked) <= max {
             break;
         }
     }
