@@ -25,8 +25,8 @@ pub(crate) enum Cause {
     Request,
 }
 
-/// What S3, Google Cloud Storage, which has the same codes, and Azure say.
-const CODES: [(&str, Cause); 22] = [
+/// What S3, Google Cloud Storage, which has the same codes, Azure, and servers of the S3 protocol say.
+const CODES: [(&str, Cause); 23] = [
     ("InvalidAccessKeyId", Cause::Key),
     ("SignatureDoesNotMatch", Cause::Key),
     ("InvalidToken", Cause::Key),
@@ -36,6 +36,8 @@ const CODES: [(&str, Cause); 22] = [
     ("AuthenticationFailed", Cause::Key),
     ("InvalidAuthenticationInfo", Cause::Key),
     ("NoAuthenticationInformation", Cause::Key),
+    // Versity's gateway, with the status of an object that is not there.
+    ("XAdminUserNotFound", Cause::Key),
     ("NoSuchBucket", Cause::Bucket),
     ("InvalidBucketName", Cause::Bucket),
     ("PermanentRedirect", Cause::Bucket),
@@ -220,6 +222,7 @@ mod tests {
         let missing = |text: &str| Error::NotFound { path: "a".to_owned(), source: text.to_owned().into() };
         assert!(Refusal::of(&missing("<Code>NoSuchKey</Code>")).is_none());
         assert_eq!(Refusal::of(&missing("<Code>NoSuchBucket</Code>")).unwrap().cause, Cause::Bucket);
+        assert_eq!(Refusal::of(&missing("<Code>XAdminUserNotFound</Code>")).unwrap().cause, Cause::Key);
     }
 
     #[test]

@@ -118,6 +118,16 @@ fn wrong_keys_and_buckets_of_s3_are_said() {
     let refused = restore(&wrong, &into, Target::Latest, None).unwrap_err();
     assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
 
+    // A key that nobody has passed for an archive that is not there.
+    let settings = server.settings(SECRET).map(|(name, value)| {
+        let value = if name == "AWS_ACCESS_KEY_ID" { "nobody".to_owned() } else { value };
+        (name.to_owned(), value)
+    });
+    let unknown = Archive::open_with("s3://bucket/here", settings).unwrap();
+    let refused = restore(&unknown, &into, Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("AWS_ACCESS_KEY_ID"), "{refused}");
+
     let nowhere = server.archive("s3://no-such-bucket/here", SECRET);
     let refused = backup(primary.store(), &nowhere, &mut |_| {}).unwrap_err();
     assert!(matches!(refused, ArchiveError::Place { .. }), "{refused}");
