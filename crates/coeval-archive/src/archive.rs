@@ -4,6 +4,7 @@
 use crate::error::ArchiveError;
 use crate::names::ARCHIVE;
 use crate::patience::Patience;
+use crate::refusal::{Cause, NO_KEYS, Refusal, asks_machine_for_keys};
 use crate::sealed::{seal, unseal};
 use crate::synced_files::SyncedFiles;
 use bytes::Bytes;
@@ -28,13 +29,20 @@ pub struct Archive {
     patience: Patience,
     /// Once this is set, nothing is waited for.
     stop: Option<Arc<AtomicBool>>,
+    /// Once this fails, likewise.
+    check: Option<Check>,
 }
+
+/// Asked again and again while an archive is waited for.
+pub(crate) type Check = Arc<dyn Fn() -> Result<(), ArchiveError> + Send + Sync>;
 
 struct Inner {
     /// As the user knows it.
     place: String,
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// No setting has the storage's keys, so the machine is asked for them.
+    asks_machine_for_keys: bool,
     /// There until it is dropped.
     runtime: Option<Runtime>,
 }
@@ -102,6 +110,8 @@ impl Archive {
             let files = SyncedFiles::new(&directory).map_err(|error| failed(error.to_string()))?;
             return Self::of(Arc::new(files), Path::default(), place);
         }
+        let settings: Vec<_> = settings.into_iter().collect();
+        let asks_machine = asks_machine_for_keys(place, settings.iter().map(|(name, _)| name));
         let url = Url::parse(place).map_err(|error| failed(error.to_string()))?;
         if cfg!(not(feature = "cloud")) {
             let what = "this program was built for directories alone (feature `cloud` of coeval-archive)";
@@ -109,7 +119,11 @@ impl Archive {
         }
         let (store, prefix) =
             object_store::parse_url_opts(&url, settings).map_err(|error| failed(error.to_string()))?;
-        Self::of(Arc::from(store), prefix, place)
+        let mut archive = Self::of(Arc::from(store), prefix, place)?;
+        if let Some(inner) = Arc::get_mut(&mut archive.inner) {
+            inner.asks_machine_for_keys = asks_machine;
+        }
+        Ok(archive)
     }
 
     /// An archive in a storage of the caller's.
@@ -128,14 +142,20 @@ impl Archive {
             .build();
         let runtime = runtime
             .map_err(|error| ArchiveError::Place { place: place.to_owned(), what: error.to_string() })?;
-        let inner = Inner { place: place.to_owned(), store, prefix, runtime: Some(runtime) };
-        Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None })
+        let inner = Inner {
+            place: place.to_owned(),
+            store,
+            prefix,
+            asks_machine_for_keys: false,
+            runtime: Some(runtime),
+        };
+        Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None, check: None })
     }
 
     /// The same, waited for in another way.
     #[must_use]
     pub fn with_patience(&self, patience: Patience) -> Self {
-        Self { inner: Arc::clone(&self.inner), patience, stop: self.stop.clone() }
+        Self { patience, ..self.clone() }
     }
 
     /// The same, not waited for once `stop` is set: what is under way then ends with [`ArchiveError::Stopping`].
@@ -144,9 +164,14 @@ impl Archive {
         Self { stop: Some(stop), ..self.clone() }
     }
 
+    /// The same, not waited for once this fails: what is under way then ends with its error.
+    pub(crate) fn checked_by(&self, check: Check) -> Self {
+        Self { check: Some(check), ..self.clone() }
+    }
+
     /// The same, waited for whether it is to stop or not.
     pub(crate) fn whatever_comes(&self) -> Self {
-        Self { stop: None, ..self.clone() }
+        Self { stop: None, check: None, ..self.clone() }
     }
 
     /// The same, asked once: for who tries again by himself.
@@ -155,11 +180,11 @@ impl Archive {
     }
 
     /// # Errors
-    /// [`ArchiveError::Stopping`].
+    /// [`ArchiveError::Stopping`]; that of who [checks](Self::checked_by).
     pub(crate) fn check_running(&self) -> Result<(), ArchiveError> {
         match &self.stop {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(ArchiveError::Stopping),
-            _ => Ok(()),
+            _ => self.check.as_ref().map_or(Ok(()), |check| check()),
         }
     }
 
@@ -217,7 +242,8 @@ impl Archive {
         // time, as the server may be another one than when the archive was begun; what is put is what is there.
         if found == database && self.put_new(ARCHIVE, mark())? == Put::New {
             let (place, what) = (self.place().to_owned(), "create objects without overwriting".to_owned());
-            let reason = "it has put one in the place of one that was there".to_owned();
+            let reason = "look at its rights and settings: it has put one in the place of one that was there";
+            let reason = reason.to_owned();
             return Err(ArchiveError::Refused { place, what, reason });
         }
         if found != database {
@@ -334,13 +360,16 @@ impl Archive {
                 Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
                     return Ok(Answer::WasThere);
                 }
-                Some(Err(error @ Error::NotFound { .. })) => {
-                    return Ok(Answer::IsNotThere(error.to_string()));
+                Some(Err(error)) => match (Refusal::of(&error), error) {
+                    (Some(refusal), _) => return Err(self.refused(what, &refusal)),
+                    (None, error @ Error::NotFound { .. }) => {
+                        return Ok(Answer::IsNotThere(error.to_string()));
+                    }
+                    (None, error) => error.to_string(),
+                },
+                None if self.inner.asks_machine_for_keys => {
+                    return Err(ArchiveError::Refused { place, what, reason: NO_KEYS.to_owned() });
                 }
-                Some(Err(error)) if is_final(&error) => {
-                    return Err(ArchiveError::Refused { place, what, reason: error.to_string() });
-                }
-                Some(Err(error)) => error.to_string(),
                 None => format!("no answer in {} seconds", time.as_secs()),
             };
             if attempt >= self.patience.attempts {
@@ -349,6 +378,17 @@ impl Archive {
             tracing::debug!(place, what, attempt, reason, "the archive is asked again");
             self.pause(attempt)?;
             attempt += 1;
+        }
+    }
+
+    /// What is said of a storage that does not do this, however often it is asked.
+    fn refused(&self, what: String, refusal: &Refusal) -> ArchiveError {
+        let (place, reason) = (self.place().to_owned(), refusal.reason(self.place()));
+        match refusal.cause {
+            Cause::Bucket => ArchiveError::Place { place, what: reason },
+            Cause::Key | Cause::Permission | Cause::Clock | Cause::Request => {
+                ArchiveError::Refused { place, what, reason }
+            }
         }
     }
 
@@ -408,16 +448,3 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// An answer may be as long as an object.
 const ROOM_FOR_ANSWER: usize = 64 << 20;
-
-/// Whether asking again would be answered in the same way.
-fn is_final(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::PermissionDenied { .. }
-            | Error::Unauthenticated { .. }
-            | Error::NotSupported { .. }
-            | Error::NotImplemented { .. }
-            | Error::InvalidPath { .. }
-            | Error::UnknownConfigurationKey { .. }
-    )
-}

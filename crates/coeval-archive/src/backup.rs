@@ -7,7 +7,7 @@
 //! finds, and nothing that a restore would take for a backup.
 
 use crate::announcement::Announcement;
-use crate::archive::Archive;
+use crate::archive::{Archive, Check};
 use crate::contents::put_term;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
@@ -15,8 +15,9 @@ use crate::log_sender::LogSender;
 use crate::names::SEGMENTS;
 use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
 use coeval_store::log::Lsn;
-use coeval_store::{BaseCopy, LogTime, Store};
+use coeval_store::{BaseCopy, LogTime, Store, StoreError};
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// How far a backup is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +58,12 @@ pub(crate) const CHUNK_BYTES: usize = 8 << 20;
 pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 
 /// Makes a backup of a database that is open, while it is used: commits go on. What the archive has is not sent again. On
-/// return the backup can be restored, whatever becomes of the database. It has what was published when the call began; a commit
-/// that waits for a replica meanwhile does not hold it up.
+/// return the backup can be restored, whatever becomes of the database. It has what was published when the call began, of a replica
+/// what had come there by then; a commit that waits for a replica meanwhile does not hold it up.
 ///
 /// # Errors
-/// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::Stopping`] soon after the archive is not to be
+/// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
+/// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica. [`ArchiveError::Stopping`] soon after the archive is not to be
 /// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
 ///
 /// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.
@@ -70,18 +72,37 @@ pub fn backup(
     archive: &Archive,
     progress: &mut dyn FnMut(BackupProgress),
 ) -> Result<BackupReport, ArchiveError> {
+    if store.is_following() && !store.has_confirmed() {
+        return Err(ArchiveError::Unconfirmed);
+    }
+    let archive = &archive.checked_by(bound_of_log(store)?);
     let mut tell = |done| {
         progress(done);
         archive.check_running()
     };
     let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
-    let (_, durable) = store.log_position().ok_or(coeval_store::StoreError::NoDirectory)?;
+    let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
     let (copy, entry) = base.into_parts();
     let feed = copy.into_feed()?;
     let mut sender = LogSender::new(archive.clone(), store, feed, CHUNK_BYTES);
     sender.send_published(durable)?;
     let sent = sender.sent();
     entry.finish(archive, sent.end, sent.bytes)
+}
+
+/// Fails once more log has come from now on than may be held for somebody who takes it slowly: as much as for a slot. Nothing of it goes
+/// before the backup has ended.
+fn bound_of_log(store: &Store) -> Result<Check, ArchiveError> {
+    let (_, begun) = store.log_position().ok_or(StoreError::NoDirectory)?;
+    let store = store.clone();
+    Ok(Arc::new(move || {
+        let durable = store.log_position().map_or(begun, |(_, durable)| durable);
+        let bytes = durable.get().saturating_sub(begun.get());
+        match store.slot_bytes_max() {
+            Some(bytes_max) if bytes > bytes_max => Err(ArchiveError::HeldTooMuch { bytes, bytes_max }),
+            Some(_) | None => Ok(()),
+        }
+    }))
 }
 
 /// A checkpoint whose pieces are all in the archive.
@@ -108,10 +129,12 @@ impl Base {
         store.checkpoint()?;
         let copy = store.base_copy()?;
         let terms = store.terms();
-        let term = terms.last().expect("who copies a database has begun a term");
-        assert!(copy.position() >= term.start, "the checkpoint was made in this term");
+        // Of a replica, a term may have come behind the checkpoint.
+        let place = terms.terms().iter().rposition(|term| term.start <= copy.position());
+        let place = place.expect("who copies a database has begun a term");
+        let term = terms.terms()[place];
         archive.claim(terms.database_id())?;
-        put_term(archive, terms.terms())?;
+        put_term(archive, &terms.terms()[..=place])?;
         let mut done = BackupProgress::default();
         known.retain(|name, _| copy.files().contains(name));
         for name in copy.files() {

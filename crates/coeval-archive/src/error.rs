@@ -8,7 +8,7 @@ use coeval_store::{LogTime, StoreError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// The place cannot be opened: a wrong address, or settings that are missing.
+    /// The place cannot be opened: a wrong address, a bucket that is not there, or settings that are missing.
     #[error("the archive {place} cannot be opened: {what}")]
     Place {
         /// As it was given.
@@ -28,14 +28,14 @@ pub enum ArchiveError {
         /// What it said last.
         reason: String,
     },
-    /// The storage refuses: rights are missing, or it cannot create objects without overwriting.
-    #[error("the archive {place} refuses to {what}; look at its rights and settings: {reason}")]
+    /// The storage refuses: its key is wrong, rights are missing, or it cannot create objects without overwriting. It was asked once.
+    #[error("the archive {place} refuses to {what}: {reason}")]
     Refused {
         /// The archive.
         place: String,
         /// What was asked.
         what: String,
-        /// What it said.
+        /// What to look at, and what it said.
         reason: String,
     },
     /// There is no archive.
@@ -140,12 +140,20 @@ pub enum ArchiveError {
     },
     /// While a backup was made, more log came than may be kept for it.
     #[error(
-        "the backup was given up, as it holds {bytes} bytes of log: what was sent is there, the next one goes on with it"
+        "the backup was given up, as {bytes} bytes of log came while the archive took it, and {bytes_max} may be held for it: what was \
+         sent is there, the next one goes on with it"
     )]
     HeldTooMuch {
         /// How much log came.
         bytes: u64,
+        /// How much may.
+        bytes_max: u64,
     },
+    /// A replica that has not heard since a crash whether its primary has published what it has.
+    #[error(
+        "this replica does not know yet whether its primary has published what it has: try again when it follows"
+    )]
+    Unconfirmed,
     /// The archiver is being stopped, or who waited for the archive [did so until now](crate::Archive::until).
     #[error("the archive is not waited for any more, as that was asked for")]
     Stopping,

@@ -35,6 +35,7 @@ mod log_sender;
 mod names;
 mod patience;
 mod pieces;
+mod refusal;
 mod restore;
 mod sealed;
 mod synced_files;

@@ -12,7 +12,7 @@ use crate::log_chunk::ChunkBuilder;
 use crate::names::SEGMENTS;
 use crate::pieces::ArchivedFile;
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopiedFile, Fed, LogFeed, LogTime, Store, Term};
+use coeval_store::{CopiedFile, Fed, LogFeed, LogMark, LogTime, Store, Term};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,7 @@ impl LogSender {
     }
 
     fn push(&mut self, record: &LogRecord) -> Result<(), ArchiveError> {
+        self.note_term(record)?;
         let start = record.start();
         let (term, _) = self.history.term_at(start).expect("the log begins with a term");
         if self.growing.as_ref().is_some_and(|(stretch, _)| stretch.term != term) {
@@ -172,6 +173,17 @@ impl LogSender {
         stretch.chunk.push(record)?;
         if stretch.chunk.len() >= self.chunk_bytes {
             self.close();
+        }
+        Ok(())
+    }
+
+    /// A primary writes in one term for as long as it is open. The log of a replica may come to another one.
+    fn note_term(&mut self, record: &LogRecord) -> Result<(), ArchiveError> {
+        let LogMark::Term(term) = LogMark::of(record)? else { return Ok(()) };
+        if term.number > self.history.last().number {
+            let mut terms = self.history.terms().to_vec();
+            terms.push(term);
+            self.history = History::new(terms).expect("the terms of a log follow one another");
         }
         Ok(())
     }

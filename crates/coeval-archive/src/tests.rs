@@ -11,3 +11,4 @@ mod following;
 mod primary;
 mod restores;
 mod standing_by;
+mod used_meanwhile;

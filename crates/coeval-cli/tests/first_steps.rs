@@ -36,6 +36,32 @@ fn examples_are_made_once_and_answer_the_question_that_is_suggested() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
+/// `coeval promote` made the directory.
+#[test]
+fn commands_that_need_a_database_name_a_directory_that_is_not_there_and_make_none() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = |name: &str| parent.path().join(name).display().to_string();
+    let (missing, archive) = (path("nothere"), path("archive"));
+    let (missing, archive) = (missing.as_str(), archive.as_str());
+    for arguments in [
+        &["promote", missing][..],
+        &["promote", missing, "--accept-loss"],
+        &["check", missing],
+        &["check", "--repair", missing],
+        &["check", "--archive", missing],
+        &["backup", missing, archive],
+        &["restore", missing, archive],
+        &["sql", "--salvage", missing, "-c", "SELECT 1"],
+        &["serve", "--salvage", missing, "--listen", "127.0.0.1:0"],
+    ] {
+        let refused = coeval(arguments);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}");
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(said.contains(missing), "{arguments:?}: {said}");
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0, "{arguments:?}");
+    }
+}
+
 #[test]
 fn the_doctor_looks_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();

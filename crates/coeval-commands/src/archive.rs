@@ -8,7 +8,7 @@ use crate::directory::{self, Contents, look};
 use crate::failure::Failure;
 use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
-use coeval::{Database, LogTime, Lsn, SnapshotToken, Store, Version};
+use coeval::{Database, Error, Follower, LogTime, Lsn, SnapshotToken, Store, StoreError, Version};
 use coeval_archive::{
     Archive, ArchiveError, Keep, Target, backup as send_backup, check as check_archive,
     collect as remove_others, restore as bring_back,
@@ -28,12 +28,12 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if look(dir)? != Contents::Database {
-        return Err(Failure::Work(format!("{} holds no database", dir.display())));
+        return Err(directory::no_database(dir));
     }
     // The same for the server, which works in another directory.
     let place = absolute(&arguments.archive)?;
-    let said = match directory::try_open(dir, directory::options())? {
-        Ok(database) => back_up_here(&database, &place)?,
+    let said = match open_any(dir)? {
+        Ok(opened) => back_up_here(&opened.database, &place)?,
         Err(error) => match directory::holder(&error) {
             Some(holder) => running::back_up(arguments, &place, holder)?,
             None => return Err(Failure::work(format_args!("cannot open {}", dir.display()), error)),
@@ -41,6 +41,25 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     };
     println!("{said}");
     arguments.keep.keep().map_or(Ok(()), |keep| collect(&place, keep))
+}
+
+/// A database that nobody else has open, or a replica of one.
+struct Opened {
+    /// Follows nobody: it is there so that the directory can be opened.
+    _follower: Option<Follower>,
+    database: Database,
+}
+
+/// Opens what is in a directory, as what it is.
+fn open_any(dir: &Path) -> Result<Result<Opened, Error>, Failure> {
+    Ok(match directory::try_open(dir, directory::options())? {
+        Ok(database) => Ok(Opened { _follower: None, database }),
+        Err(Error::Store(StoreError::FollowsAnother { .. })) => {
+            let opened = directory::options().open_replica(dir);
+            opened.map(|(database, follower)| Opened { _follower: Some(follower), database })
+        }
+        Err(error) => Err(error),
+    })
 }
 
 /// The place of an archive, wherever it is looked for from.

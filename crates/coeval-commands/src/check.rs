@@ -2,7 +2,7 @@
 //! `coeval check`: verifies a closed database, mends it if asked to, and says what it looked at and what it found.
 
 use crate::arguments::CheckArguments;
-use crate::directory::{Contents, look};
+use crate::directory::{Contents, look, no_database};
 use crate::failure::Failure;
 use crate::readable::grouped;
 use coeval::{Database, RepairReport, VerifyReport};
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
     }
     let dir = arguments.dir.as_ref().expect("a directory, an archive or a replica is given");
     if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
-        return Err(Failure::Work(format!("{} holds no database", dir.display())));
+        return Err(no_database(dir));
     }
     if !arguments.repair {
         return check(dir);

@@ -74,6 +74,12 @@ pub(crate) fn look(path: &Path) -> Result<Contents, Failure> {
     Ok(contents)
 }
 
+/// Why a command ends that needs a database and does not make one: there is none at this path.
+pub(crate) fn no_database(path: &Path) -> Failure {
+    let reason = if path.exists() { "" } else { ": there is no such directory" };
+    Failure::Work(format!("{} holds no database{reason}", path.display()))
+}
+
 /// Opens the database in a directory, or makes one in a new or empty directory. Says which tables are served without.
 ///
 /// # Errors

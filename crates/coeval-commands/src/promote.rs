@@ -2,7 +2,7 @@
 //! `coeval promote`: a replica that is not running becomes a database of its own.
 
 use crate::arguments::PromoteArguments;
-use crate::directory;
+use crate::directory::{self, Contents, look, no_database};
 use crate::failure::Failure;
 use crate::machines::Machines;
 use crate::serve::secret_in;
@@ -13,9 +13,12 @@ use std::path::Path;
 /// Promotes the replica in a directory.
 ///
 /// # Errors
-/// If it is no replica, or is served; if it may not have all that was acknowledged, and that was not accepted.
+/// If there is no database, or none that is a replica; if it is served; if it may not have all that was acknowledged, and that was not accepted.
 pub(crate) fn run(arguments: &PromoteArguments) -> Result<(), Failure> {
     let dir = &arguments.dir;
+    if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
+        return Err(no_database(dir));
+    }
     let password = arguments.replica_password_file.as_deref().map(secret_in).transpose()?;
     let machines = Machines::of(&arguments.machines, None, password.as_deref())?;
     promote(dir, &machines, if arguments.accept_loss { Loss::Accepted } else { Loss::Refused })?;

@@ -14,7 +14,7 @@
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
-use crate::link::Link;
+use crate::link::{Answer, Link};
 use crate::source::Sources;
 use coeval_archive::{ArchivedLog, ArchivedPart};
 use coeval_store::log::LogRecord;
@@ -310,7 +310,7 @@ impl Feeding {
     /// Tells the server how far the feed is: what lies before that it need not hold any more.
     fn tell(&self, link: &mut Link) -> Result<Instant, ReplicaError> {
         let position = self.feed.position();
-        link.send_status(position, position, position)?;
+        link.send_status([position; 3], Answer::Unneeded)?;
         Ok(Instant::now())
     }
 

@@ -99,6 +99,13 @@ impl Identity {
     }
 }
 
+/// Whether the primary is to say at once where its log ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Wanted,
+    Unneeded,
+}
+
 /// What a machine is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -372,15 +379,14 @@ impl Link {
         }
     }
 
-    /// Tells the primary how far this replica is.
+    /// Tells the primary how far this replica is: what of the log is written, durable and shown here.
     ///
     /// # Errors
     /// [`ReplicaError::Connection`].
     pub(crate) fn send_status(
         &mut self,
-        written: Lsn,
-        flushed: Lsn,
-        applied: Lsn,
+        [written, flushed, applied]: [Lsn; 3],
+        answer: Answer,
     ) -> Result<(), ReplicaError> {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         let micros = since.saturating_sub(Duration::from_secs(EPOCH_SECONDS)).as_micros();
@@ -389,7 +395,7 @@ impl Link {
         {
             status.extend_from_slice(&number.to_be_bytes());
         }
-        status.push(0);
+        status.push(u8::from(answer == Answer::Wanted));
         self.send(|out| {
             frontend::CopyData::new(status.as_slice())?.write(out);
             Ok(())

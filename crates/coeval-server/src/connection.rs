@@ -415,13 +415,18 @@ async fn acknowledged(publication: Publication, cancel: &CancelHandle) -> Result
         return publication.await;
     }
     let mut publication = std::pin::pin!(publication);
+    let mut shown = None;
     loop {
         tokio::select! {
             outcome = &mut publication => return outcome,
             () = tokio::time::sleep(CANCEL_LOOK) => {}
         }
-        if cancel.requested().is_some() && publication.awaits_replicas() {
+        if !publication.awaits_replicas() {
+            continue;
+        }
+        if cancel.requested().is_some() {
             return Err(StoreError::NotReplicated);
         }
+        shown.get_or_insert_with(|| cancel.note_replica_wait());
     }
 }

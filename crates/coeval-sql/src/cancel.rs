@@ -93,8 +93,22 @@ struct Request {
     changed: Notify,
     /// Wakes the statement if it waits for a row lock.
     lock_wait: Mutex<Option<Waker>>,
+    /// Whether its commit waits for replicas.
+    awaits_replicas: AtomicBool,
     /// Who the session is among those that hold advisory locks.
     lock_owner: OnceLock<OwnerId>,
+}
+
+/// The commit of a session waits for replicas until this is dropped: that is shown by `pg_stat_activity`.
+#[derive(Debug)]
+pub struct ReplicaWait {
+    request: Arc<Request>,
+}
+
+impl Drop for ReplicaWait {
+    fn drop(&mut self) {
+        self.request.awaits_replicas.store(false, Ordering::Release);
+    }
 }
 
 impl Interrupt for Request {
@@ -199,6 +213,18 @@ impl CancelHandle {
     /// Whether the statement that runs waits for a row lock.
     pub(crate) fn waits_for_lock(&self) -> bool {
         self.request.lock_wait.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Says that the session's commit waits for replicas, until what this gives is dropped.
+    #[must_use]
+    pub fn note_replica_wait(&self) -> ReplicaWait {
+        self.request.awaits_replicas.store(true, Ordering::Release);
+        ReplicaWait { request: Arc::clone(&self.request) }
+    }
+
+    /// Whether the session's commit waits for replicas.
+    pub(crate) fn awaits_replicas(&self) -> bool {
+        self.request.awaits_replicas.load(Ordering::Acquire)
     }
 
     /// Why the statement that runs is to end, if it is.

@@ -68,7 +68,7 @@ mod vector;
 mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus, Backups};
-pub use cancel::{CancelHandle, CancelReason, StatementNumber};
+pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
 pub use catalog::{CatalogType, format_shown, origin_of, type_number};
 pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};

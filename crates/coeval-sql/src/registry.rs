@@ -188,6 +188,11 @@ impl Registered {
         self.cancel.waits_for_lock()
     }
 
+    /// Whether its commit waits for replicas.
+    pub(crate) fn awaits_replicas(&self) -> bool {
+        self.cancel.awaits_replicas()
+    }
+
     /// Whether it holds advisory locks as this owner.
     pub(crate) fn is_lock_owner(&self, owner: OwnerId) -> bool {
         self.cancel.is_lock_owner(owner)

@@ -4,6 +4,7 @@
 mod compatible;
 mod formats;
 mod of_database;
+mod snapshot_lag;
 mod units;
 
 use crate::catalog::SettingRequest;
@@ -201,7 +202,7 @@ const KNOWN: &[Known] = &[
         MAX_SLOT_WAL_KEEP_SIZE,
         SLOT_SIZE_DEFAULT,
         Domain::Text,
-        "Log that a replication slot keeps at most; -1 for any. Of the whole database, until it is closed.",
+        "Log that a replication slot, or a backup that is asked for, keeps at most; -1 for any. Of the whole database, until it is closed.",
     ),
     known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
     known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),

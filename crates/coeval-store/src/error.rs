@@ -146,7 +146,7 @@ pub enum StoreError {
         directory: String,
     },
     /// The directory is no replica's, and was to be opened as one.
-    #[error("{directory} holds a database that is no replica: a replica begins in a directory of its own")]
+    #[error("{directory} holds no replica: one begins with a copy, in a directory of its own")]
     FollowsNobody {
         /// The directory.
         directory: String,

@@ -83,6 +83,7 @@ use crate::clock::LogTime;
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode};
+use crate::freshness::Questions;
 use crate::log::{ChecksumPolicy, LogRecord, Lsn};
 use crate::manifest::{Manifest, manifest_path};
 use crate::options::SafeLogging;
@@ -411,7 +412,13 @@ impl Follower {
 
     /// Notes that readers see here what the primary had published at this moment of this machine's clock.
     pub fn note_current(&self, at: Instant) {
-        self.shared.note_current(at);
+        self.shared.freshness.note_current(at);
+    }
+
+    /// What readers want to hear of the primary, until it is dropped: for whoever is connected to that.
+    #[must_use]
+    pub fn questions(&self) -> Questions {
+        Questions::of(&self.shared.freshness)
     }
 
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).

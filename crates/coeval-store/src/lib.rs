@@ -48,6 +48,7 @@ mod error;
 pub mod files;
 mod following;
 mod footprint;
+mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
 mod held_versions;
@@ -143,6 +144,7 @@ pub use following::{
     ReplicaSession, Rewound, TakenLog, WayBack, demote, go_on_rewinding, is_replica, promote, rewind,
 };
 pub use footprint::GlobalKey;
+pub use freshness::Questions;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};

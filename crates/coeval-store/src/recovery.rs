@@ -95,8 +95,9 @@ pub(crate) fn recover(
     log_options: LogOptions,
     role: Role,
 ) -> Result<Recovered, StoreError> {
-    files.create_dir_all(dir)?;
+    // First: who opens a replica makes no directory where there is none.
     check_role(&*files, dir, role)?;
+    files.create_dir_all(dir)?;
     let directory = Directory::look(&*files, dir)?;
     if directory.decision() == Decision::Foreign {
         // Before the lock is taken, which is a file.

@@ -10,6 +10,7 @@ use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::footprint::GlobalKey;
+use crate::freshness::Freshness;
 use crate::ids::{SequenceId, SpaceId};
 use crate::index_uses::IndexUses;
 use crate::keeper::KeeperSignal;
@@ -40,7 +41,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 /// The state of an open store.
 pub(crate) struct Shared {
@@ -93,11 +93,8 @@ pub(crate) struct Shared {
     /// Of a follower: up to where its primary has said that versions are published, since it was opened.
     pub(crate) told_published: AtomicU64,
     pub(crate) clock: LogClock,
-    /// Of a follower: when it last had all that its primary had published, if it has since it was opened.
-    ///
-    /// # Locking
-    /// A leaf lock, held for moments.
-    current_at: Mutex<Option<Instant>>,
+    /// Of a follower: when it last had all that its primary had published.
+    pub(crate) freshness: Arc<Freshness>,
     /// Of a follower that goes through its own log: up to where it has.
     pub(crate) applied_end: AppliedEnd,
     pub(crate) trap: Trap,
@@ -244,7 +241,7 @@ impl Shared {
             recovered: world_version,
             told_published: AtomicU64::new(0),
             clock: LogClock::new(contents.time),
-            current_at: Mutex::default(),
+            freshness: Arc::default(),
             applied_end: AppliedEnd::default(),
             trap: Trap::default(),
         }
@@ -272,15 +269,6 @@ impl Shared {
 
     pub(crate) fn set_terms(&self, terms: TermHistory) {
         *self.terms.lock() = terms;
-    }
-
-    pub(crate) fn note_current(&self, at: Instant) {
-        let mut current_at = self.current_at.lock();
-        *current_at = (*current_at).max(Some(at));
-    }
-
-    pub(crate) fn current_at(&self) -> Option<Instant> {
-        *self.current_at.lock()
     }
 
     pub(crate) fn published(&self) -> Arc<World> {

@@ -352,6 +352,12 @@ impl Store {
         self.shared.published()
     }
 
+    /// The newest version that is certified. It may not be published yet: [`world`](Self::world) is.
+    #[must_use]
+    pub fn applied_version(&self) -> Version {
+        self.shared.applied().version()
+    }
+
     /// How many snapshots are held by transactions.
     #[must_use]
     pub fn active_snapshots(&self) -> usize {
@@ -670,14 +676,6 @@ impl Store {
         let disk = self.shared.disk.as_ref();
         let directory = disk.map_or_else(|| "memory".to_owned(), |disk| disk.dir().display().to_string());
         Err(StoreError::FollowsNobody { directory })
-    }
-
-    /// Of a follower: for how long the primary may have published what readers do not see here; for ever if it has not caught
-    /// up since it was opened. `None` of a store that follows nobody: it has all there is.
-    #[must_use]
-    pub fn staleness(&self) -> Option<Duration> {
-        let age = || self.shared.current_at().map_or(Duration::MAX, |at| at.elapsed());
-        self.shared.is_following().then(age)
     }
 
     /// Whether the newest safe snapshot has what a session must find. Costs what [`begin_safe`](Self::begin_safe) does.

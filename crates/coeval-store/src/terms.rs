@@ -343,7 +343,7 @@ mod tests {
         }
         let next = known.next(5, Lsn::new(300), Timeline::FIRST);
         assert_eq!((next.number, known.begin(next)), (3, Ok(())));
-        assert_eq!(next.to_string(), "term 1.3 (0000000000000005) from LSN 300");
+        assert_eq!(next.to_string(), "term 1.3 (0000000000000005) from LSN 0/12C");
     }
 
     #[test]

@@ -301,8 +301,9 @@ impl Worker {
     fn check_held(&self, begun: Lsn) -> Result<(), ArchiveError> {
         let durable = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
         let held = durable.get().saturating_sub(begun.get());
-        if self.sender.is_none() && held > self.options.keep_max {
-            return Err(ArchiveError::HeldTooMuch { bytes: held });
+        let bytes_max = self.options.keep_max;
+        if self.sender.is_none() && held > bytes_max {
+            return Err(ArchiveError::HeldTooMuch { bytes: held, bytes_max });
         }
         Ok(())
     }

@@ -14,6 +14,10 @@ use crate::error::ArchiveError;
 use crate::patience::Patience;
 use crate::restore::{Target, restore};
 use s3_server::{S3Server, SECRET};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[path = "../../../../tests/s3_server.rs"]
@@ -110,15 +114,26 @@ fn wrong_keys_and_buckets_of_s3_are_said() {
     let refused = backup(primary.store(), &wrong, &mut |_| {}).unwrap_err();
     assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
     assert!(refused.to_string().contains("s3://bucket/here refuses to"), "{refused}");
+    assert!(refused.to_string().contains("AWS_SECRET_ACCESS_KEY"), "{refused}");
     let refused = restore(&wrong, &into, Target::Latest, None).unwrap_err();
     assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
+
+    // A key that nobody has passed for an archive that is not there.
+    let settings = server.settings(SECRET).map(|(name, value)| {
+        let value = if name == "AWS_ACCESS_KEY_ID" { "nobody".to_owned() } else { value };
+        (name.to_owned(), value)
+    });
+    let unknown = Archive::open_with("s3://bucket/here", settings).unwrap();
+    let refused = restore(&unknown, &into, Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("AWS_ACCESS_KEY_ID"), "{refused}");
 
     let nowhere = server.archive("s3://no-such-bucket/here", SECRET);
     let refused = backup(primary.store(), &nowhere, &mut |_| {}).unwrap_err();
     assert!(matches!(refused, ArchiveError::Place { .. }), "{refused}");
     assert!(refused.to_string().contains("no such bucket"), "{refused}");
     let refused = restore(&nowhere, &into, Target::Latest, None).unwrap_err();
-    assert!(matches!(refused, ArchiveError::NoArchive { .. }), "{refused}");
+    assert!(matches!(refused, ArchiveError::Place { .. }), "{refused}");
 
     let address = server.address.clone();
     let archive = server.archive("s3://bucket/here", SECRET);
@@ -126,4 +141,81 @@ fn wrong_keys_and_buckets_of_s3_are_said() {
     let refused = backup(primary.store(), &archive, &mut |_| {}).unwrap_err();
     assert!(matches!(refused, ArchiveError::Unreachable { .. }), "{address}: {refused}");
     assert!(!into.exists());
+}
+
+/// A server that answers whatever it is asked with this status and body, its address, and how often it was asked.
+fn answering(status: &'static str, body: String) -> (String, Arc<AtomicU32>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut request = Vec::new();
+            let mut bytes = [0; 1_024];
+            // What is asked here has no body.
+            while !request.ends_with(b"\r\n\r\n") {
+                match client.read(&mut bytes) {
+                    Ok(0) | Err(_) => break,
+                    Ok(read) => request.extend_from_slice(&bytes[..read]),
+                }
+            }
+            counter.fetch_add(1, Ordering::SeqCst);
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            // Whoever has gone hears nothing.
+            let _ = client.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    (address, asked)
+}
+
+/// Lists were asked for eight times, with pauses of half a minute in all; and what was said was all that the storage had written.
+#[test]
+fn wrong_keys_buckets_and_rights_are_told_apart_at_once() {
+    for (status, code, part) in [
+        ("403 Forbidden", "InvalidAccessKeyId", "look at AWS_ACCESS_KEY_ID"),
+        ("403 Forbidden", "SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"),
+        ("404 Not Found", "NoSuchBucket", "there is no such bucket"),
+        ("403 Forbidden", "AccessDenied", "has no right to do that"),
+        ("403 Forbidden", "RequestTimeTooSkewed", "the clock of this machine"),
+    ] {
+        let body =
+            format!("<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>Words.</Message></Error>");
+        let (address, asked) = answering(status, body);
+        let settings = [
+            ("AWS_ENDPOINT_URL", format!("http://{address}")),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+        ];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value));
+        let archive = Archive::open_with("s3://bucket/here", settings).unwrap();
+        let got = archive.get("archive").unwrap_err().to_string();
+        let listed = archive.list("log").unwrap_err().to_string();
+        for said in [&got, &listed] {
+            assert!(said.contains(part) && said.ends_with(&format!("({code}: Words.)")), "{said}");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "{code}: each is asked once");
+    }
+}
+
+/// Without keys the machine is asked for them, which outside of Amazon's cloud nobody answers: that took minutes, and was not said.
+#[test]
+fn keys_that_are_not_set_are_said() {
+    // It takes connections, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = [
+        ("AWS_METADATA_ENDPOINT", format!("http://{}", silent.local_addr().unwrap())),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let patience = Patience { attempt_max: Duration::from_millis(200), ..Patience::default() };
+    let archive = Archive::open_with("s3://bucket/here", settings).unwrap().with_patience(patience);
+    let refused = archive.list("log").unwrap_err();
+    assert!(
+        refused.to_string().contains("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"),
+        "{refused}"
+    );
 }

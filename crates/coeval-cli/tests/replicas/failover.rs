@@ -126,6 +126,30 @@ fn readers_wait_until_it_is_known_what_may_be_shown(machines: &mut Machines) {
     }
 }
 
+/// Such a session looked like one that works.
+#[test]
+fn a_session_whose_commit_waits_for_replicas_is_told_from_one_that_works() {
+    let (_parent, primary_dir, _) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY)").unwrap();
+    sql.run("SET synchronous_standby_names = 'nobody'").unwrap();
+    let writer = Sql::open(primary.port);
+    let pid = writer.value("SELECT pg_backend_pid()").unwrap().unwrap();
+    let waits = format!(
+        "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity WHERE pid = {pid} AND state = "
+    );
+    let writing = std::thread::spawn(move || {
+        let written = writer.run("INSERT INTO t VALUES (1)");
+        (writer, written)
+    });
+    until_it_reads(&sql, &format!("{waits} 'active'"), "IPC SyncRep");
+    sql.run("SET synchronous_standby_names = ''").unwrap();
+    let (_writer, written) = writing.join().unwrap();
+    written.unwrap();
+    until_it_reads(&sql, &format!("{waits} 'idle'"), "Client ClientRead");
+}
+
 #[test]
 fn what_may_be_lost_is_given_up_only_if_that_is_said() {
     let (_parent, primary_dir, copy_dir) = directories();

@@ -126,6 +126,108 @@ fn connections_are_cut_and_stall_and_nothing_is_missing_or_there_twice() {
     check(&copy_dir);
 }
 
+/// A primary without commits says once a second that nothing is new. A replica that had everything did not meet a bound below that.
+#[test]
+fn an_idle_replica_meets_a_bound_below_a_second_and_one_that_hears_nothing_does_not() {
+    let (_parent, _primary, sql, proxy, copy_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval", proxy.port);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
+    insert(&sql, 0..3);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    let count = "SELECT count(*) FROM t";
+    for isolation in ["serializable", "repeatable read"] {
+        copy.run(&format!("SET default_transaction_isolation = '{isolation}'")).unwrap();
+        copy.run("SET coeval.max_staleness = '250ms'").unwrap();
+        for _ in 0..6 {
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(copy.value(count).unwrap().unwrap(), "3", "{isolation}");
+        }
+        copy.run("SET coeval.max_staleness = 0").unwrap();
+    }
+    copy.run("SET coeval.max_staleness = '250ms'").unwrap();
+    proxy.set(STALLED);
+    // What was on its way may still have come.
+    std::thread::sleep(Duration::from_millis(400));
+    let begun = Instant::now();
+    assert_eq!(copy.refused(count), "55000");
+    // It is not asked for ever, and not at all once it has said nothing for long.
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(copy.refused(count), "55000");
+    proxy.set(FORWARDING);
+    until_it_reads(&copy, count, "3");
+}
+
+/// It passed for up to date as long as the replica that it follows was there, which itself heard of nothing new.
+#[test]
+fn a_replica_of_a_replica_knows_how_old_the_primarys_word_is() {
+    let (parent, _primary, sql, proxy, middle_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval", proxy.port);
+    let middle = Server::start(&middle_dir, 0, &["--replica-of", &of]);
+    let last = Server::start(&parent.path().join("last"), 0, &["--replica-of", &replica_of(&middle)]);
+    insert(&sql, 0..3);
+    let copy = Sql::open(last.port);
+    wait_for(&copy, &sql);
+    copy.run("SET coeval.max_staleness = '500ms'").unwrap();
+    let count = "SELECT count(*) FROM t";
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(600));
+        assert_eq!(copy.value(count).unwrap().unwrap(), "3");
+    }
+    proxy.set(STALLED);
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(copy.refused(count), "55000");
+    proxy.set(FORWARDING);
+    until_it_reads(&copy, count, "3");
+}
+
+/// Waits until a setting of a replica says so.
+fn until_it_says(copy: &Sql, part: &str) {
+    let begun = Instant::now();
+    loop {
+        let said = copy.value("SHOW coeval.snapshot_lag").unwrap().unwrap();
+        if said.contains(part) {
+            return;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{said:?} says nothing of {part:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// It said how far it is behind, and not because of what.
+#[test]
+fn a_replica_says_what_holds_its_safe_snapshots_back() {
+    let (_parent, primary, sql, proxy, copy_dir) = behind_a_proxy();
+    let of = format!("host=127.0.0.1,port={},user=coeval,application_name=copy", proxy.port);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &of]);
+    let copy = Sql::open(replica.port);
+    let says_nothing = |copy: &Sql| until_it_reads(copy, "SHOW coeval.snapshot_lag", "0 commits, 0 ms");
+    says_nothing(&copy);
+
+    copy.run("SELECT pg_wal_replay_pause()").unwrap();
+    until_it_says(&copy, "held by pg_wal_replay_pause()");
+    copy.run("SELECT pg_wal_replay_resume()").unwrap();
+    says_nothing(&copy);
+
+    let open = Sql::open(primary.port);
+    open.run("BEGIN ISOLATION LEVEL SERIALIZABLE; INSERT INTO t VALUES (-1, '')").unwrap();
+    insert(&sql, 0..3);
+    until_it_says(&copy, "held by transactions at SERIALIZABLE on the primary");
+    open.run("COMMIT").unwrap();
+    says_nothing(&copy);
+
+    sql.run("SET synchronous_standby_names = 'nobody'").unwrap();
+    sql.run("SET statement_timeout = '300ms'").unwrap();
+    assert_eq!(sql.refused("INSERT INTO t VALUES (-2, '')"), "08007");
+    until_it_says(&copy, "held by commits that the primary has not published");
+    sql.run("SET statement_timeout = 0; SET synchronous_standby_names = ''").unwrap();
+    says_nothing(&copy);
+
+    primary.kill();
+    until_it_says(&copy, "held by the connection to the primary");
+}
+
 /// Half a minute without a word: the connection is given up, on both sides, and another one is made.
 #[test]
 fn who_hears_nothing_for_half_a_minute_connects_anew() {

@@ -56,6 +56,7 @@ fn a_database_is_archived_in_s3_followed_from_there_and_comes_back() {
     let refused = coeval(&storage.settings("wrong"), &["check", "--archive", ARCHIVE]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("refuses to"), "{said}");
+    assert!(said.contains("AWS_SECRET_ACCESS_KEY"), "{said}");
 }
 
 /// What a server's figures say.

@@ -141,9 +141,77 @@ fn a_backup_is_for_superusers_who_say_what_they_mean() {
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&server)]);
     let copy = Sql::open(replica.port);
     wait_for(&copy, &sql);
-    assert_eq!(copy.refused(&call), "55000");
-    let said = stderr(&backup(&copy_dir, &archive, &[]));
-    assert!(said.contains("recovery is in progress") || said.contains("holds a replica"), "{said}");
+    assert!(copy.value(&call).unwrap().unwrap().contains(" bytes sent, "));
+}
+
+/// Only the primary made backups.
+#[test]
+fn a_replica_makes_backups_of_what_it_has() {
+    let (parent, dir, copy_dir) = directories();
+    let archive = parent.path().join("archive");
+    let server = Server::start(&dir, 0, &[]);
+    let sql = Sql::open(server.port);
+    sql.run("CREATE TABLE items (id bigint PRIMARY KEY, word text)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&server)]);
+    let copy = Sql::open(replica.port);
+    let count = "SELECT 'rows: ' || count(*) FROM items";
+    for round in 1..=2 {
+        sql.run(&format!(
+            "INSERT INTO items SELECT g, 'row' FROM generate_series({round} * 1000, {round} * 1000 + 99) g"
+        ))
+        .unwrap();
+        wait_for(&copy, &sql);
+        stdout(&backup(&copy_dir, &archive, &[]));
+        let found = restored(&archive, &parent.path().join(format!("of replica {round}")), count);
+        assert!(found.contains(&format!("rows: {}", round * 100)), "{found}");
+    }
+    // Backups of the primary are of the same history, and what is there is not sent again.
+    sql.run("INSERT INTO items VALUES (1, 'later')").unwrap();
+    stdout(&backup(&dir, &archive, &[]));
+    assert!(restored(&archive, &parent.path().join("of primary"), count).contains("rows: 201"));
+    wait_for(&copy, &sql);
+    drop(copy);
+    replica.stop();
+    stdout(&backup(&copy_dir, &archive, &[]));
+    assert!(restored(&archive, &parent.path().join("of closed replica"), count).contains("rows: 201"));
+    let checked = run(&["check", "--archive", archive.to_str().unwrap()]);
+    assert!(!checked.contains("problem"), "{checked}");
+}
+
+/// It held all that came while the storage took the backup.
+#[test]
+fn a_backup_holds_no_more_log_than_a_slot_may() {
+    let (parent, dir, _) = directories();
+    let archive = parent.path().join("archive");
+    let server = Server::start(&dir, 0, &[]);
+    let sql = Sql::open(server.port);
+    sql.run("CREATE TABLE items (id bigint PRIMARY KEY, word text)").unwrap();
+    sql.run("INSERT INTO items SELECT g, md5(g::text) FROM generate_series(1, 50000) g").unwrap();
+    sql.run("SET max_slot_wal_keep_size = 0").unwrap();
+    let stop = AtomicBool::new(false);
+    let (wrote, written) = channel();
+    let said = std::thread::scope(|scope| {
+        let (stop, server) = (&stop, &server);
+        scope.spawn(move || {
+            let writer = Sql::open(server.port);
+            for n in 100_000.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                writer.run(&format!("INSERT INTO items VALUES ({n}, 'meanwhile')")).unwrap();
+                if n == 100_010 {
+                    wrote.send(()).unwrap();
+                }
+            }
+        });
+        written.recv().unwrap();
+        let refused = backup(&dir, &archive, &[]);
+        stop.store(true, Ordering::Relaxed);
+        stderr(&refused)
+    });
+    assert!(said.contains("the backup was given up") && said.contains("max_slot_wal_keep_size"), "{said}");
+    sql.run("RESET max_slot_wal_keep_size").unwrap();
+    stdout(&backup(&dir, &archive, &[]));
 }
 
 #[test]

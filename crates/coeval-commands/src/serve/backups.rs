@@ -51,7 +51,14 @@ fn refused(place: &str, error: ArchiveError) -> SqlError {
         ArchiveError::Stopping => SqlState::QueryCanceled,
         ArchiveError::AnotherDatabase { .. }
         | ArchiveError::Collecting { .. }
-        | ArchiveError::TookTooLong { .. } => SqlState::ObjectNotInPrerequisiteState,
+        | ArchiveError::TookTooLong { .. }
+        | ArchiveError::Unconfirmed => SqlState::ObjectNotInPrerequisiteState,
+        ArchiveError::HeldTooMuch { .. } => {
+            return SqlError::new(SqlState::ConfigurationLimitExceeded, message).with_hint(
+                "max_slot_wal_keep_size says how much log may be held for a backup, as for a slot: a superuser may SET it while the \
+                 server runs.",
+            );
+        }
         _ => SqlState::IoError,
     };
     let error = SqlError::new(state, message);

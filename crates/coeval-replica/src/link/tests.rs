@@ -62,6 +62,20 @@ fn a_primary_says_its_terms_unless_its_program_is_older() {
     assert_eq!(asked(primary_that_answers(unknown)).unwrap(), None);
 }
 
+/// As in PostgreSQL: the last byte of a status, behind three places and a time.
+#[test]
+fn a_status_says_whether_an_answer_is_wanted() {
+    for (answer, last) in [(Answer::Unneeded, 0), (Answer::Wanted, 1)] {
+        let (address, primary) = primary_that_says(&["1:000b:0/0"]);
+        let mut link = Link::open(&address).unwrap();
+        link.row("TERM_HISTORY").unwrap();
+        link.send_status([Lsn::new(3), Lsn::new(2), Lsn::new(1)], answer).unwrap();
+        drop(link);
+        let heard = primary.join().unwrap();
+        assert_eq!((heard.len(), heard[5], heard[13], heard.last()), (39, b'r', 3, Some(&last)), "{heard:?}");
+    }
+}
+
 #[test]
 fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
     let identity = |format| ["7", "1", "0/100", "", "0000000000000001", "1", "1", "primary", format];

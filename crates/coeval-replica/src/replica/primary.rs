@@ -6,7 +6,7 @@ use super::receiving::{Group, Receiving};
 use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
-use crate::link::{Link, Role};
+use crate::link::{Answer, Link, Role};
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -76,7 +76,8 @@ impl Taking {
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
-        let outcome = self.take(&mut link).map_err(|error| self.of_source(error, from, found.role));
+        let outcome =
+            self.take(&mut link, found.role).map_err(|error| self.of_source(error, from, found.role));
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
         let synced = self.follower.sync();
         self.note();
@@ -98,10 +99,11 @@ impl Taking {
 
     /// Takes what comes. While the replica is far behind, a group is applied while the one before is made durable and the next one is
     /// read.
-    fn take(&mut self, link: &mut Link) -> Result<(), ReplicaError> {
+    fn take(&mut self, link: &mut Link, from: Role) -> Result<(), ReplicaError> {
         let (mut file, stopping) = (None, Arc::clone(&self.stopping));
-        let (mut told, mut synced) = (self.tell(link)?, Instant::now());
-        let mut receiving = Receiving::new(link, self.follower.position(), &stopping);
+        let questions = self.follower.questions();
+        let (mut told, mut synced) = (self.tell(link, Answer::Unneeded)?, Instant::now());
+        let mut receiving = Receiving::new(link, from, self.follower.position(), &stopping);
         let mut group = Group::default();
         while !self.is_stopping() {
             let (has_more, is_far) = (group.has_more, group.is_far);
@@ -117,7 +119,7 @@ impl Taking {
             let is_synced = is_dirty && (!has_more || !is_far && synced.elapsed() >= SYNC_INTERVAL);
             if is_synced {
                 // Commits may wait for no more than that it is written here.
-                self.tell(receiving.link)?;
+                self.tell(receiving.link, Answer::Unneeded)?;
                 self.follower.sync()?;
                 synced = Instant::now();
             }
@@ -125,8 +127,11 @@ impl Taking {
             self.note();
             // Commits may wait for what readers see here.
             let is_shown = !has_more && self.follower.shown_position() > self.progress.told;
-            if is_far || is_synced || is_shown || told.elapsed() >= STATUS_INTERVAL {
-                told = self.tell(receiving.link)?;
+            // Readers may take less than a primary says by itself that has nothing new.
+            let answer = if questions.have_come() { Answer::Wanted } else { Answer::Unneeded };
+            let is_asked = answer == Answer::Wanted;
+            if is_far || is_synced || is_shown || is_asked || told.elapsed() >= STATUS_INTERVAL {
+                told = self.tell(receiving.link, answer)?;
             }
             group = next.map_or_else(|| receiving.next_group(&mut self.progress), Ok)?;
         }
@@ -134,9 +139,9 @@ impl Taking {
     }
 
     /// Tells the primary how far this replica is.
-    fn tell(&mut self, link: &mut Link) -> Result<Instant, ReplicaError> {
+    fn tell(&mut self, link: &mut Link, answer: Answer) -> Result<Instant, ReplicaError> {
         let Acknowledgement { written, flushed, shown } = self.follower.acknowledgement()?;
-        link.send_status(written, flushed, shown)?;
+        link.send_status([written, flushed, shown], answer)?;
         self.progress.told = shown;
         Ok(Instant::now())
     }

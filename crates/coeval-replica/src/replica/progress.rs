@@ -4,7 +4,7 @@
 use coeval_store::log::Lsn;
 use coeval_store::{Follower, LastWord, LogTime};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// As many ends of the log are kept; of more, the ones in between are forgotten.
 const ENDS_MAX: usize = 256;
@@ -17,15 +17,18 @@ const EPOCH_MICROS: u64 = 946_684_800_000_000;
 pub(super) struct Progress {
     /// Up to where the primary knows that readers see the log here.
     pub(super) told: Lsn,
-    /// Where the log ended on the primary, and when that was heard, of what readers do not see yet.
+    /// Where the log ended on the primary, and when, of what readers do not see yet.
     ends: VecDeque<(Lsn, Instant)>,
+    /// Where the log of whoever gives it ended, as was heard last.
+    end: Lsn,
     /// What the primary has said last.
     pub(super) last_word: Option<LastWord>,
 }
 
 impl Progress {
-    /// Notes what a message says: where the log ends on the primary, and behind that when it was sent.
-    pub(super) fn note_word(&mut self, bytes: Option<&[u8]>) {
+    /// Notes what a message says: where the log of whoever gives it ends, and behind that when it was sent. `age`: how old that may be as
+    /// a word of the primary; a replica that gives its log does not always say so.
+    pub(super) fn note_word(&mut self, bytes: Option<&[u8]>, age: Option<Duration>) {
         let Some((end, sent)) = bytes.and_then(|bytes| bytes.split_first_chunk::<8>()) else { return };
         let end = Lsn::new(u64::from_be_bytes(*end));
         if let Some(sent) = sent.first_chunk::<8>() {
@@ -34,15 +37,17 @@ impl Progress {
             let end_sent = known.map_or(sent, |word| word.end_sent);
             self.last_word = Some(LastWord { sent, received: LogTime::now(), end, end_sent });
         }
+        self.end = end;
+        let Some(at) = age.and_then(|age| Instant::now().checked_sub(age)) else { return };
         if self.ends.back().is_some_and(|(last, _)| *last >= end) || self.ends.len() >= ENDS_MAX {
             self.ends.pop_back();
         }
-        self.ends.push_back((end, Instant::now()));
+        self.ends.push_back((end, at));
     }
 
-    /// Bytes of log that the primary had, when it was last heard of, behind this place.
+    /// Bytes of log that whoever gives it had, when he was last heard of, behind this place.
     pub(super) fn lacks(&self, position: Lsn) -> u64 {
-        self.ends.back().map_or(0, |(end, _)| end.get().saturating_sub(position.get()))
+        self.end.get().saturating_sub(position.get())
     }
 
     /// Notes how far readers see the log.
@@ -62,16 +67,29 @@ mod tests {
     fn what_the_primary_said_last_is_known_with_its_times() {
         let word = |end: u64, sent: u64| [end.to_be_bytes(), sent.to_be_bytes()].concat();
         let mut progress = Progress::default();
-        progress.note_word(Some(&[1, 2, 3]));
+        progress.note_word(Some(&[1, 2, 3]), Some(Duration::ZERO));
         assert_eq!(progress.last_word, None, "it is cut off");
         let before = LogTime::now();
         for (end, sent, end_sent) in [(100, 5, 5), (100, 6, 5), (200, 7, 7)] {
-            progress.note_word(Some(&word(end, sent)));
+            progress.note_word(Some(&word(end, sent)), Some(Duration::ZERO));
             let found = progress.last_word.unwrap();
             let at = |micros| LogTime::from_micros(EPOCH_MICROS + micros);
             assert_eq!((found.end, found.sent, found.end_sent), (Lsn::new(end), at(sent), at(end_sent)));
             assert!(found.received >= before);
         }
         assert_eq!(progress.lacks(Lsn::new(150)), 50);
+    }
+
+    /// A replica's log may end where the primary's did long ago.
+    #[test]
+    fn what_a_replica_says_counts_from_when_the_primary_said_it() {
+        let word = [100u64.to_be_bytes(), 5u64.to_be_bytes()].concat();
+        let mut progress = Progress::default();
+        progress.note_word(Some(&word), None);
+        assert!(progress.ends.is_empty(), "it is not known when that was");
+        assert_eq!(progress.lacks(Lsn::START), 100);
+        let age = Duration::from_millis(300);
+        progress.note_word(Some(&word), Some(age));
+        assert!(progress.ends.back().unwrap().1.elapsed() >= age);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::progress::Progress;
 use crate::error::ReplicaError;
-use crate::link::{Link, Message};
+use crate::link::{Link, Message, Role};
 use coeval_store::Frame;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_txn::Version;
@@ -76,12 +76,15 @@ pub(super) struct Receiving<'a> {
     position: Lsn,
     /// When the primary was last heard of.
     heard: Instant,
+    /// How old the end of the log may be, as a word of the primary, that pieces say: nobody knows if a replica sends them.
+    age_of_pieces: Option<Duration>,
     stopping: &'a AtomicBool,
 }
 
 impl<'a> Receiving<'a> {
-    pub(super) fn new(link: &'a mut Link, position: Lsn, stopping: &'a AtomicBool) -> Self {
-        Self { link, position, heard: Instant::now(), stopping }
+    pub(super) fn new(link: &'a mut Link, from: Role, position: Lsn, stopping: &'a AtomicBool) -> Self {
+        let age_of_pieces = (from != Role::Replica).then_some(Duration::ZERO);
+        Self { link, position, heard: Instant::now(), age_of_pieces, stopping }
     }
 
     /// Reads until something is to be done: the group is full, nothing more lies ready, or another kind of piece has come. Nothing
@@ -125,13 +128,13 @@ impl<'a> Receiving<'a> {
         match message.body.first() {
             Some(b'w') => {}
             Some(b'k') => {
-                progress.note_word(message.body.get(1..17));
+                progress.note_word(message.body.get(1..17), age_of_keepalive(&message.body));
                 return Ok(());
             }
             _ => return Err(ReplicaError::Protocol("a message that is none of replication".to_owned())),
         }
         let piece = Piece(message);
-        progress.note_word(piece.word());
+        progress.note_word(piece.word(), self.age_of_pieces);
         match piece.frame()? {
             Frame::Records(records) => {
                 self.position = records.last().map_or(self.position, |record| record.end);
@@ -142,5 +145,28 @@ impl<'a> Receiving<'a> {
             _ => group.behind = Some(piece),
         }
         Ok(())
+    }
+}
+
+/// How old a keepalive may be as a word of the primary, in microseconds behind what PostgreSQL's has; `None` if a replica has never
+/// heard it. A program that does not say so is taken for the primary's.
+fn age_of_keepalive(body: &[u8]) -> Option<Duration> {
+    let Some(micros) = body.get(18..).and_then(|rest| rest.first_chunk::<8>()) else {
+        return Some(Duration::ZERO);
+    };
+    Some(u64::from_be_bytes(*micros)).filter(|micros| *micros < u64::MAX).map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keepalive_says_how_old_it_is_unless_its_program_is_older() {
+        let keepalive = |age: &[u8]| [[0; 18].as_slice(), age].concat();
+        assert_eq!(age_of_keepalive(&keepalive(&[])), Some(Duration::ZERO));
+        assert_eq!(age_of_keepalive(&keepalive(&0u64.to_be_bytes())), Some(Duration::ZERO));
+        assert_eq!(age_of_keepalive(&keepalive(&1_500u64.to_be_bytes())), Some(Duration::from_micros(1_500)));
+        assert_eq!(age_of_keepalive(&keepalive(&u64::MAX.to_be_bytes())), None);
     }
 }

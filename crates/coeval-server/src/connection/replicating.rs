@@ -39,7 +39,7 @@ const PIECES_AHEAD: usize = 4;
 /// How often it is looked whether safe snapshots may go further, while nothing is committed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A client that gets nothing else is told that we are there.
+/// A client that has the whole log is told so, and that we are there.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// From 1970 to 2000, where PostgreSQL's times begin.
@@ -269,13 +269,7 @@ impl Connection {
                     self.output.copy_data(&message);
                 }
             }
-            Piece::Keepalive(end) => {
-                let mut message = vec![b'k'];
-                message.extend_from_slice(&end.get().to_be_bytes());
-                message.extend_from_slice(&now().to_be_bytes());
-                message.push(0);
-                self.output.copy_data(&message);
-            }
+            Piece::Keepalive(end) => self.keepalive(end),
             Piece::CopyEnd(feed) => {
                 self.behind_copy = Some(feed);
                 self.output.copy_done();
@@ -288,6 +282,18 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Says where the log ends and, behind what PostgreSQL says, how many microseconds ago the primary's did not end further on.
+    fn keepalive(&mut self, end: Lsn) {
+        let store = self.shared.engine.store();
+        let age = if store.is_following() { micros_since(store.current_at()) } else { 0 };
+        let mut message = vec![b'k'];
+        message.extend_from_slice(&end.get().to_be_bytes());
+        message.extend_from_slice(&now().to_be_bytes());
+        message.push(0);
+        message.extend_from_slice(&age.to_be_bytes());
+        self.output.copy_data(&message);
     }
 
     fn end_replicating(&mut self, tag: CommandTag) {
@@ -315,6 +321,14 @@ impl Connection {
                     if let Some(following) = &replicating.following {
                         let [written, flushed, applied] = [written, flushed, applied].map(Lsn::new);
                         following.note_reply(Reply { written, flushed, applied });
+                    }
+                    // Behind three places and a time: whether it wants an answer at once, as in PostgreSQL.
+                    if status.get(32) == Some(&1) {
+                        let store = self.shared.engine.store();
+                        // Of a replica it is the primary that is meant: the answer comes with one of the next questions.
+                        let _ = store.ask_primary();
+                        let position = store.log_position();
+                        self.keepalive(position.map_or(Lsn::START, |(_, durable)| durable));
                     }
                     Ok(())
                 }
@@ -369,7 +383,7 @@ fn send_log(
     sender: &mpsc::Sender<Piece>,
     end: &dyn Fn() -> Lsn,
 ) -> Result<(), StoreError> {
-    let mut last_word = Instant::now();
+    let mut last_keepalive = Instant::now();
     let mut known = confirmed.load(Ordering::Relaxed);
     let mut held = Vec::new();
     while !sender.is_closed() {
@@ -388,18 +402,17 @@ fn send_log(
                 if !Frame::encode_fed(fed, &mut frame)? {
                     return Ok(());
                 }
-                last_word = Instant::now();
             }
             None if !held.is_empty() => {
                 if sender.blocking_send(Piece::Frames(std::mem::take(&mut held))).is_err() {
                     return Ok(());
                 }
             }
-            None if last_word.elapsed() >= KEEPALIVE_INTERVAL => {
+            None if last_keepalive.elapsed() >= KEEPALIVE_INTERVAL => {
                 if sender.blocking_send(Piece::Keepalive(end())).is_err() {
                     return Ok(());
                 }
-                last_word = Instant::now();
+                last_keepalive = Instant::now();
             }
             None => feed.wait(LOOK_INTERVAL),
         }
@@ -482,6 +495,12 @@ fn since_1970() -> Duration {
 fn now() -> u64 {
     let since = since_1970().saturating_sub(Duration::from_secs(EPOCH_SECONDS));
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Microseconds since this moment; all that there are if it never was.
+fn micros_since(moment: Option<Instant>) -> u64 {
+    let micros = moment.and_then(|moment| u64::try_from(moment.elapsed().as_micros()).ok());
+    micros.unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

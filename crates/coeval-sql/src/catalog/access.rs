@@ -179,7 +179,9 @@ impl CatalogAccess {
             None => {
                 let name = name.to_ascii_lowercase();
                 let elsewhere = self.of_transaction(&name);
-                let elsewhere = elsewhere.or_else(|| of_database(&name, &self.0.store, &self.0.registry));
+                let elsewhere = elsewhere.or_else(|| {
+                    of_database(&name, &self.0.store, &self.0.registry, self.0.upstream.as_deref())
+                });
                 elsewhere.map_or_else(|| self.0.settings.get(&name).map(str::to_owned), Ok)
             }
         }

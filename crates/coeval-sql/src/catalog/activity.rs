@@ -42,16 +42,21 @@ fn push_hidden(table: &mut Table, session: &Registered) {
     table.push_all(who(session).into_iter().chain([("query", HIDDEN.into())]));
 }
 
+/// What a session waits for, in PostgreSQL's words: the kind, and what it is.
+fn wait_event(session: &Registered, state: ActivityState) -> Option<(&'static str, &'static str)> {
+    match state {
+        ActivityState::Active if session.waits_for_lock() => Some(("Lock", "tuple")),
+        ActivityState::Active if session.awaits_replicas() => Some(("IPC", "SyncRep")),
+        ActivityState::Active => None,
+        ActivityState::Idle | ActivityState::IdleInTransaction | ActivityState::IdleInFailedTransaction => {
+            Some(("Client", "ClientRead"))
+        }
+    }
+}
+
 fn push(table: &mut Table, session: &Registered) {
     let (client, activity) = (session.client(), session.activity());
-    let waits = match (session.waits_for_lock(), activity.state) {
-        (true, ActivityState::Active) => Some(("Lock", "tuple")),
-        (false, ActivityState::Active) => None,
-        (
-            _,
-            ActivityState::Idle | ActivityState::IdleInTransaction | ActivityState::IdleInFailedTransaction,
-        ) => Some(("Client", "ClientRead")),
-    };
+    let waits = wait_event(session, activity.state);
     let began = activity.transaction_micros.or(match activity.state {
         ActivityState::Active => activity.statement_micros,
         ActivityState::Idle | ActivityState::IdleInTransaction | ActivityState::IdleInFailedTransaction => {

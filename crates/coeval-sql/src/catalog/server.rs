@@ -88,8 +88,9 @@ fn push_cursors(table: &mut Table, source: &Source<'_>) {
 
 fn push_settings(table: &mut Table, source: &Source<'_>) {
     let (store, registry) = (source.engine.store(), source.engine.registry());
+    let upstream = source.engine.upstream_handle();
     for setting in source.settings.all() {
-        let shared = of_database(setting.name, store, registry);
+        let shared = of_database(setting.name, store, registry, upstream.as_deref());
         table.push([
             ("name", setting.name.into()),
             ("setting", shared.unwrap_or_else(|| setting.value.to_owned()).into()),

@@ -18,7 +18,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Changed rows up to which a transaction ends before anybody would notice.
 const BRIEF_CHANGES_MAX: usize = 1_000;
@@ -124,7 +124,7 @@ impl BlockOptions {
         deferral: Option<Deferral>,
         cancel: &CancelHandle,
     ) -> Result<Transaction, SqlError> {
-        self.check_staleness(engine.store())?;
+        self.check_staleness(engine.store(), cancel)?;
         if let Some(deferral) = deferral {
             let transaction = engine.store().begin_deferred(deferral, Some(&*cancel.interrupt()));
             let transaction = transaction.map_err(|error| match error {
@@ -161,28 +161,78 @@ impl BlockOptions {
 
 impl BlockOptions {
     /// Fails on a replica that is further behind than the session takes.
-    fn check_staleness(self, store: &Store) -> Result<(), SqlError> {
-        let Some((max, staleness)) = self.max_staleness.zip(store.staleness()) else { return Ok(()) };
+    ///
+    /// # Errors
+    /// `55000` then; that of a statement that was cancelled while the primary was asked.
+    fn check_staleness(self, store: &Store, cancel: &CancelHandle) -> Result<(), SqlError> {
+        let Some(max) = self.max_staleness.filter(|_| store.is_following()) else { return Ok(()) };
+        let begun = Instant::now();
+        let heard = heard_since(store, begun);
+        let heard = if heard > max && heard < SILENCE_MAX {
+            aside(|| ask_primary(store, begun, max, cancel))?
+        } else {
+            heard
+        };
         let staleness = match self.isolation {
-            Isolation::Serializable => staleness.max(store.snapshot_lag().age),
-            Isolation::Snapshot | Isolation::ReadCommitted => staleness,
+            Isolation::Serializable => heard.max(store.snapshot_lag().age),
+            Isolation::Snapshot | Isolation::ReadCommitted => heard,
         };
-        if staleness <= max {
-            return Ok(());
-        }
-        let detail = match staleness {
-            Duration::MAX => "It has not caught up with its primary since it was started.".to_owned(),
-            age => format!(
-                "What it has may be {} ms old, and {} ms are allowed.",
-                age.as_millis(),
-                max.as_millis()
-            ),
-        };
-        let message = "this replica is further behind than coeval.max_staleness";
-        Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
-            .with_detail(detail)
-            .with_hint("Ask another replica or the primary, or allow more."))
+        if staleness <= max { Ok(()) } else { Err(too_stale(staleness, max)) }
     }
+}
+
+/// A primary answers within a round trip; one whose answer takes longer is not waited for.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether the answer is there.
+const ANSWER_LOOK: Duration = Duration::from_millis(1);
+
+/// A primary says something once a second. One that has been silent for longer does not answer either, and a replica that has been
+/// behind for longer does not catch up within the patience.
+const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// How old what a replica has may be by its primary's word, for somebody who has asked at this moment.
+fn heard_since(store: &Store, asked: Instant) -> Duration {
+    match store.current_at() {
+        None => Duration::MAX,
+        // Whatever was published by then is here.
+        Some(at) if at >= asked => Duration::ZERO,
+        Some(at) => asked - at,
+    }
+}
+
+/// Has the primary asked whether it has anything new: without commits it says so once a second, and the session takes less. How old
+/// what the replica has may be then, for somebody who has asked at this moment.
+fn ask_primary(
+    store: &Store,
+    asked: Instant,
+    max: Duration,
+    cancel: &CancelHandle,
+) -> Result<Duration, SqlError> {
+    // Each time, as a replica that is asked for it only knows the primary's answer when it is asked again.
+    while store.ask_primary() && asked.elapsed() < ANSWER_PATIENCE {
+        if let Some(reason) = cancel.requested() {
+            return Err(reason.error());
+        }
+        std::thread::sleep(ANSWER_LOOK);
+        if heard_since(store, asked) <= max {
+            break;
+        }
+    }
+    Ok(heard_since(store, asked))
+}
+
+fn too_stale(staleness: Duration, max: Duration) -> SqlError {
+    let detail = match staleness {
+        Duration::MAX => "It has not caught up with its primary since it was started.".to_owned(),
+        age => {
+            format!("What it has may be {} ms old, and {} ms are allowed.", age.as_millis(), max.as_millis())
+        }
+    };
+    let message = "this replica is further behind than coeval.max_staleness";
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_detail(detail)
+        .with_hint("Ask another replica or the primary, or allow more.")
 }
 
 /// A replica's copy is newer than what is known to be safe.

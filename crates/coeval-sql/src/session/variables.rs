@@ -309,7 +309,10 @@ impl Session {
                 None if self.settings.is_replica() => Some("on".to_owned()),
                 None => self.settings.get("default_transaction_read_only").ok().map(str::to_owned),
             },
-            _ => of_database(name, self.engine.store(), self.engine.registry()),
+            _ => {
+                let upstream = self.engine.upstream_handle();
+                of_database(name, self.engine.store(), self.engine.registry(), upstream.as_deref())
+            }
         }
     }
 

@@ -3,15 +3,23 @@
 
 use super::{
     MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes,
+    snapshot_lag,
 };
 use crate::registry::Registry;
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
+use crate::upstream::Upstream;
 use coeval_store::Store;
 
-/// What such a setting is now; nothing if the name, in lower case, is of another one.
-pub(crate) fn of_database(name: &str, store: &Store, registry: &Registry) -> Option<String> {
+/// What such a setting is now; nothing if the name, in lower case, is of another one. `upstream` knows where a replica stands that is
+/// served.
+pub(crate) fn of_database(
+    name: &str,
+    store: &Store,
+    registry: &Registry,
+    upstream: Option<&dyn Upstream>,
+) -> Option<String> {
     Some(match name {
-        "coeval.snapshot_lag" => snapshot_lag(store, registry),
+        "coeval.snapshot_lag" => snapshot_lag::shown(store, registry, upstream),
         SAFE_SNAPSHOT_MAX_LAG => {
             let lag = store.safe_snapshot_lag_max();
             lag.map_or_else(|| "0".to_owned(), |lag| format!("{}ms", lag.as_millis()))
@@ -21,15 +29,4 @@ pub(crate) fn of_database(name: &str, store: &Store, registry: &Registry) -> Opt
         WAL_KEEP_SIZE => shown_log_bytes(store.log_keep_bytes()),
         _ => return None,
     })
-}
-
-/// What SHOW coeval.snapshot_lag says.
-fn snapshot_lag(store: &Store, registry: &Registry) -> String {
-    let lag = store.snapshot_lag();
-    let behind = format!("{} commits, {} ms", lag.commits, lag.age.as_millis());
-    let Some(holder) = lag.holder.filter(|_| lag.boundary < lag.published) else { return behind };
-    match registry.session_of(holder.transaction) {
-        Some(pid) => format!("{behind}, held by transaction {} of process {pid}", holder.transaction),
-        None => format!("{behind}, held by transaction {}", holder.transaction),
-    }
 }

@@ -20,7 +20,7 @@ mod unpublished;
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
 use crate::catalog::CatalogChange;
 use crate::error::StoreError;
-use crate::files::SimulatedFiles;
+use crate::files::{FileSystem, SimulatedFiles};
 use crate::id_value::{key, row, table};
 use crate::log::{LogError, LogOptions};
 use crate::model_workload::{Model, Workload};
@@ -330,6 +330,18 @@ fn directories_are_what_they_are() {
     let opened = Store::open_follower(Arc::new(primary_files), Path::new(PRIMARY), options());
     assert!(matches!(opened, Err(StoreError::FollowsNobody { .. })));
     let (_store, _follower) = open_follower(&files);
+}
+
+/// It made the directory, and then said that this holds no replica.
+#[test]
+fn a_replica_that_is_not_there_is_refused_and_no_directory_is_made() {
+    let files = SimulatedFiles::new(1);
+    let dir = Path::new("/not/there");
+    let opened = Store::open_follower(Arc::new(files.clone()), dir, options());
+    let refused = opened.err().expect("there is no replica");
+    assert!(matches!(refused, StoreError::FollowsNobody { .. }), "{refused}");
+    assert!(refused.to_string().contains("/not/there"), "{refused}");
+    assert!(!files.exists(dir).unwrap());
 }
 
 #[test]

@@ -8,8 +8,9 @@ use crc32c::{crc32c, crc32c_append, crc32c_combine};
 
 use crate::log::ChecksumPolicy;
 
-/// A byte position in the whole log. Segment headers do not count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+/// A byte position in the whole log. Segment headers do not count. People are shown it in one form, which they can give back as an
+/// argument: [`to_wal_text`](Self::to_wal_text).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(u64);
 
 impl Lsn {
@@ -58,7 +59,14 @@ impl Lsn {
 
 impl fmt::Display for Lsn {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "LSN {}", self.0)
+        write!(formatter, "LSN {}", self.to_wal_text())
+    }
+}
+
+/// What is shown of whole structures, as in lines of the server's log, has the same form.
+impl fmt::Debug for Lsn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Lsn({})", self.to_wal_text())
     }
 }
 

@@ -30,10 +30,6 @@ fn back_up(call: &Call<'_>) -> Result<Cell, SqlError> {
     check_superuser(access, NAME)?;
     let store = access.store();
     let refused = |message: String| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
-    if store.is_following() {
-        return Err(refused("recovery is in progress".to_owned())
-            .with_hint("A replica makes no backups: call the function on its primary."));
-    }
     let backups = access.backups().ok_or_else(|| {
         SqlError::new(SqlState::FeatureNotSupported, "this process makes no backups").with_hint(
             "coeval serve makes them of a database in a directory, and coeval backup of one that nobody has open.",

@@ -28,6 +28,19 @@ const GOLDEN: &[u8] = &[
     0xf1, 0xea, 0x86, 0x82, b't', b'h', b'e', b' ', b's', b'e', b'c', b'o', b'n', b'd',
 ];
 
+/// Messages had decimals, which no argument takes.
+#[test]
+fn a_place_is_shown_as_it_is_given_as_an_argument() {
+    for (place, text) in [(0, "0/0"), (26, "0/1A"), (1 << 32 | 0xAB, "1/AB"), (u64::MAX, "FFFFFFFF/FFFFFFFF")]
+    {
+        let place = Lsn::new(place);
+        assert_eq!(place.to_wal_text(), text);
+        assert_eq!(place.to_string(), format!("LSN {text}"));
+        assert_eq!(format!("{place:?}"), format!("Lsn({text})"));
+        assert_eq!(Lsn::from_wal_text(text), Some(place));
+    }
+}
+
 #[test]
 fn a_payload_whose_tail_was_checksummed_before_is_written_as_the_golden_bytes() {
     for cut in [0, 1, 4] {

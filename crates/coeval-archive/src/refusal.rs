@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Refusal`]: why a storage does not do what it is asked, however often, and what to look at.
+//!
+//! The clients of the clouds have the status of an answer, and the code in it, in the text of their errors alone. So both are read
+//! from there. What is not understood is no refusal: it is asked again.
+//!
+//! | the answer | what is likely |
+//! |---|---|
+//! | a [known code](CODES) | as the table says |
+//! | 401 | the key |
+//! | 403 | a right is missing |
+//! | 404, of a list; a redirection | the bucket |
+//! | 408, 409, 425, 429 | nothing: later it may be done |
+//! | another 4xx | the request: the storage lacks something |
+
+use object_store::Error;
+
+/// What is likely to be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Key,
+    Bucket,
+    Permission,
+    Clock,
+    Request,
+}
+
+/// What S3, Google Cloud Storage, which has the same codes, Azure, and servers of the S3 protocol say.
+const CODES: [(&str, Cause); 23] = [
+    ("InvalidAccessKeyId", Cause::Key),
+    ("SignatureDoesNotMatch", Cause::Key),
+    ("InvalidToken", Cause::Key),
+    ("ExpiredToken", Cause::Key),
+    ("TokenRefreshRequired", Cause::Key),
+    ("InvalidSecurity", Cause::Key),
+    ("AuthenticationFailed", Cause::Key),
+    ("InvalidAuthenticationInfo", Cause::Key),
+    ("NoAuthenticationInformation", Cause::Key),
+    // Versity's gateway, with the status of an object that is not there.
+    ("XAdminUserNotFound", Cause::Key),
+    ("NoSuchBucket", Cause::Bucket),
+    ("InvalidBucketName", Cause::Bucket),
+    ("PermanentRedirect", Cause::Bucket),
+    // It names the right region.
+    ("AuthorizationHeaderMalformed", Cause::Bucket),
+    ("ContainerNotFound", Cause::Bucket),
+    ("AccessDenied", Cause::Permission),
+    ("AllAccessDisabled", Cause::Permission),
+    ("AccountProblem", Cause::Permission),
+    ("AuthorizationFailure", Cause::Permission),
+    ("AuthorizationPermissionMismatch", Cause::Permission),
+    ("InsufficientAccountPermissions", Cause::Permission),
+    ("RequestTimeTooSkewed", Cause::Clock),
+    ("NotImplemented", Cause::Request),
+];
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) cause: Cause,
+    /// What the storage has said, as far as people read it.
+    said: String,
+}
+
+impl Refusal {
+    /// Why a storage refuses, if asking again would be answered in the same way.
+    pub(crate) fn of(error: &Error) -> Option<Self> {
+        let text = error.to_string();
+        // Of a removal of several objects the code stands behind the message.
+        let code = between(&text, "<Code>", "</Code>").or_else(|| between(&text, "(code: ", ")"));
+        let known = code.and_then(|code| CODES.iter().find(|(name, _)| *name == code));
+        let cause = known.map(|(_, cause)| *cause).or_else(|| by_kind(error, &text))?;
+        let message = between(&text, "<Message>", "</Message>").map(str::trim);
+        let said = match (code, message) {
+            (Some(code), Some(message)) => format!("{code}: {message}"),
+            (Some(code), None) => code.to_owned(),
+            (None, _) => text.clone(),
+        };
+        Some(Self { cause, said })
+    }
+
+    /// What to look at, for an archive of this place.
+    pub(crate) fn reason(&self, place: &str) -> String {
+        let advice = match self.cause {
+            Cause::Key => {
+                format!("the key is wrong, or not valid any more: look at {}", keys_of(place))
+            }
+            Cause::Bucket => {
+                "there is no such bucket or container, or it is in another region: look at the address and at the region \
+                 (AWS_REGION), or make it first"
+                    .to_owned()
+            }
+            Cause::Permission if !place.contains("://") => "look at the rights of the directory".to_owned(),
+            Cause::Permission => {
+                "the key is known and has no right to do that: it has to list, read and create objects in this bucket, and to \
+                 collect, to remove them; or the bucket is somebody else's"
+                    .to_owned()
+            }
+            Cause::Clock => "the clock of this machine is wrong".to_owned(),
+            Cause::Request => "look at its rights and settings".to_owned(),
+        };
+        format!("{advice} ({})", self.said)
+    }
+}
+
+/// The variables of the environment that keys of this place are in.
+fn keys_of(place: &str) -> &'static str {
+    match place.split_once("://").map(|(scheme, _)| scheme) {
+        Some("s3" | "s3a") => {
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and at AWS_SESSION_TOKEN if there is one"
+        }
+        Some("gs") => "GOOGLE_SERVICE_ACCOUNT",
+        Some("az" | "adl" | "azure" | "abfs" | "abfss") => {
+            "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+        }
+        _ => "its keys",
+    }
+}
+
+/// What is likely if the storage gives no code that is known.
+fn by_kind(error: &Error, text: &str) -> Option<Cause> {
+    match error {
+        // The object, mostly: who asks knows what that means.
+        Error::NotFound { .. }
+        | Error::AlreadyExists { .. }
+        | Error::Precondition { .. }
+        | Error::NotModified { .. } => None,
+        Error::PermissionDenied { .. } => Some(Cause::Permission),
+        Error::Unauthenticated { .. } => Some(Cause::Key),
+        Error::NotSupported { .. }
+        | Error::NotImplemented { .. }
+        | Error::InvalidPath { .. }
+        | Error::UnknownConfigurationKey { .. } => Some(Cause::Request),
+        _ => by_status(text),
+    }
+}
+
+fn by_status(text: &str) -> Option<Cause> {
+    if text.contains("redirect without LOCATION") {
+        return Some(Cause::Bucket);
+    }
+    let (_, status) = text.split_once("status code: ")?;
+    match status.get(..3)?.parse::<u16>().ok()? {
+        301 | 302 | 307 | 308 | 404 => Some(Cause::Bucket),
+        401 => Some(Cause::Key),
+        403 => Some(Cause::Permission),
+        408 | 409 | 425 | 429 => None,
+        400..=499 => Some(Cause::Request),
+        _ => None,
+    }
+}
+
+/// The first text between two marks.
+fn between<'t>(text: &'t str, before: &str, behind: &str) -> Option<&'t str> {
+    let (_, rest) = text.split_once(before)?;
+    rest.split_once(behind).map(|(found, _)| found)
+}
+
+/// Where the keys of S3 may be, beside the role of the machine; names of settings without `AWS_`.
+const SOURCES_OF_KEYS: [&str; 5] = [
+    "access_key_id",
+    "web_identity_token_file",
+    "container_credentials_relative_uri",
+    "container_credentials_full_uri",
+    "skip_signature",
+];
+
+/// Whether the keys of this place are asked of the machine that this runs on, as no setting says where they are. Outside of Amazon's
+/// cloud nobody answers that.
+pub(crate) fn asks_machine_for_keys<'s>(place: &str, mut settings: impl Iterator<Item = &'s String>) -> bool {
+    let is_source = |name: &String| {
+        let name = name.to_ascii_lowercase();
+        SOURCES_OF_KEYS.contains(&name.strip_prefix("aws_").unwrap_or(&name))
+    };
+    place.starts_with("s3") && !settings.any(is_source)
+}
+
+/// What to do where nobody has answered who was asked for keys.
+pub(crate) const NO_KEYS: &str =
+    "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and this machine has no role that gives keys";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generic(text: &str) -> Error {
+        Error::Generic { store: "S3", source: text.to_owned().into() }
+    }
+
+    fn answer(status: &str, code: &str) -> Error {
+        let body = if code.is_empty() {
+            String::new()
+        } else {
+            format!("<Error><Code>{code}</Code><Message>Words.</Message><Secret>x</Secret></Error>")
+        };
+        generic(&format!("GET http://s3/b in 1ms - Server returned non-2xx status code: {status}: {body}"))
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_from_what_may_work_later() {
+        for (status, code, cause) in [
+            ("403 Forbidden", "InvalidAccessKeyId", Some(Cause::Key)),
+            ("403 Forbidden", "SignatureDoesNotMatch", Some(Cause::Key)),
+            ("403 Forbidden", "AccessDenied", Some(Cause::Permission)),
+            ("403 Forbidden", "", Some(Cause::Permission)),
+            ("403 Forbidden", "RequestTimeTooSkewed", Some(Cause::Clock)),
+            ("404 Not Found", "NoSuchBucket", Some(Cause::Bucket)),
+            ("404 Not Found", "", Some(Cause::Bucket)),
+            ("400 Bad Request", "AuthorizationHeaderMalformed", Some(Cause::Bucket)),
+            ("400 Bad Request", "Unheard", Some(Cause::Request)),
+            ("401 Unauthorized", "", Some(Cause::Key)),
+            ("301 Moved Permanently", "", Some(Cause::Bucket)),
+            ("429 Too Many Requests", "", None),
+            ("503 Service Unavailable", "SlowDown", None),
+        ] {
+            let found = Refusal::of(&answer(status, code)).map(|refusal| refusal.cause);
+            assert_eq!(found, cause, "{status} {code}");
+        }
+        assert!(Refusal::of(&generic("connection refused")).is_none());
+        let removal = "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)";
+        assert_eq!(Refusal::of(&generic(removal)).unwrap().cause, Cause::Permission);
+        let missing = |text: &str| Error::NotFound { path: "a".to_owned(), source: text.to_owned().into() };
+        assert!(Refusal::of(&missing("<Code>NoSuchKey</Code>")).is_none());
+        assert_eq!(Refusal::of(&missing("<Code>NoSuchBucket</Code>")).unwrap().cause, Cause::Bucket);
+        assert_eq!(Refusal::of(&missing("<Code>XAdminUserNotFound</Code>")).unwrap().cause, Cause::Key);
+    }
+
+    #[test]
+    fn it_is_said_what_to_look_at_and_not_all_that_the_storage_says() {
+        let said =
+            |place: &str, code: &str| Refusal::of(&answer("403 Forbidden", code)).unwrap().reason(place);
+        let of_key = said("s3://bucket/a", "SignatureDoesNotMatch");
+        assert!(of_key.contains("AWS_SECRET_ACCESS_KEY"), "{of_key}");
+        assert!(of_key.ends_with("(SignatureDoesNotMatch: Words.)"), "{of_key}");
+        assert!(said("gs://bucket/a", "ExpiredToken").contains("GOOGLE_SERVICE_ACCOUNT"));
+        assert!(said("az://bucket/a", "AuthenticationFailed").contains("AZURE_STORAGE_ACCOUNT_KEY"));
+        assert!(said("s3://bucket/a", "AccessDenied").contains("no right"));
+    }
+
+    #[test]
+    fn keys_are_asked_of_the_machine_if_no_setting_has_them() {
+        let asks = |place: &str, names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            asks_machine_for_keys(place, names.iter())
+        };
+        assert!(asks("s3://bucket/a", &["HOME", "AWS_REGION", "AWS_SECRET_ACCESS_KEY"]));
+        for name in ["AWS_ACCESS_KEY_ID", "aws_access_key_id", "access_key_id", "AWS_SKIP_SIGNATURE"] {
+            assert!(!asks("s3://bucket/a", &[name]), "{name}");
+        }
+        assert!(!asks("gs://bucket/a", &[]));
+    }
+}
