@@ -338,7 +338,7 @@ fn a_replica_that_is_not_there_is_refused_and_no_directory_is_made() {
     let files = SimulatedFiles::new(1);
     let dir = Path::new("/not/there");
     let opened = Store::open_follower(Arc::new(files.clone()), dir, options());
-    let refused = opened.err().expect("there is no replica");
+    let refused = opened.expect_err("there is no replica");
     assert!(matches!(refused, StoreError::FollowsNobody { .. }), "{refused}");
     assert!(refused.to_string().contains("/not/there"), "{refused}");
     assert!(!files.exists(dir).unwrap());
