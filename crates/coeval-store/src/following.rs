@@ -415,6 +415,11 @@ impl Follower {
         self.shared.freshness.note_current(at);
     }
 
+    /// Notes that readers see here all of what whoever gives the log said at this moment, however old that was as a word of the primary.
+    pub fn note_level(&self, at: Instant) {
+        self.shared.freshness.note_level(at);
+    }
+
     /// What readers want to hear of the primary, until it is dropped: for whoever is connected to that.
     #[must_use]
     pub fn questions(&self) -> Questions {

@@ -14,11 +14,13 @@ use std::time::Instant;
 /// See the module.
 ///
 /// # Locking
-/// `current_at` is a leaf lock, held for moments.
+/// `current_at` and `level_at` are leaf locks, held for moments.
 #[derive(Debug, Default)]
 pub(crate) struct Freshness {
     /// When readers last saw all that the primary had published, if they have since the store was opened.
     current_at: Mutex<Option<Instant>>,
+    /// When whoever gives the log said something last of which readers have seen all. In a chain the primary's word may be older.
+    level_at: Mutex<Option<Instant>>,
     /// How many [`Questions`] there are.
     listeners: AtomicU32,
     is_asked: AtomicBool,
@@ -32,6 +34,15 @@ impl Freshness {
 
     pub(crate) fn current_at(&self) -> Option<Instant> {
         *self.current_at.lock()
+    }
+
+    pub(crate) fn note_level(&self, at: Instant) {
+        let mut level_at = self.level_at.lock();
+        *level_at = (*level_at).max(Some(at));
+    }
+
+    pub(crate) fn level_at(&self) -> Option<Instant> {
+        *self.level_at.lock()
     }
 
     /// Has the primary say anew where its log ends. Whether somebody is there who passes that on.
@@ -78,6 +89,13 @@ impl Store {
         self.shared.freshness.current_at()
     }
 
+    /// Of a follower: when it last heard something of whoever gives it the log, be that the primary or a replica, of which its readers
+    /// see all by now; `None` if they have seen that of nothing since it was opened.
+    #[must_use]
+    pub fn level_at(&self) -> Option<Instant> {
+        self.shared.freshness.level_at()
+    }
+
     /// Of a follower: has the primary asked where its log ends, which it says by itself once a second if nothing is new. Whether
     /// somebody is connected to it, so that an answer can come: [`current_at`](Self::current_at) has it then.
     #[must_use]
@@ -112,6 +130,11 @@ mod tests {
         for (noted, counts) in [(earlier, earlier), (later, later), (earlier, later)] {
             freshness.note_current(noted);
             assert_eq!(freshness.current_at(), Some(counts));
+        }
+        assert_eq!(freshness.level_at(), None, "that is another thing");
+        for (noted, counts) in [(earlier, earlier), (later, later), (earlier, later)] {
+            freshness.note_level(noted);
+            assert_eq!(freshness.level_at(), Some(counts));
         }
     }
 }

@@ -182,6 +182,29 @@ fn a_replica_of_a_replica_knows_how_old_the_primarys_word_is() {
     until_it_reads(&copy, count, "3");
 }
 
+/// Each replica's word is up to a second older than that of the one before, and the fourth passed for one whose primary is silent.
+#[test]
+fn the_last_replica_of_a_long_chain_meets_a_bound_as_the_first_does() {
+    let (parent, primary_dir, _) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY, filling text)").unwrap();
+    let mut chain = vec![primary];
+    for name in ["first", "second", "third", "fourth"] {
+        let of = replica_of(chain.last().unwrap());
+        chain.push(Server::start(&parent.path().join(name), 0, &["--replica-of", &of]));
+    }
+    insert(&sql, 0..3);
+    let copy = Sql::open(chain.last().unwrap().port);
+    wait_for(&copy, &sql);
+    copy.run("SET coeval.max_staleness = '250ms'").unwrap();
+    for round in 0..8 {
+        // Long enough for each word to have grown old by itself.
+        std::thread::sleep(Duration::from_millis(1000 + 370 * (round % 3)));
+        assert_eq!(copy.value("SELECT count(*) FROM t").unwrap().unwrap(), "3", "{round}");
+    }
+}
+
 /// Waits until a setting of a replica says so.
 fn until_it_says(copy: &Sql, part: &str) {
     let begun = Instant::now();

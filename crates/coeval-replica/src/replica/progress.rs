@@ -18,11 +18,35 @@ pub(super) struct Progress {
     /// Up to where the primary knows that readers see the log here.
     pub(super) told: Lsn,
     /// Where the log ended on the primary, and when, of what readers do not see yet.
-    ends: VecDeque<(Lsn, Instant)>,
+    ends: Ends,
+    /// The same of whoever gives it, and when that was heard.
+    heard: Ends,
     /// Where the log of whoever gives it ended, as was heard last.
     end: Lsn,
     /// What the primary has said last.
     pub(super) last_word: Option<LastWord>,
+}
+
+/// Places in the log, each with a moment.
+#[derive(Debug, Default)]
+struct Ends(VecDeque<(Lsn, Instant)>);
+
+impl Ends {
+    fn push(&mut self, end: Lsn, at: Instant) {
+        if self.0.back().is_some_and(|(last, _)| *last >= end) || self.0.len() >= ENDS_MAX {
+            self.0.pop_back();
+        }
+        self.0.push_back((end, at));
+    }
+
+    /// Takes out what is not behind this place; the last moment of that.
+    fn take_shown(&mut self, shown: Lsn) -> Option<Instant> {
+        let mut last = None;
+        while let Some((_, at)) = self.0.pop_front_if(|(end, _)| *end <= shown) {
+            last = last.max(Some(at));
+        }
+        last
+    }
 }
 
 impl Progress {
@@ -38,11 +62,11 @@ impl Progress {
             self.last_word = Some(LastWord { sent, received: LogTime::now(), end, end_sent });
         }
         self.end = end;
-        let Some(at) = age.and_then(|age| Instant::now().checked_sub(age)) else { return };
-        if self.ends.back().is_some_and(|(last, _)| *last >= end) || self.ends.len() >= ENDS_MAX {
-            self.ends.pop_back();
+        let now = Instant::now();
+        self.heard.push(end, now);
+        if let Some(at) = age.and_then(|age| now.checked_sub(age)) {
+            self.ends.push(end, at);
         }
-        self.ends.push_back((end, at));
     }
 
     /// Bytes of log that whoever gives it had, when he was last heard of, behind this place.
@@ -53,8 +77,11 @@ impl Progress {
     /// Notes how far readers see the log.
     pub(super) fn note_shown(&mut self, follower: &Follower) {
         let shown = follower.shown_position();
-        while let Some((_, at)) = self.ends.pop_front_if(|(end, _)| *end <= shown) {
+        if let Some(at) = self.ends.take_shown(shown) {
             follower.note_current(at);
+        }
+        if let Some(at) = self.heard.take_shown(shown) {
+            follower.note_level(at);
         }
     }
 }
@@ -86,10 +113,26 @@ mod tests {
         let word = [100u64.to_be_bytes(), 5u64.to_be_bytes()].concat();
         let mut progress = Progress::default();
         progress.note_word(Some(&word), None);
-        assert!(progress.ends.is_empty(), "it is not known when that was");
+        assert!(progress.ends.0.is_empty(), "it is not known when that was");
+        assert_eq!(progress.heard.0.len(), 1, "but it was said");
         assert_eq!(progress.lacks(Lsn::START), 100);
         let age = Duration::from_millis(300);
         progress.note_word(Some(&word), Some(age));
-        assert!(progress.ends.back().unwrap().1.elapsed() >= age);
+        assert!(progress.ends.0.back().unwrap().1.elapsed() >= age);
+        assert!(progress.heard.0.back().unwrap().1 > progress.ends.0.back().unwrap().1);
+    }
+
+    #[test]
+    fn what_was_said_of_a_place_counts_once_readers_are_there() {
+        let mut ends = Ends::default();
+        let begin = Instant::now();
+        let at = |millis| begin + Duration::from_millis(millis);
+        for (end, millis) in [(100, 1), (100, 2), (200, 3), (300, 4)] {
+            ends.push(Lsn::new(end), at(millis));
+        }
+        assert_eq!(ends.take_shown(Lsn::new(99)), None);
+        assert_eq!(ends.take_shown(Lsn::new(250)), Some(at(3)));
+        assert_eq!(ends.take_shown(Lsn::new(250)), None);
+        assert_eq!(ends.take_shown(Lsn::new(300)), Some(at(4)));
     }
 }

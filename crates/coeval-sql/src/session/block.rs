@@ -168,7 +168,7 @@ impl BlockOptions {
         let Some(max) = self.max_staleness.filter(|_| store.is_following()) else { return Ok(()) };
         let begun = Instant::now();
         let heard = heard_since(store, begun);
-        let heard = if heard > max && heard < SILENCE_MAX {
+        let heard = if heard > max && is_on_the_wire(store, begun) {
             aside(|| ask_primary(store, begun, max, cancel))?
         } else {
             heard
@@ -187,9 +187,15 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether the answer is there.
 const ANSWER_LOOK: Duration = Duration::from_millis(1);
 
-/// A primary says something once a second. One that has been silent for longer does not answer either, and a replica that has been
-/// behind for longer does not catch up within the patience.
+/// Whoever gives the log says something once a second. One that has been silent for longer does not answer either, and a replica that
+/// has been behind for longer does not catch up within the patience.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// Whether a replica has lately had all that whoever gives it the log has. In a chain, the primary's word may be older than that: each
+/// replica adds up to a second.
+fn is_on_the_wire(store: &Store, now: Instant) -> bool {
+    store.level_at().is_some_and(|at| now.saturating_duration_since(at) < SILENCE_MAX)
+}
 
 /// How old what a replica has may be by its primary's word, for somebody who has asked at this moment.
 fn heard_since(store: &Store, asked: Instant) -> Duration {
