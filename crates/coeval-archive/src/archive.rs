@@ -4,7 +4,7 @@
 use crate::error::ArchiveError;
 use crate::names::ARCHIVE;
 use crate::patience::Patience;
-use crate::refusal::{Cause, NO_KEYS, Refusal, asks_machine_for_keys};
+use crate::refusal::{Cause, NO_KEYS, Refusal, asks_machine_for_keys, passes};
 use crate::sealed::{seal, unseal};
 use crate::synced_files::SyncedFiles;
 use bytes::Bytes;
@@ -357,7 +357,10 @@ impl Archive {
             let outcome = runtime.block_on(self.answer(time, ask()))?;
             let reason = match outcome {
                 Some(Ok(answer)) => return Ok(Answer::Given(answer)),
-                Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
+                // Who asks at the same moment as another one may be told of a conflict before anything is there.
+                Some(Err(ref error @ (Error::AlreadyExists { .. } | Error::Precondition { .. })))
+                    if !passes(error) =>
+                {
                     return Ok(Answer::WasThere);
                 }
                 Some(Err(error)) => match (Refusal::of(&error), error) {

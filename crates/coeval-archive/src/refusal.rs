@@ -7,6 +7,7 @@
 //! | the answer | what is likely |
 //! |---|---|
 //! | a [known code](CODES) | as the table says |
+//! | a [code of what passes](PASSING) | nothing, whatever the status is: later it may be done |
 //! | 401 | the key |
 //! | 403 | a right is missing |
 //! | 404, of a list; a redirection | the bucket |
@@ -54,6 +55,31 @@ const CODES: [(&str, Cause); 23] = [
     ("NotImplemented", Cause::Request),
 ];
 
+/// What S3, its relatives and Azure say of what may be done later, or when it is sent again; of some the status is 400.
+const PASSING: [&str; 21] = [
+    "RequestTimeout",
+    "RequestTimeoutException",
+    "IncompleteBody",
+    "BadDigest",
+    "XAmzContentSHA256Mismatch",
+    "ClientDisconnected",
+    "OperationAborted",
+    "ConditionalRequestConflict",
+    "SlowDown",
+    "SlowDownRead",
+    "SlowDownWrite",
+    "Throttling",
+    "ThrottlingException",
+    "ThrottledException",
+    "RequestThrottled",
+    "TooManyRequests",
+    "InternalError",
+    "ServiceUnavailable",
+    "ServerBusy",
+    "OperationTimedOut",
+    "Md5Mismatch",
+];
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Refusal {
@@ -66,8 +92,10 @@ impl Refusal {
     /// Why a storage refuses, if asking again would be answered in the same way.
     pub(crate) fn of(error: &Error) -> Option<Self> {
         let text = error.to_string();
-        // Of a removal of several objects the code stands behind the message.
-        let code = between(&text, "<Code>", "</Code>").or_else(|| between(&text, "(code: ", ")"));
+        let code = code_of(&text);
+        if passes(error) {
+            return None;
+        }
         let known = code.and_then(|code| CODES.iter().find(|(name, _)| *name == code));
         let cause = known.map(|(_, cause)| *cause).or_else(|| by_kind(error, &text))?;
         let message = between(&text, "<Message>", "</Message>").map(str::trim);
@@ -101,6 +129,17 @@ impl Refusal {
         };
         format!("{advice} ({})", self.said)
     }
+}
+
+/// Whether the storage says that it may be done later, with whatever status.
+pub(crate) fn passes(error: &Error) -> bool {
+    code_of(&error.to_string()).is_some_and(|code| PASSING.contains(&code))
+}
+
+/// The code in what a storage has said.
+fn code_of(text: &str) -> Option<&str> {
+    // Of a removal of several objects it stands behind the message.
+    between(text, "<Code>", "</Code>").or_else(|| between(text, "(code: ", ")"))
 }
 
 /// The variables of the environment that keys of this place are in.
@@ -212,6 +251,12 @@ mod tests {
             ("301 Moved Permanently", "", Some(Cause::Bucket)),
             ("429 Too Many Requests", "", None),
             ("503 Service Unavailable", "SlowDown", None),
+            ("400 Bad Request", "RequestTimeout", None),
+            ("400 Bad Request", "IncompleteBody", None),
+            ("400 Bad Request", "BadDigest", None),
+            ("403 Forbidden", "ThrottlingException", None),
+            ("409 Conflict", "OperationAborted", None),
+            ("500 Internal Server Error", "InternalError", None),
         ] {
             let found = Refusal::of(&answer(status, code)).map(|refusal| refusal.cause);
             assert_eq!(found, cause, "{status} {code}");
@@ -219,6 +264,14 @@ mod tests {
         assert!(Refusal::of(&generic("connection refused")).is_none());
         let removal = "DeleteObjects request failed for key a: Access Denied (code: AccessDenied)";
         assert_eq!(Refusal::of(&generic(removal)).unwrap().cause, Cause::Permission);
+        let later = "DeleteObjects request failed for key a: Try again. (code: InternalError)";
+        assert!(Refusal::of(&generic(later)).is_none());
+        let conflict = |code: &str| {
+            let source = format!("<Error><Code>{code}</Code></Error>").into();
+            Error::AlreadyExists { path: "a".to_owned(), source }
+        };
+        assert!(passes(&conflict("ConditionalRequestConflict")) && passes(&conflict("OperationAborted")));
+        assert!(!passes(&conflict("BlobAlreadyExists")));
         let missing = |text: &str| Error::NotFound { path: "a".to_owned(), source: text.to_owned().into() };
         assert!(Refusal::of(&missing("<Code>NoSuchKey</Code>")).is_none());
         assert_eq!(Refusal::of(&missing("<Code>NoSuchBucket</Code>")).unwrap().cause, Cause::Bucket);

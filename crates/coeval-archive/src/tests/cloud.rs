@@ -201,6 +201,26 @@ fn wrong_keys_buckets_and_rights_are_told_apart_at_once() {
     }
 }
 
+/// It is a 400, as of a request that is wrong: a slow network ended a backup.
+#[test]
+fn a_storage_that_has_not_got_all_in_time_is_asked_again() {
+    let body = "<Error><Code>RequestTimeout</Code><Message>Words.</Message></Error>".to_owned();
+    let (address, asked) = answering("400 Bad Request", body);
+    let settings = [
+        ("AWS_ENDPOINT_URL", format!("http://{address}")),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let patience = Patience { attempts: 3, pause: Duration::from_millis(10), ..Patience::default() };
+    let archive = Archive::open_with("s3://bucket/here", settings).unwrap().with_patience(patience);
+    let failed = archive.get("archive").unwrap_err();
+    assert!(matches!(failed, ArchiveError::Unreachable { attempts: 3, .. }), "{failed}");
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
+}
+
 /// Without keys the machine is asked for them, which outside of Amazon's cloud nobody answers: that took minutes, and was not said.
 #[test]
 fn keys_that_are_not_set_are_said() {
