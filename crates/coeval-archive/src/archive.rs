@@ -43,6 +43,8 @@ struct Inner {
     prefix: Path,
     /// No setting has the storage's keys, so the machine is asked for them.
     asks_machine_for_keys: bool,
+    /// The storage has answered something, so there were keys.
+    has_answered: AtomicBool,
     /// There until it is dropped.
     runtime: Option<Runtime>,
 }
@@ -147,6 +149,7 @@ impl Archive {
             store,
             prefix,
             asks_machine_for_keys: false,
+            has_answered: AtomicBool::new(false),
             runtime: Some(runtime),
         };
         Ok(Self { inner: Arc::new(inner), patience: Patience::default(), stop: None, check: None })
@@ -355,6 +358,9 @@ impl Archive {
         let mut attempt = 1;
         loop {
             let outcome = runtime.block_on(self.answer(time, ask()))?;
+            if outcome.as_ref().is_some_and(is_of_storage) {
+                self.inner.has_answered.store(true, Ordering::Relaxed);
+            }
             let reason = match outcome {
                 Some(Ok(answer)) => return Ok(Answer::Given(answer)),
                 // Who asks at the same moment as another one may be told of a conflict before anything is there.
@@ -370,7 +376,7 @@ impl Archive {
                     }
                     (None, error) => error.to_string(),
                 },
-                None if self.inner.asks_machine_for_keys => {
+                None if self.lacks_keys() => {
                     return Err(ArchiveError::Refused { place, what, reason: NO_KEYS.to_owned() });
                 }
                 None => format!("no answer in {} seconds", time.as_secs()),
@@ -382,6 +388,11 @@ impl Archive {
             self.pause(attempt)?;
             attempt += 1;
         }
+    }
+
+    /// Whether nobody answers because nobody gives keys, as far as is known: behind an answer, it is the storage that is slow.
+    fn lacks_keys(&self) -> bool {
+        self.inner.asks_machine_for_keys && !self.inner.has_answered.load(Ordering::Relaxed)
     }
 
     /// What is said of a storage that does not do this, however often it is asked.
@@ -426,6 +437,14 @@ fn directory_of(place: &str) -> Result<Option<PathBuf>, ArchiveError> {
         }
         Some(_) => Ok(None),
     }
+}
+
+/// Whether the storage has said this itself: what is not understood may come from who was asked for keys.
+fn is_of_storage<T>(outcome: &object_store::Result<T>) -> bool {
+    let Err(error) = outcome else { return true };
+    let is_of_object =
+        matches!(error, Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotFound { .. });
+    is_of_object || passes(error) || Refusal::of(error).is_some()
 }
 
 /// What a storage says.

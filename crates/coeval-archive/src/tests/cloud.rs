@@ -15,7 +15,7 @@ use crate::patience::Patience;
 use crate::restore::{Target, restore};
 use s3_server::{S3Server, SECRET};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -238,4 +238,68 @@ fn keys_that_are_not_set_are_said() {
         refused.to_string().contains("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"),
         "{refused}"
     );
+}
+
+/// A server that gives keys, as a machine of Amazon's cloud does, and is the storage beside: that answers once, and is silent behind.
+/// Its address, and how often the storage was asked.
+fn machine_with_keys() -> (String, Arc<AtomicU32>) {
+    const KEYS: &str =
+        r#"{"AccessKeyId":"k","SecretAccessKey":"s","Token":"t","Expiration":"2099-01-01T00:00:00Z"}"#;
+    const PATH: &str = "GET /latest/meta-data/iam/security-credentials/";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let asked = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        let mut unanswered: Vec<TcpStream> = Vec::new();
+        for mut client in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 4_096];
+            let read = client.read(&mut request).unwrap_or(0);
+            if read == 0 {
+                continue;
+            }
+            let request = String::from_utf8_lossy(&request[..read]).into_owned();
+            let (status, body) = if request.starts_with("PUT /latest/api/token") {
+                ("200 OK", "token")
+            } else if request.starts_with(&format!("{PATH}role ")) {
+                ("200 OK", KEYS)
+            } else if request.starts_with(PATH) {
+                ("200 OK", "role")
+            } else if counter.fetch_add(1, Ordering::SeqCst) == 0 {
+                ("404 Not Found", "<Error><Code>NoSuchKey</Code></Error>")
+            } else {
+                unanswered.push(client);
+                continue;
+            };
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            // Whoever has gone hears nothing.
+            let _ = client.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    (address, asked)
+}
+
+/// The first answer that did not come in time ended a backup, and blamed keys that were there.
+#[test]
+fn a_storage_that_is_slow_has_keys_if_it_has_answered_before() {
+    let (address, asked) = machine_with_keys();
+    let settings = [
+        ("AWS_METADATA_ENDPOINT", format!("http://{address}")),
+        ("AWS_ENDPOINT_URL", format!("http://{address}")),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+    ];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value));
+    let patience = Patience {
+        attempts: 2,
+        pause: Duration::from_millis(10),
+        attempt_max: Duration::from_millis(300),
+        ..Patience::default()
+    };
+    let archive = Archive::open_with("s3://bucket/here", settings).unwrap().with_patience(patience);
+    assert_eq!(archive.get("archive").unwrap(), None);
+    let failed = archive.put_new("archive", "contents".into()).unwrap_err();
+    assert!(matches!(failed, ArchiveError::Unreachable { attempts: 2, .. }), "{failed}");
+    assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
