@@ -144,7 +144,7 @@ pub use following::{
     ReplicaSession, Rewound, TakenLog, WayBack, demote, go_on_rewinding, is_replica, promote, rewind,
 };
 pub use footprint::GlobalKey;
-pub use freshness::Questions;
+pub use freshness::{Questions, Word};
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};

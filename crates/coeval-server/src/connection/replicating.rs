@@ -25,7 +25,7 @@ use crate::types::columns_of;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{
     BaseCopy, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError,
-    Timeline,
+    Timeline, Word,
 };
 use coeval_sql::{CopyEncoding, Following, Reply};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(super) enum Piece {
     /// Frames that go together, each with the end of the log with it.
     Frames(Vec<(Vec<u8>, Lsn)>),
     /// Nothing is new.
-    Keepalive(Lsn),
+    Keepalive(Word),
     /// The copy is complete; the log behind it.
     CopyEnd(Box<LogFeed>),
     /// Nothing more can be read.
@@ -227,8 +227,7 @@ impl Connection {
         let store = self.shared.engine.store().clone();
         let of_reader = Arc::clone(&confirmed);
         spawn(move || {
-            let end = || store.log_position().map_or(Lsn::START, |(_, durable)| durable);
-            if let Err(error) = send_log(feed.ahead_of_publication(), &of_reader, &sender, &end) {
+            if let Err(error) = send_log(feed.ahead_of_publication(), &of_reader, &sender, &|| store.word()) {
                 // Whoever does not listen any more need not know.
                 let _ = sender.blocking_send(Piece::Failed(error.into()));
             }
@@ -269,7 +268,7 @@ impl Connection {
                     self.output.copy_data(&message);
                 }
             }
-            Piece::Keepalive(end) => self.keepalive(end),
+            Piece::Keepalive(word) => self.output.copy_data(&keepalive(word)),
             Piece::CopyEnd(feed) => {
                 self.behind_copy = Some(feed);
                 self.output.copy_done();
@@ -282,18 +281,6 @@ impl Connection {
             }
         }
         Ok(())
-    }
-
-    /// Says where the log ends and, behind what PostgreSQL says, how many microseconds ago the primary's did not end further on.
-    fn keepalive(&mut self, end: Lsn) {
-        let store = self.shared.engine.store();
-        let age = if store.is_following() { micros_since(store.current_at()) } else { 0 };
-        let mut message = vec![b'k'];
-        message.extend_from_slice(&end.get().to_be_bytes());
-        message.extend_from_slice(&now().to_be_bytes());
-        message.push(0);
-        message.extend_from_slice(&age.to_be_bytes());
-        self.output.copy_data(&message);
     }
 
     fn end_replicating(&mut self, tag: CommandTag) {
@@ -327,8 +314,8 @@ impl Connection {
                         let store = self.shared.engine.store();
                         // Of a replica it is the primary that is meant: the answer comes with one of the next questions.
                         let _ = store.ask_primary();
-                        let position = store.log_position();
-                        self.keepalive(position.map_or(Lsn::START, |(_, durable)| durable));
+                        let word = store.word();
+                        self.output.copy_data(&keepalive(word));
                     }
                     Ok(())
                 }
@@ -348,6 +335,17 @@ impl Connection {
             _ => Err(End::Fatal(violation("a replica takes the log, and asks for nothing else"))),
         }
     }
+}
+
+/// Says where the log ends and, behind what PostgreSQL says, how many microseconds ago the primary's did not end further on.
+fn keepalive(word: Word) -> Vec<u8> {
+    let mut message = vec![b'k'];
+    message.extend_from_slice(&word.end.get().to_be_bytes());
+    message.extend_from_slice(&now().to_be_bytes());
+    message.push(0);
+    // Also while it waited for the client.
+    message.extend_from_slice(&micros_since(word.at).to_be_bytes());
+    message
 }
 
 /// Starts a thread that reads for a connection. It ends when the connection does.
@@ -381,7 +379,7 @@ fn send_log(
     mut feed: LogFeed,
     confirmed: &AtomicU64,
     sender: &mpsc::Sender<Piece>,
-    end: &dyn Fn() -> Lsn,
+    word: &dyn Fn() -> Word,
 ) -> Result<(), StoreError> {
     let mut last_keepalive = Instant::now();
     let mut known = confirmed.load(Ordering::Relaxed);
@@ -409,7 +407,7 @@ fn send_log(
                 }
             }
             None if last_keepalive.elapsed() >= KEEPALIVE_INTERVAL => {
-                if sender.blocking_send(Piece::Keepalive(end())).is_err() {
+                if sender.blocking_send(Piece::Keepalive(word())).is_err() {
                     return Ok(());
                 }
                 last_keepalive = Instant::now();
@@ -546,6 +544,16 @@ mod tests {
         ] {
             assert_eq!(parse(wrong).unwrap_err().state, SqlState::SyntaxError, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_keepalive_that_has_waited_is_as_old_as_what_it_says() {
+        let at = Instant::now().checked_sub(Duration::from_millis(300));
+        let message = keepalive(Word { end: Lsn::new(258), at });
+        assert_eq!((message.len(), message[0], &message[1..9]), (26, b'k', &258u64.to_be_bytes()[..]));
+        let age = |message: &[u8]| u64::from_be_bytes(message[18..].try_into().unwrap());
+        assert!((300_000..60_000_000).contains(&age(&message)), "{}", age(&message));
+        assert_eq!(age(&keepalive(Word { end: Lsn::START, at: None })), u64::MAX);
     }
 
     #[test]

@@ -7,10 +7,12 @@
 //! had its world: the session ended by a panic, and its client saw a closed connection.
 
 use super::*;
+use crate::freshness::Word;
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 #[test]
 fn a_safe_snapshot_waits_for_the_word_and_who_asks_for_a_version_within_a_group_waits_too() {
@@ -49,4 +51,29 @@ fn a_safe_snapshot_waits_for_the_word_and_who_asks_for_a_version_within_a_group_
     follower.note_published(newest);
     assert!(poll_all().iter().all(|polled| matches!(polled, Poll::Ready(Ok(())))));
     assert_eq!((store.world().version(), safe()), (newest, newest));
+}
+
+/// It gave out the end of what is durable as of a moment for which what is shown counts.
+#[test]
+fn what_a_follower_says_is_of_what_it_shows_which_may_not_be_durable() {
+    let (primary, _, store, mut follower) = small_pair();
+    let mut feed = feed_of(&primary, &follower).unwrap();
+    take_all(&mut feed, &mut follower);
+    follower.sync().unwrap();
+    assert_eq!(store.word().at, None, "it has heard nothing");
+
+    let def = primary.world().tables().next().unwrap().def().clone();
+    let mut tx = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.insert(def.id, row(&def, 1_000, 0)).unwrap();
+    tx.commit().unwrap();
+    let at = Instant::now();
+    while take(&mut feed, &mut follower).unwrap() {}
+    follower.note_current(at);
+    let word = store.word();
+    assert_eq!(word, Word { end: follower.shown_position(), at: Some(at) });
+    assert!(word.end > follower.durable());
+
+    let before = Instant::now();
+    let of_primary = primary.word();
+    assert!(of_primary.at >= Some(before) && of_primary.end >= word.end);
 }
