@@ -102,7 +102,9 @@ impl Taking {
     fn take(&mut self, link: &mut Link, from: Role) -> Result<(), ReplicaError> {
         let (mut file, stopping) = (None, Arc::clone(&self.stopping));
         let questions = self.follower.questions();
-        let (mut told, mut synced) = (self.tell(link, Answer::Unneeded)?, Instant::now());
+        // A replica's answer says how old its word is, or that its program is older and does not say that of anything.
+        let first = if from == Role::Replica { Answer::Wanted } else { Answer::Unneeded };
+        let (mut told, mut synced) = (self.tell(link, first)?, Instant::now());
         let mut receiving = Receiving::new(link, from, self.follower.position(), &stopping);
         let mut group = Group::default();
         while !self.is_stopping() {

@@ -76,15 +76,13 @@ pub(super) struct Receiving<'a> {
     position: Lsn,
     /// When the primary was last heard of.
     heard: Instant,
-    /// How old the end of the log may be, as a word of the primary, that pieces say: nobody knows if a replica sends them.
-    age_of_pieces: Option<Duration>,
+    ages: Ages,
     stopping: &'a AtomicBool,
 }
 
 impl<'a> Receiving<'a> {
     pub(super) fn new(link: &'a mut Link, from: Role, position: Lsn, stopping: &'a AtomicBool) -> Self {
-        let age_of_pieces = (from != Role::Replica).then_some(Duration::ZERO);
-        Self { link, position, heard: Instant::now(), age_of_pieces, stopping }
+        Self { link, position, heard: Instant::now(), ages: Ages::new(from), stopping }
     }
 
     /// Reads until something is to be done: the group is full, nothing more lies ready, or another kind of piece has come. Nothing
@@ -128,13 +126,13 @@ impl<'a> Receiving<'a> {
         match message.body.first() {
             Some(b'w') => {}
             Some(b'k') => {
-                progress.note_word(message.body.get(1..17), age_of_keepalive(&message.body));
+                progress.note_word(message.body.get(1..17), self.ages.note_keepalive(&message.body));
                 return Ok(());
             }
             _ => return Err(ReplicaError::Protocol("a message that is none of replication".to_owned())),
         }
         let piece = Piece(message);
-        progress.note_word(piece.word(), self.age_of_pieces);
+        progress.note_word(piece.word(), self.ages.of_pieces);
         match piece.frame()? {
             Frame::Records(records) => {
                 self.position = records.last().map_or(self.position, |record| record.end);
@@ -148,25 +146,55 @@ impl<'a> Receiving<'a> {
     }
 }
 
-/// How old a keepalive may be as a word of the primary, in microseconds behind what PostgreSQL's has; `None` if a replica has never
-/// heard it. A program that does not say so is taken for the primary's.
-fn age_of_keepalive(body: &[u8]) -> Option<Duration> {
-    let Some(micros) = body.get(18..).and_then(|rest| rest.first_chunk::<8>()) else {
-        return Some(Duration::ZERO);
-    };
-    Some(u64::from_be_bytes(*micros)).filter(|micros| *micros < u64::MAX).map(Duration::from_micros)
+/// How old what comes may be as a word of the primary.
+struct Ages {
+    /// The end of the log that pieces say: nobody knows if a replica sends them, unless its program is older, which did not say so of
+    /// anything. Replicas are brought up to date before whom they follow, and each piece was current then.
+    of_pieces: Option<Duration>,
+}
+
+impl Ages {
+    fn new(from: Role) -> Self {
+        Self { of_pieces: (from != Role::Replica).then_some(Duration::ZERO) }
+    }
+
+    /// The age that a keepalive says, in microseconds behind what PostgreSQL's has; `None` if a replica has never heard the primary. A
+    /// program that does not say so is older, and taken for the primary's.
+    fn note_keepalive(&mut self, body: &[u8]) -> Option<Duration> {
+        let Some(micros) = body.get(18..).and_then(|rest| rest.first_chunk::<8>()) else {
+            self.of_pieces = Some(Duration::ZERO);
+            return self.of_pieces;
+        };
+        Some(u64::from_be_bytes(*micros)).filter(|micros| *micros < u64::MAX).map(Duration::from_micros)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn keepalive(age: &[u8]) -> Vec<u8> {
+        [[0; 18].as_slice(), age].concat()
+    }
+
     #[test]
     fn a_keepalive_says_how_old_it_is_unless_its_program_is_older() {
-        let keepalive = |age: &[u8]| [[0; 18].as_slice(), age].concat();
-        assert_eq!(age_of_keepalive(&keepalive(&[])), Some(Duration::ZERO));
-        assert_eq!(age_of_keepalive(&keepalive(&0u64.to_be_bytes())), Some(Duration::ZERO));
-        assert_eq!(age_of_keepalive(&keepalive(&1_500u64.to_be_bytes())), Some(Duration::from_micros(1_500)));
-        assert_eq!(age_of_keepalive(&keepalive(&u64::MAX.to_be_bytes())), None);
+        let age = |age: &[u8]| Ages::new(Role::Replica).note_keepalive(&keepalive(age));
+        assert_eq!(age(&[]), Some(Duration::ZERO));
+        assert_eq!(age(&0u64.to_be_bytes()), Some(Duration::ZERO));
+        assert_eq!(age(&1_500u64.to_be_bytes()), Some(Duration::from_micros(1_500)));
+        assert_eq!(age(&u64::MAX.to_be_bytes()), None);
+    }
+
+    /// Under steady load a replica sends hardly anything but pieces.
+    #[test]
+    fn pieces_of_a_replica_count_if_its_program_is_older() {
+        assert_eq!(Ages::new(Role::Primary).of_pieces, Some(Duration::ZERO));
+        let mut ages = Ages::new(Role::Replica);
+        assert_eq!(ages.of_pieces, None);
+        ages.note_keepalive(&keepalive(&7u64.to_be_bytes()));
+        assert_eq!(ages.of_pieces, None);
+        ages.note_keepalive(&keepalive(&[]));
+        assert_eq!(ages.of_pieces, Some(Duration::ZERO));
     }
 }
