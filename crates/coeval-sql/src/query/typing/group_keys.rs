@@ -15,7 +15,7 @@
 //! GROUPING SETS, ROLLUP and CUBE go by what is kept.
 
 use super::intervals::length;
-use super::jsonb;
+use super::{array_keys, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
@@ -110,20 +110,29 @@ fn settle_different_rows(input: Arc<LogicalPlan>) -> Result<Transformed<LogicalP
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(different)))))
 }
 
+/// The order goes by keys even if the rows are told apart without: the first ones are chosen by it. The values of ON are the
+/// first ones of the order, with what an array's place of NULL has become.
 fn settle_first_rows(first_rows: DistinctOn) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(first_rows.input.schema());
     let keyed =
         |value: &Expr| -> Result<Expr> { Ok(key_of(value, &schema)?.unwrap_or_else(|| value.clone())) };
-    let on = first_rows.on_expr.iter().map(keyed).collect::<Result<Vec<_>>>()?;
-    if on == first_rows.on_expr {
+    let mut on = first_rows.on_expr.iter().map(keyed).collect::<Result<Vec<_>>>()?;
+    let mut order = first_rows.sort_expr.clone();
+    if let Some(order) = &mut order {
+        for sort in order.iter_mut() {
+            sort.expr = keyed(&sort.expr)?;
+        }
+        let mut rest = order.split_off(on.len().min(order.len()));
+        if array_keys::settle_keys(order, &schema) {
+            on = order.iter().map(|sort| sort.expr.clone()).collect();
+        }
+        array_keys::settle_keys(&mut rest, &schema);
+        order.append(&mut rest);
+    }
+    if on == first_rows.on_expr && order == first_rows.sort_expr {
         return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(first_rows))));
     }
-    let DistinctOn { select_expr, sort_expr, input, .. } = first_rows;
-    let mut order = sort_expr;
-    for sort in order.iter_mut().flatten() {
-        sort.expr = keyed(&sort.expr)?;
-    }
-    let first_rows = DistinctOn::try_new(on, select_expr, order, input)?;
+    let first_rows = DistinctOn::try_new(on, first_rows.select_expr, order, first_rows.input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(first_rows))))
 }
 
