@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Aggregate [j] [count(*)]  ->  Projection [first AS j, count(*)]
-//!                                 Aggregate [key(j)] [count(*), first_value(j) AS first]
+//!                                 Aggregate [key(j)] [count(*), coeval_any(j) AS first]
 //! ```
 //!
 //! Columns that follow from others of the groups, as all of a table from its primary key, need none: DataFusion groups by them
@@ -14,12 +14,12 @@
 //!
 //! GROUPING SETS, ROLLUP and CUBE go by what is kept.
 
+use super::any_of_group::any_of_group;
 use super::intervals::length;
 use super::{array_keys, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
-use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit,
@@ -172,7 +172,7 @@ fn grouped(
         let (qualifier, field) = schema.qualified_field(place);
         shown[place] =
             Expr::Column(Column::from_name(&name)).alias_qualified(qualifier.cloned(), field.name());
-        aggregates.push(first_value_udaf().call(vec![value]).alias(name));
+        aggregates.push(any_of_group(value).alias(name));
     }
     let groups = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, aggregates)?);
     Ok(LogicalPlan::Projection(Projection::try_new(shown, Arc::new(groups))?))
