@@ -4,6 +4,7 @@
 
 mod apply;
 mod arithmetic;
+mod array_bounds;
 mod beside;
 mod coded_groups;
 mod concatenation;
@@ -42,6 +43,7 @@ mod window_memory;
 mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use array_bounds::{ArrayBounds, has_elements};
 pub(crate) use coded_groups::CodedGroups;
 pub(crate) use dialect::{compares, expression_in_dialect, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;

@@ -5,8 +5,8 @@ use crate::error::SqlError;
 use crate::guarded::GuardConditions;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
-    CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups, EagerAggregation,
-    GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
+    ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
+    EagerAggregation, GroupTop, JoinOrder, StreamSeries, Watch, WholeGroups, estimates,
 };
 use datafusion::config::{ConfigNonZeroUsize, ConfigOptions, Dialect};
 use datafusion::execution::FunctionRegistry;
@@ -16,6 +16,7 @@ use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::{Optimizer, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::filter_pushdown::FilterPushdown;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
@@ -114,27 +115,34 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules.into_iter().flat_map(watched).collect()
 }
 
-/// DataFusion's rules for physical plans, with filters pushed down only where that is right, and before them the one that
-/// makes series while they are read. Once the plan stands, groups that keep all are made in one step, aggregates of brick
-/// tables are begun at the bricks, others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard
-/// each other.
-fn physical_optimizer_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let rules = PhysicalOptimizer::new().rules.into_iter();
-    let clear =
-        |rule: Arc<dyn PhysicalOptimizerRule + Send + Sync>| match ClearPushdown::instead_of(rule.as_ref()) {
-            Some(clear) => Arc::new(clear) as _,
+/// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
+/// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
+/// step, aggregates of brick tables are begun at the bricks, others by codes of their groups, rows beyond the best of their
+/// group are dropped before they are sorted, and conditions guard each other.
+fn physical_optimizer_rules() -> Vec<PhysicalRule> {
+    let handing_down_bounds = FilterPushdown::new_post_optimization();
+    let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
+    for rule in PhysicalOptimizer::new().rules {
+        if rule.name() == handing_down_bounds.name() {
+            rules.push(Arc::new(ArrayBounds));
+        }
+        rules.push(match ClearPushdown::instead_of(rule.as_ref()) {
+            Some(clear) => Arc::new(clear),
             None => rule,
-        };
-    let first = [Arc::new(StreamSeries) as _];
-    let all = first.into_iter().chain(rules.map(clear)).chain([
-        Arc::new(WholeGroups) as _,
-        Arc::new(BeginBrickAggregates) as _,
-        Arc::new(CodedGroups) as _,
-        Arc::new(GroupTop) as _,
-        Arc::new(GuardConditions) as _,
-    ]);
-    all.flat_map(|rule| [rule, Arc::new(Watch) as Arc<dyn PhysicalOptimizerRule + Send + Sync>]).collect()
+        });
+    }
+    let last: [PhysicalRule; 5] = [
+        Arc::new(WholeGroups),
+        Arc::new(BeginBrickAggregates),
+        Arc::new(CodedGroups),
+        Arc::new(GroupTop),
+        Arc::new(GuardConditions),
+    ];
+    rules.extend(last);
+    rules.into_iter().flat_map(|rule| [rule, Arc::new(Watch) as PhysicalRule]).collect()
 }
+
+type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// Rows that the build side of a hash join may have to be collected into one table, over all threads. Fewer
 /// threads gain less from building several tables at once, and dividing the probe side among them costs the

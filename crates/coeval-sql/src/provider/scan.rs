@@ -5,14 +5,15 @@ use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::prune::SourceColumn;
 use super::selectivity::selectivity;
 use super::statistics;
-use arrow::datatypes::{DataType, SchemaRef};
+use crate::query::has_elements;
+use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, ScanPart, TableView};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterTracking};
+use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, DynamicFilterTracking};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, conjunction};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
@@ -32,6 +33,14 @@ use std::sync::{Arc, OnceLock};
 
 /// Below this many rows a scan is not worth dividing.
 const ROWS_PER_PARTITION_MIN: u64 = 16_384;
+
+/// Where a filter from above is used.
+enum FilterUse {
+    Here,
+    Above,
+    /// Nowhere: it is a hint.
+    Ignored,
+}
 
 /// What a scan is made of.
 pub(super) struct ScanRequest {
@@ -114,13 +123,31 @@ impl Scan {
         scan
     }
 
-    /// Whether a filter is made of what a join or sort has seen of arrays: least and greatest ones, which DataFusion compares
-    /// with NULL below all other elements, though they were found with NULL above. Rows would be lost.
-    fn moves_with_arrays(&self, filter: &Arc<dyn PhysicalExpr>) -> bool {
-        let is_array =
-            |column: &Column| matches!(self.output.field(column.index()).data_type(), DataType::List(_));
-        DynamicFilterTracking::classify(filter).contains_dynamic_filter()
-            && collect_columns(filter).iter().any(is_array)
+    /// What becomes of a filter from above.
+    ///
+    /// One of what a join, a sort or an aggregate has seen of arrays is not used: DataFusion compares them with NULL below all
+    /// other elements, though their bounds were found with NULL above, and rows would be lost. It is said to be taken, as it
+    /// is only a hint and would be used further up otherwise.
+    fn use_of(&self, filter: &Arc<dyn PhysicalExpr>) -> FilterUse {
+        let is_array = |value: &Arc<dyn PhysicalExpr>| {
+            value.data_type(&self.output).is_ok_and(|data_type| has_elements(&data_type))
+        };
+        let names_array = || {
+            let of_column = |column: &Column| has_elements(self.output.field(column.index()).data_type());
+            collect_columns(filter).iter().any(of_column)
+        };
+        if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
+            return self.use_unless_limited();
+        }
+        match filter.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            Some(hint) if names_array() || hint.children().into_iter().any(is_array) => FilterUse::Ignored,
+            None if names_array() => FilterUse::Above,
+            _ => self.use_unless_limited(),
+        }
+    }
+
+    fn use_unless_limited(&self) -> FilterUse {
+        if self.limit.or(self.rows_max).is_some() { FilterUse::Above } else { FilterUse::Here }
     }
 
     fn compute_statistics(&self) -> Result<Arc<Statistics>> {
@@ -302,15 +329,15 @@ impl ExecutionPlan for Scan {
         result: ChildPushdownResult,
         _: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
-        let is_limited = self.limit.or(self.rows_max).is_some();
         let (mut taken, mut answers) = (Vec::new(), Vec::new());
         for parent in result.parent_filters {
-            if is_limited || self.moves_with_arrays(&parent.filter) {
-                answers.push(PushedDown::No);
-            } else {
-                answers.push(PushedDown::Yes);
-                taken.push(parent.filter);
-            }
+            let (answer, is_taken) = match self.use_of(&parent.filter) {
+                FilterUse::Here => (PushedDown::Yes, true),
+                FilterUse::Ignored => (PushedDown::Yes, false),
+                FilterUse::Above => (PushedDown::No, false),
+            };
+            answers.push(answer);
+            taken.extend(is_taken.then_some(parent.filter));
         }
         let answers = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         if taken.is_empty() {

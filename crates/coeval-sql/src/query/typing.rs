@@ -6,6 +6,7 @@
 //! functions that stand in the places of what DataFusion does otherwise.
 
 mod aggregates;
+mod any_of_group;
 mod array_has;
 mod array_keys;
 mod array_literals;

@@ -6,17 +6,20 @@
 //!
 //! ```text
 //! Aggregate [j] [count(*)]  ->  Projection [first AS j, count(*)]
-//!                                 Aggregate [key(j)] [count(*), first_value(j) AS first]
+//!                                 Aggregate [key(j)] [count(*), coeval_any(j) AS first]
 //! ```
+//!
+//! Columns that follow from others of the groups, as all of a table from its primary key, need none: DataFusion groups by them
+//! only if they are shown. Beside keys it would keep them all, so there they are first values.
 //!
 //! GROUPING SETS, ROLLUP and CUBE go by what is kept.
 
+use super::any_of_group::any_of_group;
 use super::intervals::length;
-use super::jsonb;
+use super::{array_keys, jsonb};
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, Result};
-use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::common::{Column, DFSchema, Result, get_required_group_by_exprs_indices};
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Projection, lit,
@@ -66,9 +69,33 @@ fn settle_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let Some(keys) = keys_of(&aggregate.group_expr, aggregate.input.schema())? else {
         return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
     };
+    let needed = needed_groups(&aggregate);
+    let mut ways: Vec<Way> = keys.into_iter().map(Way::of).collect();
+    for (place, way) in ways.iter_mut().enumerate() {
+        if !needed.contains(&place) {
+            *way = Way::FollowsFromOthers;
+        }
+    }
+    if !ways.iter().any(|way| matches!(way, Way::ByKey(_))) {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
     let Aggregate { input, group_expr, aggr_expr, schema, .. } = aggregate;
-    let values = group_expr.into_iter().zip(keys).collect();
+    let values = group_expr.into_iter().zip(ways).collect();
     Ok(Transformed::yes(grouped(input, values, aggr_expr, &schema)?))
+}
+
+/// The places of the values that the others of the groups follow from.
+fn needed_groups(aggregate: &Aggregate) -> Vec<usize> {
+    let schema = aggregate.input.schema();
+    let fields = schema.field_names();
+    let names = aggregate.group_expr.iter().map(|value| value.schema_name().to_string()).enumerate();
+    let (columns, others): (Vec<_>, Vec<_>) = names.partition(|(_, name)| fields.contains(name));
+    let (places, names): (Vec<usize>, Vec<String>) = columns.into_iter().unzip();
+    let needed = match get_required_group_by_exprs_indices(schema, &names) {
+        Some(needed) => needed.into_iter().map(|column| places[column]).collect(),
+        None => places,
+    };
+    needed.into_iter().chain(others.into_iter().map(|(place, _)| place)).collect()
 }
 
 /// They stay different ones to whoever looks: INTERSECT and EXCEPT with ALL are told by that.
@@ -78,48 +105,74 @@ fn settle_different_rows(input: Arc<LogicalPlan>) -> Result<Transformed<LogicalP
     let Some(keys) = keys_of(&columns, &schema)? else {
         return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::All(input))));
     };
-    let different = grouped(input, columns.into_iter().zip(keys).collect(), Vec::new(), &schema)?;
+    let values = columns.into_iter().zip(keys.into_iter().map(Way::of)).collect();
+    let different = grouped(input, values, Vec::new(), &schema)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(different)))))
 }
 
+/// The order goes by keys even if the rows are told apart without: the first ones are chosen by it. The values of ON are the
+/// first ones of the order, with what an array's place of NULL has become.
 fn settle_first_rows(first_rows: DistinctOn) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(first_rows.input.schema());
     let keyed =
         |value: &Expr| -> Result<Expr> { Ok(key_of(value, &schema)?.unwrap_or_else(|| value.clone())) };
-    let on = first_rows.on_expr.iter().map(keyed).collect::<Result<Vec<_>>>()?;
-    if on == first_rows.on_expr {
+    let mut on = first_rows.on_expr.iter().map(keyed).collect::<Result<Vec<_>>>()?;
+    let mut order = first_rows.sort_expr.clone();
+    if let Some(order) = &mut order {
+        for sort in order.iter_mut() {
+            sort.expr = keyed(&sort.expr)?;
+        }
+        let mut rest = order.split_off(on.len().min(order.len()));
+        if array_keys::settle_keys(order, &schema) {
+            on = order.iter().map(|sort| sort.expr.clone()).collect();
+        }
+        array_keys::settle_keys(&mut rest, &schema);
+        order.append(&mut rest);
+    }
+    if on == first_rows.on_expr && order == first_rows.sort_expr {
         return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(first_rows))));
     }
-    let DistinctOn { select_expr, sort_expr, input, .. } = first_rows;
-    let mut order = sort_expr;
-    for sort in order.iter_mut().flatten() {
-        sort.expr = keyed(&sort.expr)?;
-    }
-    let first_rows = DistinctOn::try_new(on, select_expr, order, input)?;
+    let first_rows = DistinctOn::try_new(on, first_rows.select_expr, order, first_rows.input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(first_rows))))
+}
+
+/// How a value takes part in telling groups apart.
+enum Way {
+    ByValue,
+    ByKey(Expr),
+    FollowsFromOthers,
+}
+
+impl Way {
+    fn of(key: Option<Expr>) -> Self {
+        key.map_or(Self::ByValue, Self::ByKey)
+    }
 }
 
 /// Groups by the keys of values, or the values themselves, with the columns of this schema.
 fn grouped(
     input: Arc<LogicalPlan>,
-    values: Vec<(Expr, Option<Expr>)>,
+    values: Vec<(Expr, Way)>,
     mut aggregates: Vec<Expr>,
     schema: &DFSchema,
 ) -> Result<LogicalPlan> {
     let mut groups = Vec::with_capacity(values.len());
     let mut shown: Vec<Expr> =
         schema.iter().map(|(qualifier, field)| Expr::Column(Column::from((qualifier, field)))).collect();
-    for (place, (value, key)) in values.into_iter().enumerate() {
-        let Some(key) = key else {
-            groups.push(value);
-            continue;
-        };
+    for (place, (value, way)) in values.into_iter().enumerate() {
+        match way {
+            Way::ByValue => {
+                groups.push(value);
+                continue;
+            }
+            Way::ByKey(key) => groups.push(key),
+            Way::FollowsFromOthers => {}
+        }
         let name = format!("{FIRST}{place}");
         let (qualifier, field) = schema.qualified_field(place);
         shown[place] =
             Expr::Column(Column::from_name(&name)).alias_qualified(qualifier.cloned(), field.name());
-        aggregates.push(first_value_udaf().call(vec![value]).alias(name));
-        groups.push(key);
+        aggregates.push(any_of_group(value).alias(name));
     }
     let groups = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, aggregates)?);
     Ok(LogicalPlan::Projection(Projection::try_new(shown, Arc::new(groups))?))
