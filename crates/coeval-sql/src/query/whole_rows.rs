@@ -27,7 +27,7 @@ pub(super) fn counted(query: &mut Query, find: FindTable<'_>) -> Result<(), SqlE
     if !names_rows(query) {
         return Ok(());
     }
-    let mut rows = Rows { scopes: Scopes::around(query, find), marks: Vec::new() };
+    let mut rows = Rows { scopes: Scopes::of_statement(find), marks: Vec::new() };
     match query.walk_mut(&mut rows) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
