@@ -21,16 +21,23 @@ pub(super) type FindTable<'f> = &'f dyn Fn(&ObjectName) -> Option<Arc<TableDef>>
 type Columns = Option<Vec<String>>;
 
 /// What goes by a name in a FROM.
+#[derive(Default)]
 struct Relation {
     name: Option<String>,
     columns: Columns,
+    /// Those that are known where not all are.
+    some_columns: Vec<String>,
     /// A column that is NULL only where the whole row is.
     row_column: Option<String>,
 }
 
 impl Relation {
     fn of(alias: Option<&TableAlias>, columns: Columns) -> Self {
-        Self { name: alias.map(|alias| fold(&alias.name)), columns, row_column: None }
+        Self { name: alias.map(|alias| fold(&alias.name)), columns, ..Self::default() }
+    }
+
+    fn known_columns(&self) -> &[String] {
+        self.columns.as_deref().unwrap_or(&self.some_columns)
     }
 }
 
@@ -206,8 +213,8 @@ impl<'f> Scopes<'f> {
 
     fn owner_by_name(&self, column: &str) -> Owner {
         for (place, Around { from, .. }) in self.queries.iter().enumerate().rev() {
-            let mut known = from.relations.iter().filter_map(|relation| relation.columns.as_ref());
-            if known.any(|columns| columns.iter().any(|name| name == column)) {
+            let mut known = from.relations.iter().flat_map(Relation::known_columns);
+            if known.any(|name| name == column) {
                 return Owner::Query(place);
             }
             if from.relations.iter().any(|relation| relation.columns.is_none()) {
@@ -267,13 +274,16 @@ impl<'f> Scopes<'f> {
             | TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
-                let columns = given(alias.as_ref());
-                // A row of a function that returns one column is its value.
-                let row_column = columns.as_deref().and_then(|columns| match columns {
-                    [column] => Some(column.clone()),
-                    _ => None,
-                });
-                Relation { row_column, ..Relation::of(alias.as_ref(), columns) }
+                let alias = alias.as_ref();
+                match given(alias).as_slice() {
+                    // A row of a function that returns one column is its value.
+                    [only] if gives_one_column(factor) => {
+                        let relation = Relation::of(alias, Some(vec![only.clone()]));
+                        Relation { row_column: Some(only.clone()), ..relation }
+                    }
+                    // The function may have more columns than the list.
+                    names => Relation { some_columns: names.to_vec(), ..Relation::of(alias, None) },
+                }
             }
             TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
             _ => Relation::of(None, None),
@@ -286,16 +296,17 @@ impl<'f> Scopes<'f> {
         if let [ObjectNamePart::Identifier(part)] = name.0.as_slice()
             && let Some(columns) = seen.find(&fold(part))
         {
-            return Relation { name: known_as, columns: renamed(columns.clone(), alias), row_column: None };
+            let columns = renamed(columns.clone(), alias);
+            return Relation { name: known_as, columns, ..Relation::default() };
         }
         let Some(def) = (self.find)(name) else {
-            return Relation { name: known_as, columns: None, row_column: None };
+            return Relation { name: known_as, ..Relation::default() };
         };
         let own = def.live_columns().map(|(_, column)| column.name.clone()).collect();
         let columns = renamed(Some(own), alias);
         let never_null = def.live_columns().position(|(_, column)| column.not_null);
         let row_column = never_null.and_then(|place| columns.as_ref()?.get(place).cloned());
-        Relation { name: known_as, columns, row_column }
+        Relation { name: known_as, columns, row_column, ..Relation::default() }
     }
 
     /// The names of a query's outputs; not known where all columns of several relations are among them.
@@ -356,10 +367,29 @@ fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
     Some(columns)
 }
 
-/// The columns that an alias lists.
-fn given(alias: Option<&TableAlias>) -> Columns {
-    let given = alias.map(|alias| alias.columns.iter().map(|column| fold(&column.name)).collect());
-    given.filter(|columns: &Vec<String>| !columns.is_empty())
+/// The names of columns that an alias lists: of all, or of the first ones.
+fn given(alias: Option<&TableAlias>) -> Vec<String> {
+    alias.into_iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect()
+}
+
+/// Whether what is called in FROM is known to return one column.
+fn gives_one_column(factor: &TableFactor) -> bool {
+    let (name, count) = match factor {
+        TableFactor::Table { name, args: Some(arguments), with_ordinality: false, .. } => {
+            (name, arguments.args.len())
+        }
+        TableFactor::Function { name, args, with_ordinality: false, .. } => (name, args.len()),
+        TableFactor::UNNEST { array_exprs, with_offset: false, with_ordinality: false, .. } => {
+            return array_exprs.len() == 1;
+        }
+        _ => return false,
+    };
+    let Some(name) = name.0.last().and_then(ObjectNamePart::as_ident).map(fold) else { return false };
+    match name.as_str() {
+        "unnest" => count == 1,
+        "generate_series" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table" => true,
+        other => crate::json::set_columns(other).len() == 1,
+    }
 }
 
 /// Notes whose the columns are that are named.
