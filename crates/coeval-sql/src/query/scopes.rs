@@ -39,6 +39,12 @@ impl Relation {
     fn known_columns(&self) -> &[String] {
         self.columns.as_deref().unwrap_or(&self.some_columns)
     }
+
+    /// Whether a name that is not among the known columns may be one. A function's alias names its column only if it lists none.
+    fn may_have(&self, column: &str) -> bool {
+        let is_own = self.name.as_deref() == Some(column);
+        self.columns.is_none() && (self.some_columns.is_empty() || !is_own)
+    }
 }
 
 /// A query's FROM.
@@ -217,7 +223,7 @@ impl<'f> Scopes<'f> {
             if known.any(|name| name == column) {
                 return Owner::Query(place);
             }
-            if from.relations.iter().any(|relation| relation.columns.is_none()) {
+            if from.relations.iter().any(|relation| relation.may_have(column)) {
                 // Around the outermost query there is none that could have it.
                 return if place == 0 { Owner::Query(0) } else { Owner::Unknown };
             }
