@@ -6,14 +6,17 @@ use super::prune::SourceColumn;
 use super::selectivity::selectivity;
 use super::statistics;
 use crate::query::has_elements;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use coeval_store::{ColumnType, ScanPart, TableView};
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, DynamicFilterTracking};
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{
+    BinaryExpr, Column, DynamicFilterPhysicalExpr, DynamicFilterTracking, lit,
+};
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalSortExpr, conjunction};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
@@ -184,6 +187,34 @@ impl Scan {
     }
 }
 
+/// The filter of a join, made of what it has seen, with zeros let through. The join takes `-0` and `0` for equal; the filter
+/// compares with least and greatest values and looks up in lists, for which they are two.
+fn with_zeros(filter: Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Arc<dyn PhysicalExpr>> {
+    let mut zeros = Vec::new();
+    filter.apply(|part| {
+        if let Some(moving) = part.downcast_ref::<DynamicFilterPhysicalExpr>() {
+            for key in moving.children() {
+                zeros.extend(is_zero(key, schema)?);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let or = |one, other| -> Arc<dyn PhysicalExpr> { Arc::new(BinaryExpr::new(one, Operator::Or, other)) };
+    Ok(zeros.into_iter().fold(filter, or))
+}
+
+/// Whether a float is a zero, by its sign; none for what is no float.
+fn is_zero(key: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<Vec<Arc<dyn PhysicalExpr>>> {
+    let zeros = match key.data_type(schema)? {
+        DataType::Float64 => [lit(0.0_f64), lit(-0.0_f64)],
+        DataType::Float32 => [lit(0.0_f32), lit(-0.0_f32)],
+        _ => return Ok(Vec::new()),
+    };
+    let is =
+        |zero| -> Arc<dyn PhysicalExpr> { Arc::new(BinaryExpr::new(Arc::clone(key), Operator::Eq, zero)) };
+    Ok(zeros.into_iter().map(is).collect())
+}
+
 /// Each part is in key order, one behind the other.
 fn properties(
     view: &TableView,
@@ -337,7 +368,9 @@ impl ExecutionPlan for Scan {
                 FilterUse::Above => (PushedDown::No, false),
             };
             answers.push(answer);
-            taken.extend(is_taken.then_some(parent.filter));
+            if is_taken {
+                taken.push(with_zeros(parent.filter, &self.output)?);
+            }
         }
         let answers = FilterPushdownPropagation::with_parent_pushdown_result(answers);
         if taken.is_empty() {

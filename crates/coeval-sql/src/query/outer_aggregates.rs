@@ -38,7 +38,7 @@ pub(super) fn computed_outside(
     if !aggregates_in_subqueries(query, functions) {
         return Ok(());
     }
-    let mut outside = Outside { scopes: Scopes::around(query, find), functions, count: 0 };
+    let mut outside = Outside { scopes: Scopes::of_statement(find), functions, count: 0 };
     match query.walk_mut(&mut outside) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),

@@ -11,7 +11,6 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins, Visit, Visitor,
 };
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -22,16 +21,29 @@ pub(super) type FindTable<'f> = &'f dyn Fn(&ObjectName) -> Option<Arc<TableDef>>
 type Columns = Option<Vec<String>>;
 
 /// What goes by a name in a FROM.
+#[derive(Default)]
 struct Relation {
     name: Option<String>,
     columns: Columns,
+    /// Those that are known where not all are.
+    some_columns: Vec<String>,
     /// A column that is NULL only where the whole row is.
     row_column: Option<String>,
 }
 
 impl Relation {
     fn of(alias: Option<&TableAlias>, columns: Columns) -> Self {
-        Self { name: alias.map(|alias| fold(&alias.name)), columns, row_column: None }
+        Self { name: alias.map(|alias| fold(&alias.name)), columns, ..Self::default() }
+    }
+
+    fn known_columns(&self) -> &[String] {
+        self.columns.as_deref().unwrap_or(&self.some_columns)
+    }
+
+    /// Whether a name that is not among the known columns may be one. A function's alias names its column only if it lists none.
+    fn may_have(&self, column: &str) -> bool {
+        let is_own = self.name.as_deref() == Some(column);
+        self.columns.is_none() && (self.some_columns.is_empty() || !is_own)
     }
 }
 
@@ -41,6 +53,43 @@ struct FromClause {
     relations: Vec<Relation>,
     /// Whether a join may fill up rows with NULL.
     fills_up: bool,
+}
+
+/// The parts of WITH that are seen at a place, the last one first.
+#[derive(Clone, Default)]
+struct SeenParts(Option<Arc<Part>>);
+
+struct Part {
+    name: String,
+    columns: Columns,
+    others: SeenParts,
+}
+
+impl SeenParts {
+    /// These and one more, which hides one of the same name.
+    fn and(self, name: String, columns: Columns) -> Self {
+        Self(Some(Arc::new(Part { name, columns, others: self })))
+    }
+
+    fn find(&self, name: &str) -> Option<&Columns> {
+        let mut next = self.0.as_deref();
+        while let Some(part) = next {
+            if part.name == name {
+                return Some(&part.columns);
+            }
+            next = part.others.0.as_deref();
+        }
+        None
+    }
+}
+
+/// One of the queries around a place.
+struct Around {
+    from: FromClause,
+    /// The parts that the query itself sees.
+    seen: SeenParts,
+    /// What the bodies of the parts of its WITH see that have not been entered. They are walked before all else of it.
+    bodies: std::vec::IntoIter<SeenParts>,
 }
 
 /// A relation whose whole rows an expression names.
@@ -80,18 +129,13 @@ impl Owner {
 /// The queries around a place in the syntax, the outermost first, each with what stands in its FROM.
 pub(super) struct Scopes<'f> {
     find: FindTable<'f>,
-    /// The parts of all WITH by their names.
-    parts: HashMap<String, Columns>,
-    queries: Vec<FromClause>,
+    queries: Vec<Around>,
 }
 
 impl<'f> Scopes<'f> {
     /// Those around a statement's query: none.
-    pub(super) fn around(query: &Query, find: FindTable<'f>) -> Self {
-        let mut parts = Parts(Self { find, parts: HashMap::new(), queries: Vec::new() });
-        // Nothing breaks off the visit.
-        let _ = query.walk(&mut parts);
-        parts.0
+    pub(super) fn of_statement(find: FindTable<'f>) -> Self {
+        Self { find, queries: Vec::new() }
     }
 
     /// How many queries there are around the place.
@@ -99,20 +143,26 @@ impl<'f> Scopes<'f> {
         self.queries.len()
     }
 
-    /// Goes into a query.
+    /// Goes into a query. A walk enters the parts of its WITH, in their order, before all others within it.
     pub(super) fn enter(&mut self, query: &Query) {
+        let around = match self.queries.last_mut() {
+            Some(around) => around.bodies.next().unwrap_or_else(|| around.seen.clone()),
+            None => SeenParts::default(),
+        };
+        let (bodies, seen) = self.with_parts(query, &around);
         let from = match query.body.as_ref() {
-            SetExpr::Select(select) => self.clause(select),
+            SetExpr::Select(select) => self.clause(select, &seen),
             _ => FromClause::default(),
         };
-        self.queries.push(from);
+        self.queries.push(Around { from, seen, bodies: bodies.into_iter() });
     }
 
     /// Goes to one of the SELECTs that the innermost query is put together from.
     pub(super) fn turn_to(&mut self, select: &Select) {
-        let from = self.clause(select);
+        let Some(seen) = self.queries.last().map(|innermost| innermost.seen.clone()) else { return };
+        let from = self.clause(select, &seen);
         if let Some(innermost) = self.queries.last_mut() {
-            *innermost = from;
+            innermost.from = from;
         }
     }
 
@@ -151,7 +201,7 @@ impl<'f> Scopes<'f> {
     pub(super) fn whole_row(&self, name: &Ident) -> Option<WholeRow<'_>> {
         let name = fold(name);
         let Owner::Query(place) = self.owner_by_table(&name) else { return None };
-        let from = self.queries.get(place)?;
+        let from = &self.queries.get(place)?.from;
         let relation = from.relations.iter().find(|relation| relation.name.as_ref() == Some(&name))?;
         Some(WholeRow {
             place,
@@ -162,18 +212,18 @@ impl<'f> Scopes<'f> {
     }
 
     fn owner_by_table(&self, table: &str) -> Owner {
-        let has =
-            |from: &FromClause| from.relations.iter().any(|relation| relation.name.as_deref() == Some(table));
+        let is_it = |relation: &Relation| relation.name.as_deref() == Some(table);
+        let has = |query: &Around| query.from.relations.iter().any(is_it);
         self.queries.iter().rposition(has).map_or(Owner::Nobody, Owner::Query)
     }
 
     fn owner_by_name(&self, column: &str) -> Owner {
-        for (place, from) in self.queries.iter().enumerate().rev() {
-            let mut known = from.relations.iter().filter_map(|relation| relation.columns.as_ref());
-            if known.any(|columns| columns.iter().any(|name| name == column)) {
+        for (place, Around { from, .. }) in self.queries.iter().enumerate().rev() {
+            let mut known = from.relations.iter().flat_map(Relation::known_columns);
+            if known.any(|name| name == column) {
                 return Owner::Query(place);
             }
-            if from.relations.iter().any(|relation| relation.columns.is_none()) {
+            if from.relations.iter().any(|relation| relation.may_have(column)) {
                 // Around the outermost query there is none that could have it.
                 return if place == 0 { Owner::Query(0) } else { Owner::Unknown };
             }
@@ -181,75 +231,105 @@ impl<'f> Scopes<'f> {
         Owner::Nobody
     }
 
-    fn clause(&self, select: &Select) -> FromClause {
+    /// What the parts of a query's WITH see in their bodies, and what the query sees, at a place that sees `around`.
+    fn with_parts(&self, query: &Query, around: &SeenParts) -> (Vec<SeenParts>, SeenParts) {
+        let (mut seen, mut bodies) = (around.clone(), Vec::new());
+        let Some(with) = &query.with else { return (bodies, seen) };
+        if with.recursive {
+            // All of them hide tables already. Their columns are not known yet.
+            seen = with.cte_tables.iter().fold(seen, |seen, part| seen.and(fold(&part.alias.name), None));
+        }
+        for part in &with.cte_tables {
+            let columns = renamed(self.outputs(&part.query, &seen), Some(&part.alias));
+            bodies.push(seen.clone());
+            seen = seen.and(fold(&part.alias.name), columns);
+        }
+        if with.recursive {
+            bodies.fill(seen.clone());
+        }
+        (bodies, seen)
+    }
+
+    fn clause(&self, select: &Select, seen: &SeenParts) -> FromClause {
         let mut from = FromClause::default();
-        select.from.iter().for_each(|tables| self.add(tables, &mut from));
+        select.from.iter().for_each(|tables| self.add(tables, seen, &mut from));
         from
     }
 
-    fn add(&self, tables: &TableWithJoins, from: &mut FromClause) {
+    fn add(&self, tables: &TableWithJoins, seen: &SeenParts, from: &mut FromClause) {
         let joined = tables.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&tables.relation).chain(joined) {
             match factor {
-                TableFactor::NestedJoin { table_with_joins, alias: None } => self.add(table_with_joins, from),
-                factor => from.relations.push(self.relation(factor)),
+                TableFactor::NestedJoin { table_with_joins, alias: None } => {
+                    self.add(table_with_joins, seen, from);
+                }
+                factor => from.relations.push(self.relation(factor, seen)),
             }
         }
         from.fills_up |= tables.joins.iter().any(|join| fills_up(&join.join_operator));
     }
 
-    fn relation(&self, factor: &TableFactor) -> Relation {
+    fn relation(&self, factor: &TableFactor, seen: &SeenParts) -> Relation {
         match factor {
-            TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref()),
+            TableFactor::Table { name, alias, args: None, .. } => self.table(name, alias.as_ref(), seen),
             TableFactor::Derived { subquery, alias, .. } => {
                 let alias = alias.as_ref();
-                Relation::of(alias, renamed(self.outputs(&subquery.body), alias))
+                Relation::of(alias, renamed(self.outputs(subquery, seen), alias))
             }
             TableFactor::Table { alias, .. }
             | TableFactor::Function { alias, .. }
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
-                let columns = given(alias.as_ref());
-                // A row of a function that returns one column is its value.
-                let row_column = columns.as_deref().and_then(|columns| match columns {
-                    [column] => Some(column.clone()),
-                    _ => None,
-                });
-                Relation { row_column, ..Relation::of(alias.as_ref(), columns) }
+                let alias = alias.as_ref();
+                match given(alias).as_slice() {
+                    // A row of a function that returns one column is its value.
+                    [only] if gives_one_column(factor) => {
+                        let relation = Relation::of(alias, Some(vec![only.clone()]));
+                        Relation { row_column: Some(only.clone()), ..relation }
+                    }
+                    // The function may have more columns than the list.
+                    names => Relation { some_columns: names.to_vec(), ..Relation::of(alias, None) },
+                }
             }
             TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
             _ => Relation::of(None, None),
         }
     }
 
-    fn table(&self, name: &ObjectName, alias: Option<&TableAlias>) -> Relation {
+    fn table(&self, name: &ObjectName, alias: Option<&TableAlias>, seen: &SeenParts) -> Relation {
         let own = name.0.last().and_then(ObjectNamePart::as_ident).map(fold);
         let known_as = alias.map(|alias| fold(&alias.name)).or(own);
         if let [ObjectNamePart::Identifier(part)] = name.0.as_slice()
-            && let Some(columns) = self.parts.get(&fold(part))
+            && let Some(columns) = seen.find(&fold(part))
         {
-            return Relation { name: known_as, columns: renamed(columns.clone(), alias), row_column: None };
+            let columns = renamed(columns.clone(), alias);
+            return Relation { name: known_as, columns, ..Relation::default() };
         }
         let Some(def) = (self.find)(name) else {
-            return Relation { name: known_as, columns: None, row_column: None };
+            return Relation { name: known_as, ..Relation::default() };
         };
         let own = def.live_columns().map(|(_, column)| column.name.clone()).collect();
         let columns = renamed(Some(own), alias);
         let never_null = def.live_columns().position(|(_, column)| column.not_null);
         let row_column = never_null.and_then(|place| columns.as_ref()?.get(place).cloned());
-        Relation { name: known_as, columns, row_column }
+        Relation { name: known_as, columns, row_column, ..Relation::default() }
     }
 
     /// The names of a query's outputs; not known where all columns of several relations are among them.
-    fn outputs(&self, body: &SetExpr) -> Columns {
+    fn outputs(&self, query: &Query, around: &SeenParts) -> Columns {
+        let (_, seen) = self.with_parts(query, around);
+        self.body_outputs(&query.body, &seen)
+    }
+
+    fn body_outputs(&self, body: &SetExpr, seen: &SeenParts) -> Columns {
         match body {
             SetExpr::Select(select) => {
                 let outputs: Option<Vec<_>> =
-                    select.projection.iter().map(|item| self.output(item, select)).collect();
+                    select.projection.iter().map(|item| self.output(item, select, seen)).collect();
                 Some(outputs?.into_iter().flatten().collect())
             }
-            SetExpr::Query(query) => self.outputs(&query.body),
-            SetExpr::SetOperation { left, .. } => self.outputs(left),
+            SetExpr::Query(query) => self.outputs(query, seen),
+            SetExpr::SetOperation { left, .. } => self.body_outputs(left, seen),
             SetExpr::Values(values) => {
                 let width = values.rows.first()?.len();
                 Some((1..=width).map(|place| format!("column{place}")).collect())
@@ -258,12 +338,12 @@ impl<'f> Scopes<'f> {
         }
     }
 
-    fn output(&self, item: &SelectItem, select: &Select) -> Columns {
+    fn output(&self, item: &SelectItem, select: &Select, seen: &SeenParts) -> Columns {
         match item {
             SelectItem::ExprWithAlias { alias, .. } => Some(vec![fold(alias)]),
             SelectItem::UnnamedExpr(expression) => Some(vec![super::output_names::name_of(expression)]),
             SelectItem::Wildcard(_) => match select.from.as_slice() {
-                [only] if only.joins.is_empty() => self.relation(&only.relation).columns,
+                [only] if only.joins.is_empty() => self.relation(&only.relation, seen).columns,
                 _ => None,
             },
             _ => None,
@@ -293,26 +373,28 @@ fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
     Some(columns)
 }
 
-/// The columns that an alias lists.
-fn given(alias: Option<&TableAlias>) -> Columns {
-    let given = alias.map(|alias| alias.columns.iter().map(|column| fold(&column.name)).collect());
-    given.filter(|columns: &Vec<String>| !columns.is_empty())
+/// The names of columns that an alias lists: of all, or of the first ones.
+fn given(alias: Option<&TableAlias>) -> Vec<String> {
+    alias.into_iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect()
 }
 
-/// Collects the parts of all WITH in a query.
-struct Parts<'f>(Scopes<'f>);
-
-impl Visitor for Parts<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        for part in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let columns = renamed(self.0.outputs(&part.query.body), Some(&part.alias));
-            // Of two parts with one name neither's columns are known.
-            let known = self.0.parts.entry(fold(&part.alias.name));
-            known.and_modify(|columns| *columns = None).or_insert(columns);
+/// Whether what is called in FROM is known to return one column.
+fn gives_one_column(factor: &TableFactor) -> bool {
+    let (name, count) = match factor {
+        TableFactor::Table { name, args: Some(arguments), with_ordinality: false, .. } => {
+            (name, arguments.args.len())
         }
-        ControlFlow::Continue(())
+        TableFactor::Function { name, args, with_ordinality: false, .. } => (name, args.len()),
+        TableFactor::UNNEST { array_exprs, with_offset: false, with_ordinality: false, .. } => {
+            return array_exprs.len() == 1;
+        }
+        _ => return false,
+    };
+    let Some(name) = name.0.last().and_then(ObjectNamePart::as_ident).map(fold) else { return false };
+    match name.as_str() {
+        "unnest" => count == 1,
+        "generate_series" | "generate_subscripts" | "regexp_split_to_table" | "string_to_table" => true,
+        other => crate::json::set_columns(other).len() == 1,
     }
 }
 

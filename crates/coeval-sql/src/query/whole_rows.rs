@@ -3,7 +3,8 @@
 //!
 //! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
-//! NOT NULL, or else one that is put beside its columns in FROM. Whether a row is NULL its columns tell.
+//! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
+//! written in a subquery. Whether a row is NULL its columns tell.
 
 use super::scopes::{FindTable, Owner, Scopes, WholeRow};
 use crate::dml::{query_of_body, select_body};
@@ -26,7 +27,7 @@ pub(super) fn counted(query: &mut Query, find: FindTable<'_>) -> Result<(), SqlE
     if !names_rows(query) {
         return Ok(());
     }
-    let mut rows = Rows { scopes: Scopes::around(query, find), marks: Vec::new() };
+    let mut rows = Rows { scopes: Scopes::of_statement(find), marks: Vec::new() };
     match query.walk_mut(&mut rows) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
@@ -125,9 +126,11 @@ impl Rows<'_> {
     fn counted(&mut self, row: (&Ident, Written)) -> Result<Option<FunctionArgExpr>, SqlError> {
         let Some(whole) = self.row(row) else { return Ok(None) };
         let (place, name) = (whole.place, fold(row.0));
+        // `count(*)` would belong to the innermost query.
+        let counts_all = !whole.is_filled_up && place + 1 == self.scopes.depth();
         let column = match whole.row_column {
             Some(column) => column.to_owned(),
-            None if !whole.is_filled_up => return Ok(Some(FunctionArgExpr::Wildcard)),
+            None if counts_all => return Ok(Some(FunctionArgExpr::Wildcard)),
             None => mark_of(&name),
         };
         let is_mark = whole.row_column.is_none();
@@ -200,8 +203,9 @@ fn mark_of(relation: &str) -> String {
 }
 
 fn not_counted(name: &str) -> SqlError {
-    let message =
-        format!("counting rows of \"{name}\", which has no column that is NOT NULL, beside an outer join");
+    let message = format!(
+        "counting rows of \"{name}\", which has no column that is NOT NULL, in a subquery or beside an outer join"
+    );
     SqlError::unsupported(message).with_hint("Count a column of it that is not NULL.")
 }
 
