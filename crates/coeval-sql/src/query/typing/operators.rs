@@ -72,7 +72,7 @@ impl ExprPlanner for PostgresOperators {
                 if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
-                refuse_text_beside_others(&raw, schema)?;
+                refuse_text_beside_number(&raw, schema)?;
                 refuse_other_enum(&raw.left, &raw.op, &raw.right, schema)?;
                 if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
@@ -298,20 +298,14 @@ pub(super) fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
     }
 }
 
-/// `42883` for text that is compared with a number, a date or a timestamp, which PostgreSQL does not make one of the other.
-fn refuse_text_beside_others(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
+/// `42883` for text that is compared with a number, which PostgreSQL does not make one of the other.
+fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
     let is_known = |side: &Expr| !matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
     let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
         return Ok(());
     };
-    // A CASE whose first branch is a literal is a date if another branch is one. That is settled later.
-    let is_cast = |side: &Expr| matches!(side, Expr::Cast(_));
-    let is_time = |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..));
-    let is_beside = |side: &Expr, other: &DataType| {
-        (is_known(side) && is_number(other)) || (is_cast(side) && is_time(other))
-    };
-    let is_wrong = (left.is_string() && is_beside(&raw.left, &right))
-        || (right.is_string() && is_beside(&raw.right, &left));
+    let is_wrong = (left.is_string() && is_known(&raw.left) && is_number(&right))
+        || (right.is_string() && is_known(&raw.right) && is_number(&left));
     let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
     if !is_wrong {
         return Ok(());
