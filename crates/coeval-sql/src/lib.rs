@@ -40,7 +40,6 @@ pub mod fuzzing;
 mod guarded;
 mod hand_over;
 mod json;
-mod lock_graph;
 mod memory;
 mod names;
 mod password;

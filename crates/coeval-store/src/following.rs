@@ -62,6 +62,7 @@ mod rewinding_mark;
 mod standing;
 mod superseding;
 mod taken_log;
+mod word;
 
 pub use base_copy::{BaseCopy, CopiedFile};
 pub use change::{ChangeSink, ChangedRow, FedChange, FedTransaction};
@@ -78,6 +79,7 @@ pub use rewinding::{Rewound, go_on_rewinding, rewind};
 pub(crate) use rewinding_mark::refuse_unfinished_rewinding;
 pub(crate) use standing::FollowerStanding;
 pub use taken_log::TakenLog;
+pub use word::Word;
 
 use crate::clock::LogTime;
 use crate::disk::{FOLLOWER_FILE, UNFINISHED_COPY_FILE};

@@ -141,10 +141,10 @@ pub use following::{
     Acknowledgement, BaseCopy, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
     ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
     Follower, FormerPrimary, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter,
-    ReplicaSession, Rewound, TakenLog, WayBack, demote, go_on_rewinding, is_replica, promote, rewind,
+    ReplicaSession, Rewound, TakenLog, WayBack, Word, demote, go_on_rewinding, is_replica, promote, rewind,
 };
 pub use footprint::GlobalKey;
-pub use freshness::{Questions, Word};
+pub use freshness::Questions;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};

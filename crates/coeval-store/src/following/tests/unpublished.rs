@@ -7,7 +7,7 @@
 //! had its world: the session ended by a panic, and its client saw a closed connection.
 
 use super::*;
-use crate::freshness::Word;
+use crate::following::Word;
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use std::pin::Pin;
