@@ -269,15 +269,29 @@ impl Connection {
         match outcome {
             Ok(()) => Ok(()),
             Err(Failure::End(end)) => Err(end),
-            Err(Failure::Statement(error)) => {
-                self.refuse(&error);
+            Err(Failure::Statement(error)) => self.fail(
+                error,
                 match frame.kind {
-                    b'Q' | b'F' | b'S' => self.ready(),
-                    _ => self.phase = Phase::Skipping,
-                }
-                Ok(())
-            }
+                    b'Q' | b'F' | b'S' => Phase::Ready,
+                    _ => Phase::Skipping,
+                },
+            ),
         }
+    }
+
+    /// Tells the client that a statement failed, and goes on with `next`. A statement that ended because its session is to end says
+    /// so as the session's last word: what the client has sent behind it has no answer.
+    fn fail(&mut self, error: SqlError, next: Phase) -> Result<(), End> {
+        if error.state == SqlState::AdminShutdown {
+            self.shared.metrics.error();
+            return Err(End::Fatal(error));
+        }
+        self.refuse(&error);
+        if matches!(next, Phase::Ready) {
+            self.ready();
+        }
+        self.phase = next;
+        Ok(())
     }
 
     /// Runs a statement on this thread, which serves other connections too: the session leaves it for as long as it

@@ -326,6 +326,25 @@ fn a_transaction_that_does_not_end_is_ended() {
     assert_eq!(rows.iter().map(|batch| batch.num_rows()).sum::<usize>(), 0);
 }
 
+/// Whoever has sent more behind the statement that is ended hears of the end once, and of nothing else.
+#[test]
+fn a_statement_of_a_session_that_is_ended_says_so_as_the_last_word() {
+    let server = Running::new();
+    let (mut busy, mut other) = (server.raw(), server.raw());
+    let rows = "generate_series(1, 1000000000)";
+    busy.send_all(&[
+        query(&format!("SELECT count(*) FROM {rows} a, {rows} b")),
+        query("SELECT 1"),
+        query("SELECT 2"),
+    ]);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'SELECT count%' AND state = 'active'";
+    while !other.run(end).iter().any(|message| message.kind == 'D') {}
+    let said = busy.until_end();
+    assert_eq!(error_code(&said), "57P01");
+    assert_eq!(said.iter().map(|message| message.kind).collect::<String>(), "TE", "{said:?}");
+    assert_eq!(said[1].field('S').as_deref(), Some("FATAL"));
+}
+
 fn with_password() -> ServerOptions {
     ServerOptions { roles: Roles::new().with("app", "geheim ✓").unwrap(), ..ServerOptions::default() }
 }

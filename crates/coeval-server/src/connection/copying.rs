@@ -59,7 +59,10 @@ impl Connection {
         let Phase::Copying(copying) = std::mem::replace(&mut self.phase, Phase::Ready) else {
             unreachable!("a COPY is under way")
         };
-        let is_simple = matches!(copying.origin, Origin::Simple(_));
+        let behind_it = match copying.origin {
+            Origin::Simple(_) => Phase::Ready,
+            _ => Phase::Skipping,
+        };
         let finished = match outcome {
             Ok(()) => self.finish_copy(*copying).await,
             Err(error) => Err(Failure::Statement(self.session.abort(error))),
@@ -67,15 +70,7 @@ impl Connection {
         match finished {
             Ok(()) => Ok(()),
             Err(Failure::End(end)) => Err(end),
-            Err(Failure::Statement(error)) => {
-                self.refuse(&error);
-                if is_simple {
-                    self.ready()
-                } else {
-                    self.phase = Phase::Skipping
-                }
-                Ok(())
-            }
+            Err(Failure::Statement(error)) => self.fail(error, behind_it),
         }
     }
 
