@@ -4,20 +4,22 @@
 //! A primary without commits says once a second that it has nothing new. Who takes less than that [asks](Freshness::ask), and whoever
 //! talks to the primary passes that on. The answer counts as any other word of the primary.
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// See the module.
 ///
 /// # Locking
-/// `current_at` and `level_at` are leaf locks, held for moments.
+/// `current_at` and `level_at` are leaf locks, held for moments. Who waits with `current_noted` gives up that of `current_at`.
 #[derive(Debug, Default)]
 pub(crate) struct Freshness {
     /// When readers last saw all that the primary had published, if they have since the store was opened.
     current_at: Mutex<Option<Instant>>,
+    /// `current_at` was noted anew.
+    current_noted: Condvar,
     /// When whoever gives the log said something last of which readers have seen all. In a chain the primary's word may be older.
     level_at: Mutex<Option<Instant>>,
     /// How many [`Questions`] there are.
@@ -27,12 +29,28 @@ pub(crate) struct Freshness {
 
 impl Freshness {
     pub(crate) fn note_current(&self, at: Instant) {
-        let mut current_at = self.current_at.lock();
-        *current_at = (*current_at).max(Some(at));
+        {
+            let mut current_at = self.current_at.lock();
+            *current_at = (*current_at).max(Some(at));
+        }
+        // Mostly nobody waits: that costs one look.
+        self.current_noted.notify_all();
     }
 
     pub(crate) fn current_at(&self) -> Option<Instant> {
         *self.current_at.lock()
+    }
+
+    /// Blocks the thread until readers have seen all that the primary had published at `at` or later, but no longer than `patience`.
+    /// Whether they have.
+    ///
+    /// No word is missed: the moment is looked at under the lock under which it is noted, and the wait gives that lock up in the same
+    /// step in which it begins. So a word is noted either before the look, which finds it, or within the wait, which its notification
+    /// ends, as that is given after the lock.
+    pub(crate) fn wait_current(&self, at: Instant, patience: Duration) -> bool {
+        let mut current_at = self.current_at.lock();
+        self.current_noted.wait_while_for(&mut current_at, |current_at| *current_at < Some(at), patience);
+        *current_at >= Some(at)
     }
 
     pub(crate) fn note_level(&self, at: Instant) {
@@ -95,6 +113,39 @@ mod tests {
         assert!(questions.have_come() && !questions.have_come());
         drop(questions);
         assert!(!freshness.ask());
+    }
+
+    /// A word is said at about the time at which it is looked for, before or after. If nobody is notified, or if the lock is given up
+    /// between the look and the wait, one of them is missed.
+    #[test]
+    fn who_waits_for_a_word_goes_on_when_it_comes() {
+        let patience = Duration::from_secs(20);
+        let freshness = Arc::new(Freshness::default());
+        for round in 0..500 {
+            let (waiting, at) = (Arc::clone(&freshness), Instant::now());
+            let waits = std::thread::spawn(move || (waiting.wait_current(at, patience), at.elapsed()));
+            if round == 0 {
+                // So long that it waits by now.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let earlier = freshness.current_at();
+            assert!(earlier < Some(at));
+            earlier.into_iter().for_each(|earlier| freshness.note_current(earlier));
+            freshness.note_current(Instant::now());
+            let (is_current, waited) = waits.join().unwrap();
+            assert!(is_current && waited < patience, "{round}: {waited:?}");
+        }
+    }
+
+    #[test]
+    fn who_hears_nothing_new_waits_no_longer_than_he_may() {
+        let freshness = Freshness::default();
+        let (at, patience) = (Instant::now(), Duration::from_millis(5));
+        assert!(!freshness.wait_current(at, patience), "nothing was ever said");
+        assert!(at.elapsed() >= patience);
+        freshness.note_current(at);
+        assert!(freshness.wait_current(at, Duration::ZERO), "it is here");
+        assert!(!freshness.wait_current(at + patience, patience), "that is older");
     }
 
     #[test]

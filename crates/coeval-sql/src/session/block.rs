@@ -184,8 +184,9 @@ impl BlockOptions {
 /// A primary answers within a round trip; one whose answer takes longer is not waited for.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the answer is there.
-const ANSWER_LOOK: Duration = Duration::from_millis(1);
+/// The primary is asked again so often, and as often it is looked whether the statement is to end. Whoever talks to the primary looks for
+/// questions half as often: each look finds one.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Whoever gives the log says something once a second. One that has been silent for longer does not answer either, and a replica that
 /// has been behind for longer does not catch up within the patience.
@@ -215,13 +216,15 @@ fn ask_primary(
     max: Duration,
     cancel: &CancelHandle,
 ) -> Result<Duration, SqlError> {
+    // What is older than that is not enough.
+    let wanted = asked.checked_sub(max).unwrap_or(asked);
     // Each time, as a replica that is asked for it only knows the primary's answer when it is asked again.
     while store.ask_primary() && asked.elapsed() < ANSWER_PATIENCE {
         if let Some(reason) = cancel.requested() {
             return Err(reason.error());
         }
-        std::thread::sleep(ANSWER_LOOK);
-        if heard_since(store, asked) <= max {
+        // An answer wakes it. The time is for the next question, for a request to end, and for the patience.
+        if store.wait_current(wanted, ASK_AGAIN) {
             break;
         }
     }
@@ -673,3 +676,6 @@ fn find_savepoint(savepoints: &[NamedSavepoint], name: &str) -> Result<usize, Sq
         SqlError::new(SqlState::InvalidSavepointSpecification, format!("savepoint \"{name}\" does not exist"))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 
 use crate::log::Lsn;
 use crate::store::Store;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What whoever gives the log says of the primary's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,16 @@ impl Store {
     }
 
     /// Of a follower: has the primary asked where its log ends, which it says by itself once a second if nothing is new. Whether
-    /// somebody is connected to it, so that an answer can come: [`current_at`](Self::current_at) has it then.
+    /// somebody is connected to it, so that an answer can come: [`wait_current`](Self::wait_current) waits for it.
     #[must_use]
     pub fn ask_primary(&self) -> bool {
         self.shared.freshness.ask()
+    }
+
+    /// Of a follower: blocks the thread until its readers have seen all that the primary had published at this moment or later, but no
+    /// longer than `patience`. Whether they have: then [`current_at`](Self::current_at) says so.
+    #[must_use]
+    pub fn wait_current(&self, at: Instant, patience: Duration) -> bool {
+        self.shared.freshness.wait_current(at, patience)
     }
 }
