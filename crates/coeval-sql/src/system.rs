@@ -30,9 +30,9 @@ use std::sync::Arc;
 /// The schema of the standard's catalog views.
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 
-pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
 /// What stands for the database in the rows until they are a table, which has its name instead.
-pub(crate) use lock_graph::blockers;
+pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
+pub(crate) use lock_graph::WaitGraph;
 
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
 /// `None` if there is no such system table. The schema is `None` for an unqualified name: those of the catalog

@@ -12,7 +12,7 @@ use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
 use crate::settings::{Settings, of_database};
-use crate::system::blockers;
+use crate::system::WaitGraph;
 use crate::upstream::Upstream;
 use coeval_store::{RoleAttribute, Store, World};
 use coeval_txn::Isolation;
@@ -153,9 +153,9 @@ impl CatalogAccess {
         &self.0.advisory_locks
     }
 
-    /// The sessions that a session waits for.
-    pub(super) fn blockers(&self, pid: i32) -> Vec<i32> {
-        blockers(pid, &self.0.store, &self.0.all_advisory_locks, &self.0.registry)
+    /// Which session waits for which, as it is now: see [`WaitGraph::now`].
+    pub(super) fn waits(&self) -> WaitGraph {
+        WaitGraph::now(&self.0.store, &self.0.all_advisory_locks, &self.0.registry)
     }
 
     /// The statement's times.

@@ -27,6 +27,7 @@ use super::access::{CatalogAccess, access};
 use super::rows::Cell;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::system::WaitGraph;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
@@ -34,6 +35,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -78,11 +80,22 @@ struct Call<'a> {
     arguments: &'a [ScalarValue],
     /// Counts what it makes.
     meter: &'a Meter,
+    /// Who waits for whom: the first row that asks has it listed, for all that are evaluated together.
+    waits: &'a OnceCell<WaitGraph>,
 }
 
 impl Call<'_> {
     fn access(&self) -> std::result::Result<&CatalogAccess, SqlError> {
         access(self.options)
+    }
+
+    /// Which session waits for which.
+    fn waits(&self) -> std::result::Result<&WaitGraph, SqlError> {
+        if let Some(waits) = self.waits.get() {
+            return Ok(waits);
+        }
+        let access = self.access()?;
+        Ok(self.waits.get_or_init(|| access.waits()))
     }
 
     fn text(&self, index: usize) -> Option<&str> {
@@ -239,6 +252,13 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.evaluate(&args, &OnceCell::new())
+    }
+}
+
+impl CatalogFunction {
+    /// Calls it for each row. `waits` is what they share.
+    fn evaluate(&self, args: &ScalarFunctionArgs, waits: &OnceCell<WaitGraph>) -> Result<ColumnarValue> {
         let ty = self.entry.gives.arrow();
         let meter = Meter::begin(&args.config_options, self.entry.name);
         let call = |arguments: &[ScalarValue]| -> Result<ScalarValue> {
@@ -246,7 +266,8 @@ impl ScalarUDFImpl for CatalogFunction {
             if self.entry.nulls == Nulls::Strict && arguments.iter().any(ScalarValue::is_null) {
                 return ScalarValue::try_new_null(&ty);
             }
-            let cell = (self.entry.body)(&Call { options: &args.config_options, arguments, meter: &meter })?;
+            let options = &args.config_options;
+            let cell = (self.entry.body)(&Call { options, arguments, meter: &meter, waits })?;
             let value = cell.scalar(&ty)?;
             meter.value(value.size())?;
             Ok(value)
@@ -280,4 +301,33 @@ impl ScalarUDFImpl for CatalogFunction {
 /// `42704` for an object that is not there.
 fn undefined(message: String) -> SqlError {
     SqlError::new(SqlState::UndefinedObject, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{AsArray, Int32Array};
+    use arrow::datatypes::Int32Type;
+
+    /// Each row had all locks of the system listed anew. Here nobody can list them: rows that do fail.
+    #[test]
+    fn rows_that_are_evaluated_together_share_one_list_of_waits() {
+        let entry = entries().find(|entry| entry.name == "pg_blocking_pids").unwrap();
+        let function = CatalogFunction { entry, signature: Signature::any(1, entry.volatility) };
+        let args = ScalarFunctionArgs {
+            args: vec![ColumnarValue::Array(Arc::new(Int32Array::from(vec![1, 2, 3, 2])))],
+            arg_fields: vec![Arc::new(Field::new("pid", DataType::Int32, true))],
+            number_rows: 4,
+            return_field: Arc::new(Field::new("blockers", Gives::Ints.arrow(), true)),
+            config_options: Arc::default(),
+        };
+        assert!(function.evaluate(&args, &OnceCell::new()).is_err());
+        let waits =
+            [[Some(2), Some(1)], [Some(3), None], [None, Some(1)], [Some(3), Some(2)], [Some(3), None]];
+        let found = function.evaluate(&args, &OnceCell::from(WaitGraph::of(waits))).unwrap();
+        let found = found.into_array(4).unwrap();
+        let of_row = |row| found.as_list::<i32>().value(row).as_primitive::<Int32Type>().values().to_vec();
+        let found: Vec<Vec<i32>> = (0..4).map(of_row).collect();
+        assert_eq!(found, [vec![], vec![1], vec![0, 2], vec![1]]);
+    }
 }

@@ -5,6 +5,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::registry::{Registered, Registry};
 use coeval_store::Store;
 use coeval_txn::{LockListing, LockState, LockStrength, OwnerId};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Somebody who waits, and one of those that it waits for.
@@ -56,29 +57,45 @@ pub(crate) fn session_of_advisory(sessions: &[Arc<Registered>], owner: OwnerId) 
     sessions.iter().find(|session| session.is_lock_owner(owner)).map(|session| session.pid())
 }
 
-/// The sessions that a session waits for, each once; 0 for those of the embedding program.
-///
-/// Cost: a walk through all locks; it holds up those who take locks meanwhile.
-pub(crate) fn blockers(
-    pid: i32,
-    store: &Store,
-    advisory_locks: &AdvisoryLocks,
-    registry: &Registry,
-) -> Vec<i32> {
-    let of_rows = store.row_locks();
-    let rows = waits(&of_rows).into_iter().map(|wait| [wait.waiter.0, wait.blocker.0].map(session_of_rows));
-    let (advisory, sessions) = (advisory_locks.list(), registry.all());
-    let advisory = waits(&advisory)
-        .into_iter()
-        .map(|wait| [wait.waiter.0, wait.blocker.0].map(|owner| session_of_advisory(&sessions, owner)));
-    let mut blockers = Vec::new();
-    for [waiter, blocker] in rows.chain(advisory) {
-        let blocker = blocker.unwrap_or(0);
-        if waiter == Some(pid) && !blockers.contains(&blocker) {
-            blockers.push(blocker);
-        }
+/// Which session waits for which other ones, at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct WaitGraph {
+    /// Of each session that waits, those that it waits for, each once; 0 for those of the embedding program.
+    blockers: HashMap<i32, Vec<i32>>,
+}
+
+impl WaitGraph {
+    /// As it is now.
+    ///
+    /// Cost: a walk through all locks; it holds up those who take locks meanwhile.
+    pub(crate) fn now(store: &Store, advisory_locks: &AdvisoryLocks, registry: &Registry) -> Self {
+        let of_rows = store.row_locks();
+        let rows =
+            waits(&of_rows).into_iter().map(|wait| [wait.waiter.0, wait.blocker.0].map(session_of_rows));
+        let (advisory, sessions) = (advisory_locks.list(), registry.all());
+        let advisory = waits(&advisory)
+            .into_iter()
+            .map(|wait| [wait.waiter.0, wait.blocker.0].map(|owner| session_of_advisory(&sessions, owner)));
+        Self::of(rows.chain(advisory))
     }
-    blockers
+
+    /// Of who waits, and for whom; one of the embedding program has no number.
+    pub(crate) fn of(waits: impl IntoIterator<Item = [Option<i32>; 2]>) -> Self {
+        let mut graph = Self::default();
+        for [waiter, blocker] in waits {
+            let Some(waiter) = waiter else { continue };
+            let (blockers, blocker) = (graph.blockers.entry(waiter).or_default(), blocker.unwrap_or(0));
+            if !blockers.contains(&blocker) {
+                blockers.push(blocker);
+            }
+        }
+        graph
+    }
+
+    /// The sessions that a session waits for; none if it waits for no lock, or is not there.
+    pub(crate) fn blockers(&self, pid: i32) -> &[i32] {
+        self.blockers.get(&pid).map_or(&[], Vec::as_slice)
+    }
 }
 
 #[cfg(test)]

@@ -123,9 +123,11 @@ fn set_config(call: &Call<'_>) -> Result<Cell, SqlError> {
 
 /// Empty for a session that waits for no lock, and for one that is not there.
 fn blocking_pids(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let access = call.access()?;
-    let blockers = call.oid(0).map(|pid| access.blockers(pid)).unwrap_or_default();
-    Ok(Cell::Ints(blockers.into_iter().map(i64::from).collect()))
+    let blockers: &[i32] = match call.oid(0) {
+        Some(pid) => call.waits()?.blockers(pid),
+        None => &[],
+    };
+    Ok(Cell::Ints(blockers.iter().copied().map(i64::from).collect()))
 }
 
 fn client_address(call: &Call<'_>) -> Result<Option<SocketAddr>, SqlError> {
