@@ -11,7 +11,7 @@ mod tests;
 
 use super::dialect::OR_EMPTY;
 use super::join_conditions::subquery_of;
-use super::scopes::{FindTable, Owner, Scopes};
+use super::scopes::{FindTable, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::{Walk, WalkMut};
@@ -90,6 +90,13 @@ struct Outside<'f> {
 }
 
 impl Outside<'_> {
+    fn change_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        match self.change_body(&mut query.body, query.order_by.as_mut()) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
     fn change_body(&mut self, body: &mut SetExpr, order: Option<&mut OrderBy>) -> Result<(), SqlError> {
         match body {
             SetExpr::Select(select) => {
@@ -157,24 +164,7 @@ impl Outside<'_> {
 impl VisitorMut for Outside<'_> {
     type Break = SqlError;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        self.scopes.enter(query);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
-        self.scopes.turn_to(select);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
-        let changed = self.change_body(&mut query.body, query.order_by.as_mut());
-        self.scopes.leave();
-        match changed {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
-    }
+    keeping_scopes!(&mut, change_query);
 }
 
 /// Looks for an aggregate of one query in the queries within it.
@@ -188,20 +178,7 @@ struct Below<'s, 'f> {
 impl Visitor for Below<'_, '_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.scopes.enter(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.scopes.leave();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.scopes.turn_to(select);
-        ControlFlow::Continue(())
-    }
+    keeping_scopes!(&);
 
     fn pre_visit_expr(&mut self, expression: &ast::Expr) -> ControlFlow<()> {
         let is_within = self.scopes.depth() > self.here + 1;

@@ -398,6 +398,53 @@ fn gives_one_column(factor: &TableFactor) -> bool {
     }
 }
 
+/// Writes the methods of a visitor that keep its `scopes` at the place that it visits: of one that looks, by `&`, or of one that changes,
+/// by `&mut`. `&mut, change` has it change each query by that method before it leaves it.
+macro_rules! keeping_scopes {
+    (@ $($reference:tt)+) => {
+        fn pre_visit_query(
+            &mut self,
+            query: $($reference)+ datafusion::sql::sqlparser::ast::Query,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            self.scopes.enter(query);
+            std::ops::ControlFlow::Continue(())
+        }
+
+        fn pre_visit_select(
+            &mut self,
+            select: $($reference)+ datafusion::sql::sqlparser::ast::Select,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            self.scopes.turn_to(select);
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+    (&mut, $change:ident) => {
+        keeping_scopes!(@ &mut);
+
+        fn post_visit_query(
+            &mut self,
+            query: &mut datafusion::sql::sqlparser::ast::Query,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            let changed = self.$change(query);
+            self.scopes.leave();
+            changed
+        }
+    };
+    ($($reference:tt)+) => {
+        keeping_scopes!(@ $($reference)+);
+
+        fn post_visit_query(
+            &mut self,
+            _: $($reference)+ datafusion::sql::sqlparser::ast::Query,
+        ) -> std::ops::ControlFlow<Self::Break> {
+            self.scopes.leave();
+            std::ops::ControlFlow::Continue(())
+        }
+    };
+}
+
+pub(super) use keeping_scopes;
+
 /// Notes whose the columns are that are named.
 struct Owners<'s, 'f> {
     scopes: &'s mut Scopes<'f>,
@@ -409,20 +456,7 @@ struct Owners<'s, 'f> {
 impl Visitor for Owners<'_, '_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        self.scopes.enter(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.scopes.leave();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.scopes.turn_to(select);
-        ControlFlow::Continue(())
-    }
+    keeping_scopes!(&);
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
         match self.scopes.owner_of_column(expression) {

@@ -14,7 +14,7 @@ use super::aggregate;
 use crate::dml::{query_of_body, select_body};
 use crate::names::fold;
 use crate::query::output_names::name_of;
-use crate::query::scopes::{Owner, Scopes};
+use crate::query::scopes::{Owner, Scopes, keeping_scopes};
 use crate::walk::WalkMut;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
@@ -220,20 +220,7 @@ impl Regrouping<'_, '_> {
 impl VisitorMut for Regrouping<'_, '_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.scopes.enter(query);
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        self.scopes.turn_to(select);
-        ControlFlow::Continue(())
-    }
+    keeping_scopes!(&mut);
 
     fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         match self.owner(expression) {
