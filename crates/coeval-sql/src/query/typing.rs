@@ -25,6 +25,7 @@ mod instants;
 mod interval_best;
 mod intervals;
 mod jsonb;
+mod kept_rows;
 mod literals;
 mod moments;
 mod numbers;

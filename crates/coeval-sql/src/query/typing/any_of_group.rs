@@ -4,6 +4,7 @@
 //!
 //! DataFusion's `first_value` without an order keeps an object for each group. This keeps the values in arrays.
 
+use super::kept_rows::KeptRows;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array, new_empty_array};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -160,10 +161,10 @@ impl GroupsAccumulator for Groups {
     ) -> Result<()> {
         self.places.resize(total, None);
         let values = &values[0];
-        let is_kept = |row| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        let kept_rows = KeptRows::of(filter);
         let mut rows: Vec<u32> = Vec::new();
         for (row, &group) in groups.iter().enumerate() {
-            if self.places[group].is_none() && values.is_valid(row) && is_kept(row) {
+            if self.places[group].is_none() && values.is_valid(row) && kept_rows.has(row) {
                 self.places[group] = Some(self.rows + rows.len() as u32);
                 rows.push(row as u32);
             }

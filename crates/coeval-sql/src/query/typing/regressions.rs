@@ -6,6 +6,7 @@
 //! PostgreSQL's steps in their order, so that all digits are the same. What overflows is `22003`; what an infinity or NaN is among is NaN.
 //! Over a frame that moves, all pairs in it are added anew.
 
+use super::kept_rows::KeptRows;
 use crate::error::{SqlError, out_of_range};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array};
 use arrow::compute::cast;
@@ -270,11 +271,6 @@ fn parts_of(sums: &[Sums]) -> Vec<ArrayRef> {
     (0..Sums::default().parts().len()).map(part).collect()
 }
 
-/// Whether a row is counted.
-fn passes(filter: Option<&BooleanArray>, row: usize) -> bool {
-    filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
-}
-
 /// Of all pairs.
 #[derive(Debug)]
 struct All {
@@ -360,8 +356,9 @@ impl GroupsAccumulator for Groups {
         total: usize,
     ) -> Result<()> {
         self.groups.resize(total, Sums::default());
+        let kept_rows = KeptRows::of(filter);
         for (row, (pair, &group)) in pairs(values)?.into_iter().zip(groups).enumerate() {
-            if let Some(pair) = pair.filter(|_| passes(filter, row)) {
+            if let Some(pair) = pair.filter(|_| kept_rows.has(row)) {
                 self.groups[group].add(pair)?;
             }
         }
@@ -379,12 +376,10 @@ impl GroupsAccumulator for Groups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let sums = pairs(values)?.into_iter().enumerate().map(|(row, pair)| {
-            let mut sums = Sums::default();
-            pair.filter(|_| passes(filter, row)).map_or(Ok(()), |pair| sums.add(pair))?;
-            Ok(sums)
-        });
-        Ok(parts_of(&sums.collect::<Result<Vec<_>>>()?))
+        let rows: Vec<usize> = (0..values[0].len()).collect();
+        let mut each = Self { regression: self.regression, groups: Vec::new() };
+        each.update_batch(values, &rows, filter, rows.len())?;
+        each.state(EmitTo::All)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {

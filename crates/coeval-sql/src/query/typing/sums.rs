@@ -6,6 +6,7 @@
 //! those of `bigint`, whose sum is a `numeric` of 38 digits, without each of them becoming one. Those of floats over a frame that
 //! moves are [`float_frames`](super::float_frames)'.
 
+use super::kept_rows::KeptRows;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use crate::vector;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
@@ -340,10 +341,7 @@ impl GroupsAccumulator for GroupSums {
             Some(values) => values.unary::<_, Decimal128Type>(i128::from),
             None => values[0].as_primitive::<Decimal128Type>().clone(),
         };
-        let kept = filter.map(|filter| match filter.nulls() {
-            Some(known) => NullBuffer::new(filter.values() & known.inner()),
-            None => NullBuffer::new(filter.values().clone()),
-        });
+        let kept = KeptRows::of(filter).into_nulls();
         let nulls = NullBuffer::union(wide.nulls(), kept.as_ref());
         let sums = PrimitiveArray::<Decimal128Type>::new(wide.values().clone(), nulls);
         Ok(vec![Arc::new(sums.with_data_type(self.ty.clone()))])

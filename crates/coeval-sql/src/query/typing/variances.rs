@@ -5,6 +5,7 @@
 //! windows take away again as exactly as they were added: with `n` values the variance is
 //! `(n * squares - sum * sum) / (n * (n - 1))`. All is of 256 bits; what does not fit is `22003`.
 
+use super::kept_rows::KeptRows;
 use crate::error::SqlError;
 use crate::types::numeric::{DECIMAL_LIMIT, overflow};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray, UInt64Array};
@@ -317,9 +318,9 @@ impl GroupsAccumulator for GroupSums {
     ) -> Result<()> {
         self.groups.resize(total, self.none.clone());
         let values = decimals(&values[0])?;
-        let passes = |row| filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+        let kept_rows = KeptRows::of(filter);
         for (row, &group) in groups.iter().enumerate() {
-            if values.is_valid(row) && passes(row) {
+            if values.is_valid(row) && kept_rows.has(row) {
                 let value = values.value(row);
                 self.groups[group].add(1, i256::from_i128(value), square(value)?)?;
             }
