@@ -100,20 +100,20 @@ impl PointPlan {
         Ok(Self::compile_with(context, statement, ParameterTypes::declared(types.to_vec())))
     }
 
-    /// Compiles a statement and runs it; `None` if it is not one for this path, or if the session does not want it.
+    /// The plan of a statement that is to run now, with the parameters that the context has; `None` if it is not one for this path, or
+    /// if the session does not want it.
     ///
     /// # Errors
-    /// As [`Self::execute`].
-    pub(crate) fn run(
-        context: &mut StatementContext<'_>,
+    /// As [`Self::compile`].
+    pub(crate) fn compile_to_run(
+        context: &StatementContext<'_>,
         statement: &Statement,
-    ) -> Result<Option<StatementResult>, SqlError> {
+    ) -> Result<Option<Self>, SqlError> {
         if context.settings.point_path() == PointPath::Off {
             return Ok(None);
         }
         let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
-        let plan = Self::compile(context, statement, &known)?;
-        plan.map_or(Ok(None), |plan| plan.execute(context))
+        Self::compile(context, statement, &known)
     }
 
     fn compile_with(

@@ -220,10 +220,11 @@ fn by_keys(
     if writes == Writes::Some || parts.is_some_and(|parts| parts.are_named(query)) {
         return Ok(None);
     }
-    match statement_of(query) {
-        Some(statement) => PointPlan::run(context, statement),
-        None => PointPlan::run(context, &Statement::Query(Box::new(query.clone()))),
-    }
+    let plan = match statement_of(query) {
+        Some(statement) => PointPlan::compile_to_run(context, statement)?,
+        None => PointPlan::compile_to_run(context, &Statement::Query(Box::new(query.clone())))?,
+    };
+    plan.map_or(Ok(None), |plan| plan.execute(context))
 }
 
 /// Runs a part that locks rows.

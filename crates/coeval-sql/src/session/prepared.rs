@@ -317,7 +317,7 @@ impl Session {
             if prepared.compares_with_lists
                 && context.settings.point_path() == PointPath::On
                 && let Some(spelled) = spelled_out(statement, context.parameters)
-                && let Some(result) = by_key(context, &spelled)?
+                && let Some((result, _)) = by_key(context, &spelled)?
             {
                 return Ok(result);
             }
@@ -431,17 +431,17 @@ impl Session {
     }
 }
 
-/// Runs a statement by key, from its syntax; `None` if that is no way to run it.
+/// Runs a statement by key, from its syntax; also its plan, if it would run the same way again. `None` if that is no way to run it.
 fn by_key<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
-) -> Result<Option<T>, SqlError> {
-    let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
-    let statement = &*user_types::resolved(statement, context.settings, context.transaction);
-    match PointPlan::compile(context, statement, &known)? {
-        Some(plan) => T::of_point(&plan, context),
-        None => Ok(None),
-    }
+) -> Result<Option<(T, Option<PointPlan>)>, SqlError> {
+    let resolved = user_types::resolved(statement, context.settings, context.transaction);
+    let Some(plan) = PointPlan::compile_to_run(context, &resolved)? else { return Ok(None) };
+    let Some(outcome) = T::of_point(&plan, context)? else { return Ok(None) };
+    // A change of a type is noticed by its tables' definitions; what names one may have none.
+    let is_kept = matches!(resolved, Cow::Borrowed(_));
+    Ok(Some((outcome, is_kept.then_some(plan))))
 }
 
 /// Runs a statement from its syntax.
@@ -457,18 +457,10 @@ pub(super) fn run_and_plan<T: Outcome>(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<(T, Option<PointPlan>), SqlError> {
-    if context.settings.point_path() == PointPath::On {
-        let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
-        let resolved = user_types::resolved(statement, context.settings, context.transaction);
-        if let Some(plan) = PointPlan::compile(context, &resolved, &known)?
-            && let Some(outcome) = T::of_point(&plan, context)?
-        {
-            // A change of a type is noticed by its tables' definitions; what names one may have none.
-            let is_kept = matches!(resolved, Cow::Borrowed(_));
-            return Ok((outcome, is_kept.then_some(plan)));
-        }
+    match by_key(context, statement)? {
+        Some(run) => Ok(run),
+        None => aside(|| T::of_statement(context, statement)).map(|outcome| (outcome, None)),
     }
-    aside(|| T::of_statement(context, statement)).map(|outcome| (outcome, None))
 }
 
 /// What a caller wants of a statement: how each way to run one gives it.
