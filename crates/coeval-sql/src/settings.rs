@@ -3,6 +3,7 @@
 
 mod compatible;
 mod formats;
+mod known;
 mod of_database;
 mod snapshot_lag;
 mod units;
@@ -11,19 +12,19 @@ use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
 use crate::session::Deferrable;
-use crate::standby_names::SYNCHRONOUS_STANDBY_NAMES;
 use crate::temporary::{PG_TEMP, Temporary};
 use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
-use formats::Format;
+use known::{KNOWN, Known, accepted, find, is_custom, parse_isolation, split_list};
+pub(crate) use known::{MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, canonical};
 pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use units::{DEFAULT_COPY_BYTES, bytes, milliseconds, shown_duration, shown_size};
+use units::{DEFAULT_COPY_BYTES, bytes};
 pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes, slot_bytes};
 
 /// Whether the point path may take statements.
@@ -46,206 +47,6 @@ pub enum ReadOnlySnapshot {
     /// The current one.
     Current,
 }
-
-/// The name of the setting that bounds what slots keep.
-pub(crate) const MAX_SLOT_WAL_KEEP_SIZE: &str = "max_slot_wal_keep_size";
-
-/// The name of the setting that says how much log stays behind checkpoints, whoever is connected.
-pub(crate) const WAL_KEEP_SIZE: &str = "wal_keep_size";
-
-/// The name of the setting that bounds how old safe snapshots become.
-pub(crate) const SAFE_SNAPSHOT_MAX_LAG: &str = "coeval.safe_snapshot_max_lag";
-
-/// What a setting accepts.
-#[derive(Clone, Copy, Debug)]
-enum Domain {
-    Boolean,
-    Text,
-    Zone,
-    SchemaList,
-    Isolation,
-    /// A name of UTF-8.
-    Encoding,
-    OneOf(&'static [&'static str]),
-    Integer {
-        min: i64,
-        max: i64,
-    },
-    /// A time, in milliseconds if it has no unit; 0 is none.
-    Duration,
-    /// A number of bytes, in kB if it has no unit.
-    Size,
-    /// How values are written.
-    Format(Format),
-    /// Can be shown, and set only to what it is.
-    Fixed,
-}
-
-struct Known {
-    name: &'static str,
-    default: &'static str,
-    domain: Domain,
-    description: &'static str,
-}
-
-const fn known(
-    name: &'static str,
-    default: &'static str,
-    domain: Domain,
-    description: &'static str,
-) -> Known {
-    Known { name, default, domain, description }
-}
-
-/// All settings, by name.
-const KNOWN: &[Known] = &[
-    known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
-    known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
-    known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
-    known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
-    known(
-        "coeval.coded_groups",
-        "on",
-        Domain::Boolean,
-        "Whether GROUP BY groups by codes of values where it can.",
-    ),
-    known(
-        "coeval.copy_memory",
-        "2GB",
-        Domain::Size,
-        "Most bytes of rows that COPY keeps before they go into the table.",
-    ),
-    known(
-        "coeval.group_top",
-        "on",
-        Domain::Boolean,
-        "Whether rows that cannot be among the best of their group are dropped before they are sorted.",
-    ),
-    known(
-        "coeval.max_staleness",
-        "0",
-        Domain::Duration,
-        "On a replica: transactions fail that would read what is older; 0 for any age.",
-    ),
-    known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
-    known(
-        "coeval.priority",
-        "off",
-        Domain::Boolean,
-        "Whether what a transaction accessed that has lost is reserved for the session's next one.",
-    ),
-    known(
-        "coeval.read_only_snapshot",
-        "auto",
-        Domain::OneOf(&["auto", "safe", "current"]),
-        "Snapshot of READ ONLY transactions at SERIALIZABLE.",
-    ),
-    known(
-        SAFE_SNAPSHOT_MAX_LAG,
-        "0",
-        Domain::Duration,
-        "Longest that a transaction may hold safe snapshots back; 0 for any. Of the whole database.",
-    ),
-    known(
-        "coeval.snapshot_lag",
-        "",
-        Domain::Fixed,
-        "How far safe snapshots are behind, and because of whom.",
-    ),
-    known(
-        "coeval.table_server",
-        "",
-        Domain::Text,
-        "Server of new tables; none: they are the database's own.",
-    ),
-    known("coeval.wait_for_token", "", Domain::Text, "SET waits until the token's snapshot is there."),
-    known(
-        "coeval.wait_for_token_timeout",
-        "1min",
-        Domain::Duration,
-        "Longest wait of SET coeval.wait_for_token; 0 for any.",
-    ),
-    known("datestyle", "ISO, MDY", Domain::Format(Format::Dates), "Order and style of dates."),
-    known(
-        "deadlock_timeout",
-        "0",
-        Domain::Duration,
-        "How long a wait for a lock lasts before deadlocks are looked for.",
-    ),
-    known(
-        "default_transaction_deferrable",
-        "off",
-        Domain::Boolean,
-        "Whether new transactions are DEFERRABLE.",
-    ),
-    known("default_transaction_isolation", "serializable", Domain::Isolation, "Level of new transactions."),
-    known("default_transaction_read_only", "off", Domain::Boolean, "Whether new transactions are READ ONLY."),
-    known("extra_float_digits", "1", Domain::Format(Format::Floats), "Digits of floats: the shortest exact."),
-    known(
-        "idle_in_transaction_session_timeout",
-        "0",
-        Domain::Duration,
-        "Longest silence of a client in a transaction block.",
-    ),
-    known(
-        "idle_session_timeout",
-        "0",
-        Domain::Duration,
-        "Longest silence of a client outside a transaction.",
-    ),
-    known("in_hot_standby", "off", Domain::Fixed, "Whether this is a standby."),
-    known("integer_datetimes", "on", Domain::Fixed, "Times are integers."),
-    known("intervalstyle", "postgres", Domain::Format(Format::Intervals), "Output format of intervals."),
-    known("is_superuser", "on", Domain::Fixed, "Whether the user may do everything."),
-    known("lock_timeout", "0", Domain::Duration, "Longest wait for a lock; 0 for any."),
-    known(
-        MAX_SLOT_WAL_KEEP_SIZE,
-        SLOT_SIZE_DEFAULT,
-        Domain::Text,
-        "Log that a replication slot, or a backup that is asked for, keeps at most; -1 for any. Of the whole database, until it is closed.",
-    ),
-    known("max_identifier_length", "1024", Domain::Fixed, "Longest name."),
-    known("search_path", "public", Domain::SchemaList, "Schemas of unqualified names."),
-    known("server_encoding", "UTF8", Domain::Fixed, "Encoding of the database."),
-    known("server_version", "15.0 (Coeval 0.1.0)", Domain::Fixed, "Version that clients see."),
-    known("server_version_num", "150000", Domain::Fixed, "The same as a number."),
-    known("standard_conforming_strings", "on", Domain::OneOf(&["on"]), "Backslashes in strings are plain."),
-    known("statement_timeout", "0", Domain::Duration, "Longest run of a statement."),
-    known(
-        "synchronous_commit",
-        "on",
-        Domain::OneOf(&["on", "off", "local", "remote_write", "remote_apply"]),
-        "What commits wait for: the disk, replicas; off: they are durable some 200 ms later.",
-    ),
-    known(
-        SYNCHRONOUS_STANDBY_NAMES,
-        "",
-        Domain::Text,
-        "Replicas that commits wait for: names, FIRST n (names) or ANY n (names). Of the whole database.",
-    ),
-    known(
-        "tique.formulation",
-        "auto",
-        Domain::OneOf(&["auto", "ranking", "anti_join", "copied"]),
-        "How queries on servers find the newest versions of rows.",
-    ),
-    known(
-        "tique.priority",
-        "normal",
-        Domain::OneOf(&["normal", "high"]),
-        "high: what coeval.priority says, on servers alone.",
-    ),
-    known("timezone", "UTC", Domain::Zone, "Zone of timestamps with time zone."),
-    known("transaction_deferrable", "off", Domain::Boolean, "Whether this transaction is DEFERRABLE."),
-    known("transaction_isolation", "serializable", Domain::Isolation, "Level of this transaction."),
-    known("transaction_read_only", "off", Domain::Boolean, "Whether this transaction is READ ONLY."),
-    known(
-        WAL_KEEP_SIZE,
-        "0",
-        Domain::Text,
-        "Log that stays behind each checkpoint, whoever follows. Of the whole database, until it is closed.",
-    ),
-];
 
 /// What the settings of a session may take that are not at their defaults: names and values of an application's own among
 /// them, which may be anything.
@@ -739,141 +540,4 @@ impl Settings {
         self.default_access = if read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
         self.revision = NEXT_REVISION.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// Names of settings do not care for case; some have two names.
-pub(crate) fn canonical(name: &str) -> String {
-    let lower = name.to_lowercase();
-    match lower.as_str() {
-        "time zone" => "timezone".to_owned(),
-        "transaction isolation level" => "transaction_isolation".to_owned(),
-        _ => lower,
-    }
-}
-
-/// Name and value as they are kept.
-fn accepted(name: &str, value: &str) -> Result<(String, String), SqlError> {
-    let name = canonical(name);
-    let value = if is_custom(&name) { value.to_owned() } else { normalize(find(&name)?, value)? };
-    Ok((name, value))
-}
-
-fn find(name: &str) -> Result<&'static Known, SqlError> {
-    KNOWN.iter().chain(COMPATIBLE).find(|known| known.name == name).ok_or_else(|| {
-        SqlError::new(SqlState::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
-    })
-}
-
-/// Whether a setting belongs to an application: PostgreSQL takes any name with a point in it.
-fn is_custom(name: &str) -> bool {
-    name.contains('.') && !name.starts_with("coeval.") && !name.starts_with("tique.")
-}
-
-impl Domain {
-    /// `vartype` of `pg_settings`.
-    fn type_name(self) -> &'static str {
-        match self {
-            Self::Boolean => "bool",
-            Self::Integer { .. } | Self::Duration | Self::Size => "integer",
-            Self::Format(Format::Floats) => "integer",
-            Self::Isolation | Self::OneOf(_) | Self::Format(Format::Intervals) => "enum",
-            Self::Text
-            | Self::Zone
-            | Self::SchemaList
-            | Self::Encoding
-            | Self::Fixed
-            | Self::Format(Format::Dates) => "string",
-        }
-    }
-}
-
-fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
-    let name = known.name;
-    let refuse = || {
-        SqlError::new(
-            SqlState::InvalidParameterValue,
-            format!("invalid value for parameter \"{name}\": \"{value}\""),
-        )
-    };
-    match known.domain {
-        Domain::Boolean => match value.to_lowercase().as_str() {
-            "on" | "true" | "yes" | "1" | "t" => Ok("on".to_owned()),
-            "off" | "false" | "no" | "0" | "f" => Ok("off".to_owned()),
-            _ => Err(refuse()),
-        },
-        Domain::Text => Ok(value.to_owned()),
-        Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
-        Domain::Size => bytes(value).map(shown_size).ok_or_else(refuse),
-        Domain::Zone => zone_name(value).ok_or_else(refuse),
-        Domain::SchemaList => Ok(split_list(value).join(", ")),
-        Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)?.to_string().to_lowercase()),
-        Domain::OneOf(values) => {
-            let lower = value.to_lowercase();
-            // A choice between on, off and more takes the words of a boolean, too.
-            let lower = match lower.as_str() {
-                "true" | "yes" | "1" if values.contains(&"off") => "on".to_owned(),
-                "false" | "no" | "0" if values.contains(&"off") => "off".to_owned(),
-                _ => lower,
-            };
-            match values.iter().find(|allowed| allowed.to_lowercase() == lower) {
-                Some(_) => Ok(lower),
-                None => Err(refuse()),
-            }
-        }
-        Domain::Encoding => {
-            // As PostgreSQL reads names of encodings: `'utf-8'` with its quotes is one, too.
-            let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
-            let is_utf8 = ["utf8", "unicode"].iter().any(|known| name.eq_ignore_ascii_case(known));
-            if is_utf8 { Ok("UTF8".to_owned()) } else { Err(refuse()) }
-        }
-        Domain::Integer { min, max } => match value.trim().parse::<i64>() {
-            Ok(number) if (min..=max).contains(&number) => Ok(number.to_string()),
-            Ok(_) | Err(_) => Err(refuse()),
-        },
-        Domain::Format(format) => format.normalized(value)?.ok_or_else(refuse),
-        Domain::Fixed if value.eq_ignore_ascii_case(known.default) => Ok(known.default.to_owned()),
-        Domain::Fixed => Err(SqlError::new(
-            SqlState::ObjectNotInPrerequisiteState,
-            format!("parameter \"{name}\" cannot be changed"),
-        )),
-    }
-}
-
-/// The isolation level of this name, if there is one.
-pub(crate) fn parse_isolation(value: &str) -> Option<Isolation> {
-    match value.to_lowercase().as_str() {
-        "read uncommitted" | "read committed" => Some(Isolation::ReadCommitted),
-        "repeatable read" | "snapshot" => Some(Isolation::Snapshot),
-        "serializable" => Some(Isolation::Serializable),
-        _ => None,
-    }
-}
-
-/// The IANA database's name of a zone as `SET timezone` takes it; `None` if there is none.
-pub(crate) fn zone_name(value: &str) -> Option<String> {
-    let lower = value.to_lowercase();
-    match lower.as_str() {
-        "default" | "local" | "z" | "zulu" | "utc" | "0" => return Some("UTC".to_owned()),
-        _ => {}
-    }
-    if let Ok(hours) = value.parse::<i32>() {
-        // Whole hours east of UTC; the Etc zones count west.
-        return (-12..=14).contains(&hours).then(|| format!("Etc/GMT{:+}", -hours));
-    }
-    chrono_tz::TZ_VARIANTS
-        .iter()
-        .find(|zone| zone.name().to_lowercase() == lower)
-        .map(|zone| zone.name().to_owned())
-}
-
-fn split_list(value: &str) -> Vec<String> {
-    value
-        .split(',')
-        .map(|part| part.trim())
-        .filter(|part| !part.is_empty() && *part != "\"$user\"" && *part != "$user")
-        .map(|part| match part.strip_prefix('"').and_then(|part| part.strip_suffix('"')) {
-            Some(quoted) => quoted.to_owned(),
-            None => part.to_lowercase(),
-        })
-        .collect()
 }

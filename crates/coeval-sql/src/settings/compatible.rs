@@ -2,7 +2,7 @@
 //! Settings that PostgreSQL's clients set or ask for and that change nothing here: what they would change does
 //! not exist, or always is as they say.
 
-use super::{Domain, Known, known};
+use super::known::{Domain, Known, known};
 
 const TUNING: &str = "Accepted; the planner has no such choice.";
 const LIMIT: &str = "Accepted; memory is bounded for the whole server.";
