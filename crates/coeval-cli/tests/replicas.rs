@@ -14,6 +14,8 @@ mod failover;
 mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
+#[path = "replicas/kills.rs"]
+mod kills;
 #[path = "replicas/machines.rs"]
 mod machines;
 #[path = "replicas/network.rs"]
@@ -32,11 +34,13 @@ mod served_backup;
 mod skipping;
 #[path = "replicas/slots.rs"]
 mod slots;
+#[path = "replicas/waiting_commits.rs"]
+mod waiting_commits;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -410,124 +414,6 @@ fn who_may_not_follow_is_told_why() {
     );
 }
 
-/// Kills of primary, replica or both under load: what was acknowledged is on the primary, and in the end on the replica.
-/// `COEVAL_REPLICA_KILLS` says how many.
-#[test]
-fn kills_under_load_lose_nothing() {
-    let rounds = std::env::var("COEVAL_REPLICA_KILLS").ok().map_or(6, |rounds| rounds.parse().unwrap());
-    let (_parent, primary_dir, copy_dir) = directories();
-    let mut primary = Some(Server::start(&primary_dir, 0, &[]));
-    let port = primary.as_ref().unwrap().port;
-    Sql::open(port)
-        .run(
-            "CREATE TABLE acknowledged (client int, n bigint, filling text, PRIMARY KEY (client, n));
-             CREATE INDEX acknowledged_n ON acknowledged (n);
-             CREATE TABLE accounts (id int PRIMARY KEY, balance bigint NOT NULL);
-             INSERT INTO accounts SELECT g, 100 FROM generate_series(1, 20) g",
-        )
-        .unwrap();
-    let of = format!("host=127.0.0.1,port={port},user=coeval");
-    let mut replica = Some(Server::start(&copy_dir, 0, &["--replica-of", &of]));
-    let (stop, counters) = (Arc::new(AtomicBool::new(false)), [const { AtomicI64::new(0) }; 3]);
-    let counters = Arc::new(counters);
-    let clients: Vec<_> = (0..3)
-        .map(|client| {
-            let (stop, counters) = (Arc::clone(&stop), Arc::clone(&counters));
-            std::thread::spawn(move || write(port, client, &stop, &counters))
-        })
-        .collect();
-    let mut looks = 0;
-    for round in 0..rounds {
-        std::thread::sleep(Duration::from_millis(400));
-        looks += money_is_all_there(replica.as_ref().unwrap());
-        if round % 3 != 1 {
-            primary.take().unwrap().kill();
-        }
-        if round % 3 != 0 {
-            replica.take().unwrap().kill();
-        }
-        let primary_server = primary.take().unwrap_or_else(|| Server::start(&primary_dir, port, &[]));
-        primary = Some(primary_server);
-        let replica_server =
-            replica.take().unwrap_or_else(|| Server::start(&copy_dir, 0, &["--replica-of", &of]));
-        replica = Some(replica_server);
-    }
-    std::thread::sleep(Duration::from_millis(400));
-    stop.store(true, Ordering::Relaxed);
-    clients.into_iter().for_each(|client| client.join().unwrap());
-    let (primary, replica) = (primary.unwrap(), replica.unwrap());
-    let (sql, copy) = (Sql::open(primary.port), Sql::open(replica.port));
-    for client in 0..3 {
-        let acknowledged = counters[client].load(Ordering::Relaxed);
-        assert!(acknowledged > 0, "client {client} has written");
-        let query =
-            format!("SELECT count(*) FROM acknowledged WHERE client = {client} AND n <= {acknowledged}");
-        assert_eq!(sql.value(&query).unwrap().unwrap(), acknowledged.to_string(), "client {client}");
-    }
-    assert!(looks > 0);
-    wait_for(&copy, &sql);
-    for query in [
-        "SELECT count(*) || ' ' || sum(n) || ' ' || sum(length(filling)) FROM acknowledged",
-        "SELECT count(*) FROM acknowledged WHERE n = 5",
-        "SELECT sum(id * balance) FROM accounts",
-    ] {
-        until_it_reads(&copy, query, &sql.value(query).unwrap().unwrap());
-    }
-    drop((sql, copy));
-    replica.stop();
-    primary.stop();
-    check(&copy_dir);
-    check(&primary_dir);
-}
-
-/// Money moves and does not vanish, in every snapshot. In how many there was a look.
-fn money_is_all_there(replica: &Server) -> u32 {
-    let copy = Sql::open(replica.port);
-    let mut looks = 0;
-    for level in ["SERIALIZABLE", "REPEATABLE READ"] {
-        copy.run(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
-        match copy.value("SELECT sum(balance) FROM accounts") {
-            Ok(sum) => {
-                assert_eq!(sum.unwrap(), "2000");
-                looks += 1;
-            }
-            Err(error) => assert_eq!(error.code().unwrap().code(), "57P03", "{error}"),
-        }
-        copy.run("ROLLBACK").unwrap();
-    }
-    looks
-}
-
-/// Inserts numbers one after the other and moves money, over as many connections as it takes.
-fn write(port: u16, client: usize, stop: &AtomicBool, counters: &[AtomicI64; 3]) {
-    while !stop.load(Ordering::Relaxed) {
-        let Ok(sql) = Sql::open_as(port, "coeval", None) else {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        };
-        while !stop.load(Ordering::Relaxed) {
-            let n = counters[client].load(Ordering::Relaxed) + 1;
-            // The one before may be there without having been acknowledged.
-            let insert = format!(
-                "INSERT INTO acknowledged VALUES ({client}, {n}, repeat('x', {})) ON CONFLICT DO NOTHING",
-                n % 300
-            );
-            if sql.run(&insert).is_err() {
-                break;
-            }
-            counters[client].store(n, Ordering::Relaxed);
-            let (from, to) = (n % 20 + 1, (n * 7 + client as i64) % 20 + 1);
-            let moved = sql.run(&format!(
-                "BEGIN; UPDATE accounts SET balance = balance - 1 WHERE id = {from};
-                 UPDATE accounts SET balance = balance + 1 WHERE id = {to}; COMMIT"
-            ));
-            if moved.is_err() && sql.run("ROLLBACK").is_err() {
-                break;
-            }
-        }
-    }
-}
-
 /// What `coeval check --replica --against` says; whether it found nothing.
 fn compared(replica: &Server, primary: &Server) -> (bool, String) {
     let words = |server: &Server| format!("host=127.0.0.1,port={},user=coeval", server.port);
@@ -645,111 +531,6 @@ fn a_slot_is_made_where_there_is_none_or_it_was_let_go_of() {
 
 fn replica_named(primary: &Server, name: &str) -> String {
     format!("{},application_name={name}", replica_of(primary))
-}
-
-/// Commits that name a level wait for it, are seen as far as it says, and survive the loss of the primary.
-#[test]
-fn commits_wait_for_replicas_and_a_running_replica_is_promoted() {
-    let (_parent, primary_dir, copy_dir) = directories();
-    let names = ["--synchronous-standby-names", "ANY 1 (copy)"];
-    let primary = Server::start(&primary_dir, 0, &names);
-    let sql = Sql::open(primary.port);
-    assert_eq!(sql.value("SHOW synchronous_standby_names").unwrap().unwrap(), "ANY 1 (copy)");
-    sql.run("SET synchronous_commit = local; CREATE TABLE t (n int PRIMARY KEY)").unwrap();
-    nobody_is_there_to_wait_for(&sql, primary.port);
-
-    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_named(&primary, "copy")]);
-    let copy = Sql::open(replica.port);
-    // What was committed and not seen is, as soon as the replica has it.
-    until_it_reads(&sql, "SELECT count(*) FROM t WHERE n < 10", "3");
-    until_it_reads(
-        &sql,
-        "SELECT sync_state || ' ' || sync_priority FROM pg_stat_replication WHERE application_name = 'copy'",
-        "quorum 1",
-    );
-    // What a commit has waited for is there at once.
-    sql.run("SET synchronous_commit = remote_apply").unwrap();
-    copy.run("SET default_transaction_isolation = 'repeatable read'").unwrap();
-    for n in 10..60 {
-        sql.run(&format!("INSERT INTO t VALUES ({n})")).unwrap();
-        assert_eq!(copy.value(&format!("SELECT count(*) FROM t WHERE n = {n}")).unwrap().unwrap(), "1");
-    }
-    tokens_find_what_they_were_given_for(&sql, &copy, &replica);
-
-    sql.run("SET synchronous_commit = on; INSERT INTO t VALUES (1000)").unwrap();
-    primary.kill();
-    let (copy_port, before) = (replica.port, Sql::open(replica.port));
-    assert_eq!(before.value("SELECT pg_promote()").unwrap().unwrap(), "t");
-    let promoted = until_writable(copy_port);
-    assert_eq!(promoted.value("SELECT count(*) FROM t WHERE n = 1000").unwrap().unwrap(), "1");
-    promoted.run("INSERT INTO t VALUES (1001)").unwrap();
-    assert_eq!(promoted.value("SELECT pg_is_in_recovery()").unwrap().unwrap(), "f");
-    assert_eq!(promoted.refused("SELECT pg_promote()"), "55000");
-    drop(promoted);
-    replica.stop();
-    check(&copy_dir);
-}
-
-/// Without a replica, a commit that waits for one can be cancelled: it is there, and seen later.
-fn nobody_is_there_to_wait_for(sql: &Sql, port: u16) {
-    sql.run("SET synchronous_commit = local; INSERT INTO t VALUES (1)").unwrap();
-    sql.run("SET synchronous_commit = on; SET statement_timeout = '200ms'").unwrap();
-    let begun = Instant::now();
-    assert_eq!(sql.refused("INSERT INTO t VALUES (2)"), "08007");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    sql.run("RESET statement_timeout").unwrap();
-    assert_eq!(Sql::open(port).value("SELECT count(*) FROM t").unwrap().unwrap(), "1");
-    // A row behind it that waits for nobody is behind it.
-    let other = Sql::open(port);
-    other.run("SET statement_timeout = '200ms'; SET synchronous_commit = off").unwrap();
-    assert_eq!(other.refused("INSERT INTO t VALUES (-1)"), "08007");
-    assert_eq!(other.value("SELECT count(*) FROM t").unwrap().unwrap(), "1");
-    assert_eq!(other.refused("SET synchronous_standby_names = 'ANY x (a)'"), "22023");
-    sql.run("DELETE FROM t WHERE n = 1234").unwrap();
-}
-
-fn tokens_find_what_they_were_given_for(sql: &Sql, copy: &Sql, replica: &Server) {
-    sql.run("SET synchronous_commit = local").unwrap();
-    let safe = Sql::open(replica.port);
-    for n in 100..150 {
-        sql.run(&format!("INSERT INTO t VALUES ({n})")).unwrap();
-        let token = sql.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
-        let query = format!("SELECT count(*) FROM t WHERE n = {n}");
-        for session in [&safe, copy] {
-            // As a driver does that sends values apart from the text.
-            let set = if n % 2 == 0 {
-                format!("SET coeval.wait_for_token = '{token}'")
-            } else {
-                format!("SELECT set_config('coeval.wait_for_token', '{token}', false)")
-            };
-            session.run(&set).unwrap();
-            assert_eq!(session.value(&query).unwrap().unwrap(), "1", "{set}");
-        }
-    }
-    let token = sql.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
-    assert_eq!(sql.value(&format!("SET coeval.wait_for_token = '{token}'; SELECT 1")).unwrap().unwrap(), "1");
-    // One of the future does not come, and is waited for as long as the session says.
-    let parts: Vec<&str> = token.split('-').collect();
-    let future = format!("{}-{}-{}-{}", parts[0], parts[1], "ffffffffff", "ffffffffff");
-    safe.run("SET coeval.wait_for_token_timeout = '100ms'").unwrap();
-    assert_eq!(safe.refused(&format!("SET coeval.wait_for_token = '{future}'")), "57014");
-    assert_eq!(
-        safe.refused(&format!("SELECT set_config('coeval.wait_for_token', '{future}', false)")),
-        "57014"
-    );
-    let at_once = format!("-c coeval.wait_for_token_timeout=100ms -c coeval.wait_for_token={future}");
-    assert_eq!(Sql::refused_at_opening(replica.port, &at_once), "57014");
-    // One of a history that this one has gone past is refused.
-    let lost = format!("1-{}-{}-{}", "00000000000000ff", "ff", "ff");
-    for session in [&safe, sql] {
-        assert_eq!(session.refused(&format!("SET coeval.wait_for_token = '{lost}'")), "55000");
-    }
-    assert_eq!(safe.refused("SET coeval.wait_for_token = 'yesterday'"), "22023");
-    // What tools compute from it.
-    let since = "now() - pg_last_xact_replay_timestamp() BETWEEN interval '0 s' AND interval '1 min'";
-    assert_eq!(copy.value(&format!("SELECT {since}")).unwrap().unwrap(), "t");
-    let unshown = "pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())";
-    assert_eq!(copy.value(&format!("SELECT {unshown} BETWEEN 0 AND 100000")).unwrap().unwrap(), "t");
 }
 
 /// A connection that may write, as soon as somebody gives one on this port.

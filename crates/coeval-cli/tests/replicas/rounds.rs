@@ -4,6 +4,7 @@
 
 use super::machines::{Machines, NAMES};
 use super::*;
+use std::sync::atomic::AtomicI64;
 use tokio_postgres::config::TargetSessionAttrs;
 
 /// Commits between rounds.
