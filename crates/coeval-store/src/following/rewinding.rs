@@ -52,9 +52,9 @@
 //! term is of timeline t, it has c as ever (`promises.rs`). If it is of one between t and T, it has all that the primary of that one
 //! began with, and c is in that. So the candidate has c.
 //!
-//! Therefore one cuts back only to a log of a timeline *above* its own, by the terms of log that is there, and promises it before. A
-//! replica of the new primary may be asked in the place of that, once its log has the new term. One that does not have it yet is asked
-//! again later.
+//! Therefore one cuts back only to a log of a timeline *above* its own, and promises that before. A primary has begun its timeline once
+//! it is open. A replica of it may be asked in its place, once its log has the new term. One that does not have it yet is asked again
+//! later.
 //!
 //! # What readers of a replica were shown
 //! A replica shows what its primary has published, and a safe snapshot is made of what is shown. Where all commits wait for replicas
