@@ -103,6 +103,8 @@ impl Taking {
                 ReplicaError::Rewindable { parting: place }
             }
             Some(Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. }))) => beyond,
+            // Nobody has said that the two part for good: it is asked again.
+            Some(Ok(Kinship::Stranger(why)) | Err(why)) => why,
             _ => self.of_source(error, from, found.role),
         }
     }
