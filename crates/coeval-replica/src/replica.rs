@@ -9,7 +9,7 @@
 //! | has not got the log any more | gives log, or has no more yet | what the archive has; behind that, the primary is asked at once |
 //! | has not got the log any more, or there is none | has another database or history | it stops |
 //! | has not got the log any more | none | it stops: a new copy is needed |
-//! | was promoted, and the log here parts from its | any, or none | it stops; whoever [has started it](Replica::parted_from) may cut the log back, and start it again |
+//! | was promoted, and the log here parts from its | any, or none | it stops: the log is to be [cut back](Replica::parted_from) |
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
 //!

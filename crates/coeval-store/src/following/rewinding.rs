@@ -60,9 +60,13 @@
 //! A replica shows what its primary has published, and a safe snapshot is made of what is shown. Where all commits wait for replicas
 //! (`on` and above), what is published was acknowledged with their say. So it lies before P, and so does each commit that a safe
 //! snapshot has. *Nothing that a session was shown is taken back.* A safe snapshot stays one in the new history: who commits behind P
-//! there has begun with all that is before P, so nobody of them comes before what the snapshot left out. Nor has such
-//! a replica a checkpoint with a commit beyond P, as a checkpoint is of a published world; it may have one behind records beyond P that are
-//! no commits (a time, a boundary), and needs a copy then.
+//! there has begun with all that is before P, so nobody of them comes before what the snapshot left out. A replica that is opened
+//! anew shows all that its log has, and that may be more: but only to superusers, until [it has
+//! confirmed](crate::Store::has_confirmed) that this is published.
+//!
+//! A checkpoint is of a world that is shown. So the same holds for it: with commits that wait, it has none beyond P, unless
+//! it was made of what was opened and never confirmed. It may have passed P without a commit, by records that say a time or a boundary. In
+//! both cases a copy is needed.
 //!
 //! Without such replicas, and for a commit at `local` or below that has no later one at `on` behind it, a replica shows what only
 //! its primary has besides. Its sessions, at SERIALIZABLE too, may have read commits that lie beyond P. These are gone for whoever
