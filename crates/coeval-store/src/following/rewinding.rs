@@ -64,9 +64,8 @@
 //! anew shows all that its log has, and that may be more: but only to superusers, until [it has
 //! confirmed](crate::Store::has_confirmed) that this is published.
 //!
-//! A checkpoint is of a world that is shown. So the same holds for it: with commits that wait, it has none beyond P, unless
-//! it was made of what was opened and never confirmed. It may have passed P without a commit, by records that say a time or a boundary. In
-//! both cases a copy is needed.
+//! A checkpoint is another thing: it is of what is durable here, whether or not that is published. So it may have passed P, also where
+//! all commits wait. Then a copy is needed, as for a former primary.
 //!
 //! Without such replicas, and for a commit at `local` or below that has no later one at `on` behind it, a replica shows what only
 //! its primary has besides. Its sessions, at SERIALIZABLE too, may have read commits that lie beyond P. These are gone for whoever
