@@ -69,8 +69,8 @@
 //!
 //! Without such replicas, and for a commit at `local` or below that has no later one at `on` behind it, a replica shows what only
 //! its primary has besides. Its sessions, at SERIALIZABLE too, may have read commits that lie beyond P. These are gone for whoever
-//! comes back, as they are for a client of the former primary. Tokens of them are refused: they name a place of a term that
-//! ends before it now, or a term that is gone.
+//! comes back, as they are for a client of the former primary. Tokens of them are refused as soon as the new term is here: they name
+//! a place of a term that ends before it, or a term that is gone. Until then they are of something that has not come.
 //!
 //! No session lasts over it. Whoever has the directory open has its lock, so a server that follows ends its sessions first (57P01),
 //! as for a promotion. Who follows this replica loses the connection, comes back, and finds by the same terms that its own log
