@@ -137,8 +137,8 @@ fn replicas_that_followed_a_lost_primary_too_far_are_cut_back_and_follow_without
     }
 }
 
-/// Seen to fail, as it says that the log is not the beginning of the other one's and no more, if a replica that is refused does not
-/// ask for the terms.
+/// To break it: have a replica that is refused not ask for the terms. It says no more then than that its log is not the beginning of
+/// the other one's.
 #[test]
 fn a_replica_whose_checkpoint_has_what_is_lost_needs_a_copy_and_can_be_read() {
     let (parent, primary_dir, copy_dir) = directories();

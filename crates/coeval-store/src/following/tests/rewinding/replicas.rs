@@ -124,7 +124,7 @@ fn a_replica_whose_checkpoint_is_beyond_the_place_is_not_cut_back() {
     parted.all.check(&store.world()).unwrap();
 }
 
-/// Seen to fail if the promise is written whatever was promised before.
+/// To break it: write the promise whatever was promised before.
 #[test]
 fn a_replica_that_has_promised_a_higher_timeline_has_still_promised_it_behind_the_cut() {
     let higher = Timeline::new(7);
