@@ -261,7 +261,7 @@ mod tests {
             |lines: &[&str]| how_it_began(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         let parted = ["D was a primary, and cannot go on as a replica: parted", "Copying the database of x"];
         assert!(said(&parted).contains("put aside") && said(&parted).contains("with a new copy"));
-        let cut = ["D was a primary, and its log is cut back to LSN 0/7, where it parts from the new one's"];
+        let cut = ["D: its log is cut back to LSN 0/7, where it parts from the new primary's"];
         assert!(said(&cut).contains("without a copy"));
         assert!(
             said(&["D was a primary and has nothing that x does not have: it follows"]).contains("as it is")

@@ -22,6 +22,8 @@ mod machines;
 mod network;
 #[path = "replicas/rewinding.rs"]
 mod rewinding;
+#[path = "replicas/rewound_replica.rs"]
+mod rewound_replica;
 #[path = "replicas/rounds.rs"]
 mod rounds;
 #[path = "replicas/s3.rs"]

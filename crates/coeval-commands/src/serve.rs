@@ -20,7 +20,6 @@ use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file}
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -31,6 +30,21 @@ enum Ended {
     Stopped,
     /// The replica is to be a database of its own, and served again at this address.
     Promoted(Promoted),
+    /// The replica has log that whom it is to follow now never had: it is to be cut back, and served again at this address.
+    Parted {
+        address: SocketAddr,
+        from: PrimaryAddress,
+    },
+}
+
+/// What was served before, by this program.
+#[derive(Debug)]
+enum Before {
+    Nothing,
+    /// A replica, which is promoted now.
+    Promoted(Promoted),
+    /// A replica whose log has parted from that of this machine, if it was not cut back yet.
+    Parted(PrimaryAddress),
 }
 
 /// How a replica goes on that is promoted.
@@ -49,7 +63,11 @@ const REOPEN_PATIENCE: Duration = Duration::from_secs(30);
 /// See [`REOPEN_PATIENCE`].
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves until Ctrl-C or SIGTERM. A replica that is promoted is served on as a database of its own.
+/// How often a replica is looked at, whether it is to be cut back.
+const PARTED_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Serves until Ctrl-C or SIGTERM. A replica that is promoted is served on as a database of its own; one whose log has to be cut
+/// back is served on behind that.
 ///
 /// # Errors
 /// If the database cannot be opened, the address cannot be listened on, or a file named on the command line cannot be
@@ -59,26 +77,48 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if arguments.while_input_lasts {
         std::thread::spawn(end_with_input);
     }
-    let Ended::Promoted(promoted) = serve(arguments, None)? else { return Ok(()) };
-    let dir = arguments.dir.as_deref().expect("a replica has a directory");
+    let mut arguments = arguments.clone();
+    let mut before = Before::Nothing;
+    loop {
+        match serve(&arguments, before)? {
+            Ended::Stopped => return Ok(()),
+            Ended::Promoted(promoted) => {
+                let dir = arguments.dir.as_deref().expect("a replica has a directory");
+                once_closed(|| Database::promote(dir, promoted.promise)).map_err(|error| {
+                    Failure::work(format_args!("cannot promote {}", dir.display()), error)
+                })?;
+                tracing::info!("the replica is promoted: it is a database of its own from here on");
+                arguments.listen = promoted.address.to_string();
+                before = Before::Promoted(promoted);
+            }
+            Ended::Parted { address, from } => {
+                arguments.listen = address.to_string();
+                before = Before::Parted(from);
+            }
+        }
+    }
+}
+
+/// Does this with a directory as soon as nobody has it open any more.
+///
+/// # Errors
+/// That of the last try.
+fn once_closed<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let begun = Instant::now();
-    while let Err(error) = Database::promote(dir, promoted.promise) {
-        if begun.elapsed() > REOPEN_PATIENCE {
-            return Err(Failure::work(format_args!("cannot promote {}", dir.display()), error));
+    loop {
+        let done = work();
+        if done.is_ok() || begun.elapsed() > REOPEN_PATIENCE {
+            return done;
         }
         std::thread::sleep(REOPEN_PAUSE);
     }
-    tracing::info!("the replica is promoted: it is a database of its own from here on");
-    let mut arguments = arguments.clone();
-    arguments.listen = promoted.address.to_string();
-    serve(&arguments, Some(promoted)).map(drop)
 }
 
-/// Serves the database until it is asked to stop, or to be promoted; `promoted`: the replica that it was before.
-fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended, Failure> {
+/// Serves the database until it is asked to stop, or there is something to do with the directory that nobody may have open for.
+fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
-    let run = if promoted.is_some() { Run::Promoted } else { Run::First };
-    let Opened { database, following, watch } = open(arguments, promoted)?;
+    let run = if matches!(before, Before::Nothing) { Run::First } else { Run::Again };
+    let Opened { database, following, watch } = open(arguments, before)?;
     if let Some(dir) = &arguments.dir {
         begin_in(dir, &database)?;
     }
@@ -96,7 +136,6 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     let runtime =
         coeval_server::runtime(&options).map_err(|error| Failure::work("cannot start threads", error))?;
     let is_replica = following.is_some();
-    let promise = || following.as_ref().and_then(replica::Following::promise);
     let ended = runtime.block_on(async {
         let server = Server::bind(&database, &arguments.listen, options)
             .await
@@ -104,7 +143,8 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         let address = server.address();
         let console = console(&server, arguments, run).await?;
         // Before anybody hears that it listens, and may ask it to stop.
-        let signals = StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
+        let signals =
+            StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         // It goes before the database is closed.
         let _served = say_where(arguments, address);
         eprintln!("Listening on {address}");
@@ -114,24 +154,14 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
         let console = console.map(begin_console);
         tokio::spawn(reload_when_asked(database.clone()));
         let mut ended = Ended::Stopped;
-        let registry = Arc::clone(database.engine().registry());
-        let promised = async {
-            loop {
-                registry.promotion_asked().await;
-                if let Some(promise) = promise() {
-                    break promise;
-                }
-            }
-        };
         let stop = async {
-            tokio::select! {
-                () = signals.asked_to_stop() => {}
-                promise = promised, if is_replica => {
-                    tracing::info!("the replica is to be promoted: it does not follow any more, and begins anew");
-                    let former = following.as_ref().and_then(|following| following.former.clone());
-                    ended = Ended::Promoted(Promoted { address, promise, former });
+            ended = match &following {
+                None => {
+                    signals.asked_to_stop().await;
+                    Ended::Stopped
                 }
-            }
+                Some(following) => end_of_replica(signals, &database, following, address).await,
+            };
         };
         server.run(stop).await;
         if let Some(console) = console {
@@ -147,12 +177,48 @@ fn serve(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Ended
     Ok(ended)
 }
 
+/// Waits until a replica at this address is not to be served any more, or not as what it is.
+async fn end_of_replica(
+    signals: StopSignals,
+    database: &Database,
+    following: &replica::Following,
+    address: SocketAddr,
+) -> Ended {
+    let promised = async {
+        loop {
+            database.engine().registry().promotion_asked().await;
+            if let Some(promise) = following.promise() {
+                break promise;
+            }
+        }
+    };
+    let parted = async {
+        loop {
+            match following.parted_from() {
+                Some(from) => break from,
+                None => tokio::time::sleep(PARTED_INTERVAL).await,
+            }
+        }
+    };
+    tokio::select! {
+        () = signals.asked_to_stop() => Ended::Stopped,
+        promise = promised => {
+            tracing::info!("the replica is to be promoted: it does not follow any more, and begins anew");
+            Ended::Promoted(Promoted { address, promise, former: following.former.clone() })
+        }
+        from = parted => {
+            tracing::warn!("the replica is to be cut back: it ends its sessions, and begins anew");
+            Ended::Parted { address, from }
+        }
+    }
+}
+
 /// Which of the program's servers it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
     First,
-    /// That of a replica which was promoted.
-    Promoted,
+    /// That of a replica which was promoted, or cut back.
+    Again,
 }
 
 fn begin_console(console: Console) -> JoinHandle<()> {
@@ -169,7 +235,7 @@ async fn console(server: &Server, arguments: &ServeArguments, run: Run) -> Resul
     match Console::bind(server.entrance(), &address, options).await {
         Ok(console) => Ok(Some(console)),
         // A database that has just been promoted is wanted more than its console.
-        Err(why) if run == Run::Promoted => {
+        Err(why) if run == Run::Again => {
             tracing::warn!(%why, "the console is not served");
             Ok(None)
         }
@@ -201,7 +267,7 @@ struct Opened {
     database: Database,
 }
 
-fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened, Failure> {
+fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
     let mut opening = if arguments.salvage { directory::salvaging() } else { directory::options() };
     if let Some(bytes) = arguments.query_memory {
         opening = opening.query_memory(bytes);
@@ -219,7 +285,15 @@ fn open(arguments: &ServeArguments, promoted: Option<Promoted>) -> Result<Opened
         let database = opened.map_err(|error| Failure::work("cannot make a database", error))?;
         return Ok(Opened { following: None, watch: None, database });
     };
+    let (promoted, parted_from) = match before {
+        Before::Nothing => (None, None),
+        Before::Promoted(promoted) => (Some(promoted), None),
+        Before::Parted(from) => (None, Some(from)),
+    };
     if let Some(primary) = arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
+        if let Some(from) = parted_from {
+            replica::cut_back(dir, &from)?;
+        }
         let (database, following) = replica::open(dir, primary, arguments, opening)?;
         return Ok(Opened { following: Some(following), watch: None, database });
     }

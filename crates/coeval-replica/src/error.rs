@@ -74,7 +74,14 @@ pub enum ReplicaError {
         /// The primary's.
         found: TermNumber,
     },
-    /// A former primary's checkpoint contains log that the new one never had: it cannot be cut back to where they part.
+    /// A replica has log that the one which was promoted never had, and can be cut back to where they part: while nobody has it open.
+    #[error("the histories part at {parting}, and the log can be cut back to there")]
+    Rewindable {
+        /// Where they part.
+        parting: Lsn,
+    },
+    /// The checkpoint of a former primary, or of a replica of it, contains log that the new one never had: it cannot be cut back to
+    /// where they part.
     #[error("the histories part at {parting}, and its checkpoint contains the log up to {checkpoint}")]
     CheckpointBeyond {
         /// Where they part.
@@ -142,6 +149,11 @@ impl ReplicaError {
         matches!(self, Self::Refused { state, .. } if state == UNDEFINED_FILE)
     }
 
+    /// Whether it was promoted, and its history is another one than is here: what is here has to be cut back, or copied anew.
+    pub(crate) fn is_parted(&self) -> bool {
+        matches!(self, Self::Rewindable { .. } | Self::CheckpointBeyond { .. })
+    }
+
     /// Whether a command is not known there: its program is older.
     pub(crate) fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Refused { state, .. } if state == SYNTAX_ERROR)
@@ -167,9 +179,12 @@ impl ReplicaError {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::OtherDatabase { .. } | Self::OlderTerm { .. } | Self::Address { .. } | Self::Feed(_) => {
-                true
-            }
+            Self::OtherDatabase { .. }
+            | Self::OlderTerm { .. }
+            | Self::Rewindable { .. }
+            | Self::CheckpointBeyond { .. }
+            | Self::Address { .. }
+            | Self::Feed(_) => true,
             Self::Follow(error) => {
                 !matches!(error, FollowError::OutOfPlace { .. } | FollowError::Superseded { .. })
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The return of a former primary: whether it can follow the new one as it is, or once its log is cut back.
+//! The return of a former primary, or of a replica that followed it: whether it can follow the new one as it is, or once its log is
+//! cut back. A replica of the new one may be asked in its place, once that has its term.
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
@@ -8,7 +9,7 @@ use coeval_store::log::Lsn;
 use coeval_store::{FormerPrimary, TermNumber, Timeline, WayBack};
 use std::time::Duration;
 
-/// What a former primary is to the one that is now.
+/// What a former primary, or a replica of it, is to the one that is now.
 #[derive(Debug)]
 pub enum Kinship {
     /// Its log is the beginning of the new one's: it can follow.
@@ -31,7 +32,7 @@ pub enum Kinship {
 /// Whether the log is there is found with its first record, which comes at once.
 const FIRST_RECORD: Duration = Duration::from_millis(500);
 
-/// Asks the primary what a directory that was a primary's is to it. Nothing is changed.
+/// Asks the primary what a former primary's directory, or that of a replica of it, is to it. Nothing is changed.
 ///
 /// # Errors
 /// [`ReplicaError::Connection`] and others of the connection: nothing is known then.
@@ -76,7 +77,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
     }
 }
 
-/// How the former primary can go on with the log of this one. One that does not say its terms is asked for the log as it is.
+/// How it can go on with the log of this one. One that does not say its terms is asked for the log as it is.
 fn way_back(link: &mut Link, former: &FormerPrimary) -> Result<WayBack, ReplicaError> {
     let terms = link.term_history()?;
     Ok(terms.map_or(WayBack::AsItIs, |terms| former.way_back(&terms)))

@@ -9,6 +9,7 @@
 //! | has not got the log any more | gives log, or has no more yet | what the archive has; behind that, the primary is asked at once |
 //! | has not got the log any more, or there is none | has another database or history | it stops |
 //! | has not got the log any more | none | it stops: a new copy is needed |
+//! | was promoted, and the log here parts from its | any, or none | it stops: the log is to be [cut back](Replica::parted_from) |
 //! | has another database or history | any, or none | it stops |
 //! | anything else | fails, or none | both are tried again |
 //!
@@ -76,9 +77,10 @@ pub struct ReplicaStatus {
 /// Follows a primary, or its archive, until it is dropped.
 ///
 /// # Locking
-/// `status` is a leaf lock, held for moments.
+/// `status` and `parted_from` are leaf locks, held for moments.
 pub struct Replica {
     status: Arc<Mutex<ReplicaStatus>>,
+    parted_from: Arc<Mutex<Option<PrimaryAddress>>>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -104,19 +106,29 @@ impl Replica {
             time: follower.time(),
             last_word: None,
         }));
+        let parted_from = Arc::new(Mutex::new(None));
         let stopping = Arc::new(AtomicBool::new(false));
         let log =
             sources.archive.as_ref().map(|source| ArchivedLog::new(&source.archive, Arc::clone(&stopping)));
         let thread = std::thread::Builder::new().name("coeval-replica".to_owned()).spawn({
             let (status, stopping) = (Arc::clone(&status), Arc::clone(&stopping));
+            let parted_from = Arc::clone(&parted_from);
             let progress = Progress::default();
             let told = ToldOfPanic(Arc::clone(&status));
             move || {
                 let _told = told;
-                Taking { follower, sources, log, status, stopping, progress }.run(link);
+                Taking { follower, sources, log, status, parted_from, stopping, progress }.run(link);
             }
         })?;
-        Ok(Self { status, stopping, thread: Some(thread) })
+        Ok(Self { status, parted_from, stopping, thread: Some(thread) })
+    }
+
+    /// The machine that is to be followed now and has parted from the log that is here, at a place to which that [can be cut
+    /// back](coeval_store::rewind): once that was found, it does not follow any more. It is asked [again](crate::kinship) when nobody
+    /// has the directory open.
+    #[must_use]
+    pub fn parted_from(&self) -> Option<PrimaryAddress> {
+        self.parted_from.lock().clone()
     }
 
     /// Where it stands.
@@ -180,6 +192,8 @@ struct Taking {
     /// What the archive has, if there is one.
     log: Option<ArchivedLog>,
     status: Arc<Mutex<ReplicaStatus>>,
+    /// See [`Replica::parted_from`].
+    parted_from: Arc<Mutex<Option<PrimaryAddress>>>,
     stopping: Arc<AtomicBool>,
     progress: Progress,
 }
@@ -210,13 +224,25 @@ impl Taking {
             match self.without_primary(failed, pause) {
                 Next::Stop(_) if self.is_stopping() => return,
                 Next::Stop(what) => {
-                    tracing::error!(sources = %self.sources, error = %what, "the replica does not follow any more");
+                    self.say_stopped(&what);
                     self.status.lock().state = ReplicaState::Stopped(what);
                     return;
                 }
                 Next::Again(after) => self.wait(after),
             }
             pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn say_stopped(&self, why: &str) {
+        let found = self.parted_from.lock().clone();
+        match found {
+            Some(from) => {
+                tracing::warn!(primary = %from, why, "the replica has log that the new primary never had: it is to be cut back");
+            }
+            None => {
+                tracing::error!(sources = %self.sources, error = why, "the replica does not follow any more");
+            }
         }
     }
 
@@ -238,8 +264,8 @@ impl Taking {
             }
             match self.follow_primary(&peer.address, None, Upstream::Peer) {
                 Ok(()) => return Ok(()),
-                // The primary itself lacks it.
-                Err(other) if other.needs_copy() => return Err(other),
+                // The primary itself lacks it, or has another history than is here.
+                Err(other) if other.needs_copy() || other.is_parted() => return Err(other),
                 // One that cannot be followed whatever is tried is not the only one.
                 Err(other) => tracing::debug!(peer = %peer.name, error = %other, "not followed"),
             }
@@ -250,7 +276,9 @@ impl Taking {
     /// What is done while the primary does not give the log, for this reason, or there is none. See the module's table.
     fn without_primary(&mut self, failed: Option<ReplicaError>, pause: Duration) -> Next {
         if let Some(error) = failed.as_ref().filter(|error| error.is_final()) {
-            return Next::Stop(error.to_string());
+            let is_lost = matches!(error, ReplicaError::CheckpointBeyond { .. });
+            let advice = if is_lost { "; make a new copy in an empty directory" } else { "" };
+            return Next::Stop(format!("{error}{advice}"));
         }
         let needs_copy = failed.as_ref().is_some_and(ReplicaError::needs_copy);
         let interval = self.sources.archive.as_ref().map_or(PAUSE_MAX, |source| source.interval);

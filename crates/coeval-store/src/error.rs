@@ -159,7 +159,7 @@ pub enum StoreError {
         /// The directory.
         directory: String,
     },
-    /// The log of a former primary is being cut back, and that did not end (55000). Nobody opens it before it has.
+    /// The log of a former primary, or of a replica of it, is being cut back, and that did not end (55000). Nobody opens it before it has.
     #[error(
         "{directory} is being cut back to the log of another primary: start it with --replica-of, which goes on with that"
     )]
@@ -167,7 +167,7 @@ pub enum StoreError {
         /// The directory.
         directory: String,
     },
-    /// The log of a former primary cannot be cut back to this place (55000). Nothing was changed.
+    /// The log of a former primary, or of a replica of it, cannot be cut back to this place (55000). Nothing was changed.
     #[error("{directory} cannot be cut back to {place}: {what}; put it aside and begin with a copy")]
     NotRewindable {
         /// The directory.

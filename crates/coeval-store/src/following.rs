@@ -29,8 +29,9 @@
 //!
 //! # What a follower never does
 //! It writes no record of its own, gives no number of a sequence, and deletes nothing by itself: its log stays the beginning
-//! of the primary's. (That of a former primary is made the beginning of the new one's: `following/rewinding.rs`.) Its checkpoints are
-//! its own: their files have numbers that the primary does not give (see [`CopyWriter`]).
+//! of the primary's. (Behind a failover it may have more than the new primary. Then it is made the beginning of that one's, while
+//! nobody has it open, as that of a former primary is: `following/rewinding.rs`.) Its checkpoints are its own: their files have
+//! numbers that the primary does not give (see [`CopyWriter`]).
 //!
 //! # Epochs
 //! A followed world has exactly the epochs whose commits are in the log: one that is pending on the primary is left out, as its
@@ -189,6 +190,13 @@ impl Follower {
     #[must_use]
     pub fn terms(&self) -> TermHistory {
         self.shared.terms()
+    }
+
+    /// What it has of the log of whom it followed so far: as [`FormerPrimary::look`] finds it once it is closed.
+    #[must_use]
+    pub fn as_former_primary(&self) -> FormerPrimary {
+        let checkpoint = self.shared.checkpoints.last_log();
+        FormerPrimary { terms: self.terms(), end: self.position, checkpoint, promised: self.promised() }
     }
 
     /// From here on the log is taken from one who is in this timeline.

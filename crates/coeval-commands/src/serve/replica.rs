@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that follows another one, or its archive.
 
-use super::secret_in;
+use super::{once_closed, secret_in};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
 use crate::machines::Machines;
 use coeval::{
-    Database, DatabaseOptions, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, TermNumber,
-    Upstream, UpstreamState, UpstreamStatus,
+    Database, DatabaseOptions, Error, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, StoreError,
+    TermNumber, Upstream, UpstreamState, UpstreamStatus,
 };
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
@@ -79,7 +79,7 @@ pub(super) fn open(
     let upstream =
         Shown { watch: replica.watch(), host, port, slot, store, machines, promise: Arc::clone(&promise) };
     database.engine().set_upstream(Arc::new(upstream));
-    Ok((database, Following { _replica: replica, former, promise }))
+    Ok((database, Following { replica, former, promise }))
 }
 
 /// A replica that follows.
@@ -88,7 +88,7 @@ pub(super) fn open(
 /// `promise` is a leaf lock, held for moments.
 pub(super) struct Following {
     /// Follows as long as it is there.
-    _replica: Replica,
+    replica: Replica,
     /// Whom it was told to follow.
     pub(super) former: Option<PrimaryAddress>,
     promise: Arc<Mutex<Option<Promise>>>,
@@ -98,6 +98,11 @@ impl Following {
     /// What it is to be promoted with, once that was asked for.
     pub(super) fn promise(&self) -> Option<Promise> {
         *self.promise.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose log its own has parted from, once that was found and its own can be cut back.
+    pub(super) fn parted_from(&self) -> Option<PrimaryAddress> {
+        self.replica.parted_from()
     }
 }
 
@@ -194,7 +199,39 @@ fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     }
 }
 
-/// Goes on with cutting back the log of a former primary, if an earlier start did not come to the end of that.
+/// Cuts the log of a replica back to where it parts from that of a machine that was promoted, or that follows one, if that still
+/// can be done once nobody has it open any more. If not, it is as before, and finds again how it stands when it follows.
+///
+/// # Errors
+/// If its directory cannot be looked at, or cutting back has failed: the next start goes on with that.
+pub(super) fn cut_back(dir: &Path, from: &PrimaryAddress) -> Result<(), Failure> {
+    let own = once_closed(|| Database::former_primary(dir))
+        .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
+    let (place, timeline) = match kinship(from, &own) {
+        Ok(Kinship::Rewindable { place, timeline }) => (place, timeline),
+        Ok(other) => {
+            tracing::warn!(primary = %from, found = ?other, "the replica is not cut back");
+            return Ok(());
+        }
+        Err(error) => {
+            tracing::warn!(primary = %from, %error, "the replica is not cut back for the moment");
+            return Ok(());
+        }
+    };
+    match Database::rewind(dir, place, timeline) {
+        Ok(rewound) => say_rewound(dir, &rewound),
+        // A checkpoint has passed the place before it was closed.
+        Err(Error::Store(error @ StoreError::NotRewindable { .. })) => {
+            tracing::warn!(%error, "the replica is not cut back");
+        }
+        Err(error) => {
+            return Err(Failure::work(format_args!("cannot cut back the log of {}", dir.display()), error));
+        }
+    }
+    Ok(())
+}
+
+/// Goes on with cutting back the log of a former primary, or of a replica, if an earlier start did not come to the end of that.
 fn go_on_rewinding(dir: &Path) -> Result<(), Failure> {
     let rewound = Database::go_on_rewinding(dir).map_err(|error| {
         Failure::work(format_args!("cannot cut back the log of {}", dir.display()), error)
@@ -205,12 +242,11 @@ fn go_on_rewinding(dir: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says what was cut off the log of a former primary, and where it lies.
+/// Says what was cut off the log of a former primary, or of a replica, and where it lies.
 fn say_rewound(dir: &Path, rewound: &Rewound) {
     let Rewound { aside, place, end, transactions } = rewound;
     eprintln!(
-        "{} was a primary, and its log is cut back to {place}, where it parts from the new one's: it goes on as a replica, without \
-         a copy",
+        "{}: its log is cut back to {place}, where it parts from the new primary's: it goes on as a replica, without a copy",
         dir.display()
     );
     eprintln!(

@@ -6,7 +6,8 @@ use super::receiving::{Group, Receiving};
 use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
-use crate::link::{Answer, Link, Role};
+use crate::link::{Answer, Identity, Link, Role};
+use crate::rejoining::{Kinship, kinship};
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -71,8 +72,10 @@ impl Taking {
             link.make_slot(slot)?;
         }
         let (position, term) = (self.follower.position(), own.last().map(|term| term.id));
-        link.start_replication(from.slot.as_deref(), position, term)
-            .map_err(|error| self.of_source(error, from, found.role))?;
+        if let Err(error) = link.start_replication(from.slot.as_deref(), position, term) {
+            link.say_goodbye();
+            return Err(self.of_refusal(error, from, found));
+        }
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
@@ -85,6 +88,25 @@ impl Taking {
         synced?;
         link.say_goodbye();
         Ok(())
+    }
+
+    /// What a refusal to begin says of the log. Whoever is in a later timeline than the log here may have parted from it before its
+    /// end, and is asked where.
+    fn of_refusal(&self, error: ReplicaError, from: &PrimaryAddress, found: Identity) -> ReplicaError {
+        // A replica that has cut off the term which is the last one here does not know it, and says no more than that.
+        let is_of_log = matches!(error, ReplicaError::Refused { .. }) && !error.needs_copy();
+        let is_later = found.timeline > self.follower.terms().timeline();
+        let asked = (is_of_log && is_later).then(|| kinship(from, &self.follower.as_former_primary()));
+        match asked {
+            Some(Ok(Kinship::Rewindable { place, .. })) => {
+                *self.parted_from.lock() = Some(from.clone());
+                ReplicaError::Rewindable { parting: place }
+            }
+            Some(Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. }))) => beyond,
+            // Nobody has said that the two part for good: it is asked again.
+            Some(Ok(Kinship::Stranger(why)) | Err(why)) => why,
+            _ => self.of_source(error, from, found.role),
+        }
     }
 
     /// What a refusal says of the log, given who has refused.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a directory has that was a primary's, and how it can go on with the log of another one. Nothing is opened and nothing is
-//! changed: the manifest is read, and of the log behind it the terms.
+//! What a directory has of the log of a former primary, and how it can go on with the log of another one: the directory of that
+//! primary, or of a replica that followed it. Nothing is opened and nothing is changed: the manifest is read, and of the log behind it
+//! the terms.
 
 use super::rewinding_mark::refuse_unfinished_rewinding;
 use crate::disk::{LOG_DIR, UNFINISHED_COPY_FILE};
@@ -27,7 +28,7 @@ pub struct FormerPrimary {
     pub promised: Timeline,
 }
 
-/// How a former primary can go on with the log of a new one.
+/// How a former primary, or a replica of it, can go on with the log of a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WayBack {
     /// Its log is the beginning of the new one's.

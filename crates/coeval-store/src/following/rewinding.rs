@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cutting the log of a former primary back to where it parts from the new one's (DESIGN 8.1, Return).
+//! Cutting the log of a former primary, or of a replica that followed it, back to where it parts from the new one's (DESIGN 8.1,
+//! Return).
 //!
 //! # Steps
 //! ```text
@@ -11,8 +12,8 @@
 //!             the log for others begins there at the latest
 //! 6 unmark    the file `rewinding` goes
 //! ```
-//! Each step is durable before the next. Up to step 4 the directory is the former primary's, with all that it had; steps 1 to 3 done
-//! again give the same files. From then on nobody opens it ([`StoreError::UnfinishedRewinding`]) but who goes on
+//! Each step is durable before the next. Up to step 4 the directory is what it was, with all that it had; steps 1 to 3 done again
+//! give the same files. From then on nobody opens it ([`StoreError::UnfinishedRewinding`]) but who goes on
 //! ([`go_on_rewinding`]), from step 5: each part of that may be done again, and needs nothing but the mark. So whatever ends it, there
 //! is never a directory that opens with a part of what it had.
 //!
@@ -29,7 +30,9 @@
 //!   that it does not define go, as the new primary may give their numbers to others. The newest epoch of the rounds was committed
 //!   by a record before the checkpoint, which the new primary has as well: it gives none of theirs again.
 //! - No header that is left attests the log beyond P. The note of the log's end did, and goes (`log/cutting.rs`).
-//! - A boundary of safe snapshots belongs to log that is there no more: the mark of the replica is written anew, empty.
+//! - A boundary of safe snapshots belongs to log that is there no more: the mark of the replica is written anew, empty. With it
+//!   goes what the former primary had said is published. Where replicas are asked for, only superusers are let in until the new
+//!   primary says so.
 //! - The files of bulk loads behind P are named by nobody. The next open removes them; they lie aside.
 //! - What an archive has been sent beyond P is there under the former terms. The new primary's log from P on is another history
 //!   for it, and is kept from P on for it.
@@ -38,10 +41,44 @@
 //! The new primary has come after this one with enough promises, so it has all of that (`promises.rs`), and P lies behind it. Who does
 //! this checks that: a higher timeline, and no lower one than was promised. Step 2 comes before anything is cut, as
 //! with every machine that begins to follow another one.
+//!
+//! # Why a replica may give up log that it has confirmed
+//! The former primary counts a replica for what that has confirmed, and a candidate takes its answer for the end of its log. Both
+//! rest on a log that grows, and this one gets shorter. Let c be a commit that was acknowledged with replicas' say in timeline t. Then
+//! *every primary of a timeline above t has c*, by induction over these timelines. Say all between t and T have it. Of those
+//! that have promised T, one, R, has confirmed c, and before it promised any timeline above t. While it followed t it lost
+//! nothing. If it was cut back since, then to the log of a timeline between t and T, as it has promised T later. That log has c, so P was
+//! behind c, and R has c when it answers. The candidate's log is at least as long as R's, by term and place. If its last
+//! term is of timeline t, it has c as ever (`promises.rs`). If it is of one between t and T, it has all that the primary of that one
+//! began with, and c is in that. So the candidate has c.
+//!
+//! Therefore one cuts back only to a log of a timeline *above* its own, and promises that before. A primary has begun its timeline once
+//! it is open. A replica of it may be asked in its place, once its log has the new term. One that does not have it yet is asked again
+//! later.
+//!
+//! # What readers of a replica were shown
+//! A replica shows what its primary has published, and a safe snapshot is made of what is shown. Where all commits wait for replicas
+//! (`on` and above), what is published was acknowledged with their say. So it lies before P, and so does each commit that a safe
+//! snapshot has. *Nothing that a session was shown is taken back.* A safe snapshot stays one in the new history: who commits behind P
+//! there has begun with all that is before P, so nobody of them comes before what the snapshot left out. A replica that is opened
+//! anew shows all that its log has, and that may be more: but only to superusers, until [it has
+//! confirmed](crate::Store::has_confirmed) that this is published.
+//!
+//! A checkpoint is another thing: it is of what is durable here, whether or not that is published. So it may have passed P, also where
+//! all commits wait. Then a copy is needed, as for a former primary.
+//!
+//! Without such replicas, and for a commit at `local` or below that has no later one at `on` behind it, a replica shows what only
+//! its primary has besides. Its sessions, at SERIALIZABLE too, may have read commits that lie beyond P. These are gone for whoever
+//! comes back, as they are for a client of the former primary. Tokens of them are refused as soon as the new term is here: they name
+//! a place of a term that ends before it, or a term that is gone. Until then they are of something that has not come.
+//!
+//! No session lasts over it. Whoever has the directory open has its lock, so a server that follows ends its sessions first (57P01),
+//! as for a promotion. Who follows this replica loses the connection, comes back, and finds by the same terms that its own log
+//! parts, as soon as this one has the new term: it is cut back by the same steps. Until then this one only has less, and it waits.
 
 use super::former_primary::manifest_of;
 use super::rewinding_mark::RewindingMark;
-use super::{copy_writer, is_replica, refuse_unfinished_rewinding};
+use super::{copy_writer, refuse_unfinished_rewinding};
 use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR};
 use crate::error::StoreError;
 use crate::files::{FileError, FileSystem, FileWriter, replace_file};
@@ -69,12 +106,13 @@ pub struct Rewound {
     pub transactions: u64,
 }
 
-/// Cuts the log of a former primary, which nobody has open, back to a place, and makes the directory a replica's: the one to be
-/// followed is in this timeline, and has the same log up to the place. What lies behind it is put aside. Durable on return.
+/// Cuts the log of a former primary, or of a replica of it, which nobody has open, back to a place, and makes the directory a
+/// replica's: the one to be followed is in this timeline, and has the same log up to the place. What lies behind it is put aside.
+/// Durable on return.
 ///
 /// # Errors
-/// [`StoreError::NotRewindable`] if a checkpoint has passed the place, or no record ends there; [`StoreError::FollowsAnother`],
-/// [`StoreError::UnfinishedRewinding`]; damage of manifest or log; [`StoreError::File`]. The directory is as before then, but perhaps for
+/// [`StoreError::NotRewindable`] if a checkpoint has passed the place, or no record ends there; [`StoreError::UnfinishedRewinding`];
+/// damage of manifest or log; [`StoreError::File`]. The directory is as before then, but perhaps for
 /// the promise; or it is to be [gone on with](go_on_rewinding).
 ///
 /// # Panics
@@ -89,12 +127,9 @@ pub fn rewind(
 ) -> Result<Rewound, StoreError> {
     let _lock = files.lock(dir)?;
     refuse_unfinished_rewinding(files, dir)?;
-    let directory = || dir.display().to_string();
-    if is_replica(files, dir)? {
-        return Err(StoreError::FollowsAnother { directory: directory() });
-    }
     let manifest = manifest_of(files, dir)?;
-    let refused = |what: String| StoreError::NotRewindable { directory: directory(), place, what };
+    let refused =
+        |what: String| StoreError::NotRewindable { directory: dir.display().to_string(), place, what };
     let checkpoint = Lsn::new(manifest.log);
     if checkpoint > place {
         return Err(refused(format!("its checkpoint contains the log up to {checkpoint}")));

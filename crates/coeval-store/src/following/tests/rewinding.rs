@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A former primary that is cut back has what it had at the place, follows the new one from there on, and what it had beyond lies
-//! aside, whatever fails meanwhile.
+//! aside, whatever fails meanwhile. So has a replica that followed it ([`replicas`]).
+
+mod replicas;
 
 use super::*;
 use crate::disk::{LOG_DIR, REWINDING_FILE};
 use crate::files::{Fault, FileSystem};
 use crate::following::{
-    FollowerStanding, FormerPrimary, Rewound, WayBack, demote, go_on_rewinding, is_replica, rewind,
+    FollowerStanding, FormerPrimary, Rewound, WayBack, go_on_rewinding, is_replica, rewind,
 };
 use crate::kept_log::KeptLog;
 use crate::log::{Lsn, read};
@@ -27,8 +29,10 @@ enum GoneOn {
 
 /// Two histories of one database.
 struct Parted {
-    /// Those of the former primary, which is closed.
+    /// Those of the former primary, or of a replica of it, which is closed.
     files: SimulatedFiles,
+    /// Where it is in them.
+    dir: &'static Path,
     /// What it had where they part.
     common: Model,
     /// What it had in the end.
@@ -63,12 +67,22 @@ fn parted(seed: u64, gone_on: GoneOn, behind: impl FnOnce(&Store)) -> Parted {
     assert!(workload.model.version > common.version, "seed {seed}: it has gone on");
     behind(&former);
     drop(former);
-    promote(&promoted_files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
-    let promoted = {
-        let files = Arc::new(promoted_files.clone());
-        Store::open_tuned(files, Path::new(COPY), options(), log_options(), sizes()).unwrap()
-    };
-    // What is new there: a table that the former primary does not know.
+    let promoted = promoted(&promoted_files);
+    Parted {
+        files: files.copy(),
+        dir: Path::new(PRIMARY),
+        common,
+        all: workload.model,
+        promoted,
+        promoted_files,
+    }
+}
+
+/// Promotes a replica, which then commits a table that nobody else knows.
+fn promoted(files: &SimulatedFiles) -> Store {
+    promote(files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
+    let files = Arc::new(files.clone());
+    let promoted = Store::open_tuned(files, Path::new(COPY), options(), log_options(), sizes()).unwrap();
     let def = table(&promoted, "new");
     let mut transaction = promoted.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
@@ -76,13 +90,13 @@ fn parted(seed: u64, gone_on: GoneOn, behind: impl FnOnce(&Store)) -> Parted {
     let mut transaction = promoted.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.put(def.id, row(&def, 1, 1)).unwrap();
     transaction.commit().unwrap();
-    Parted { files: files.copy(), common, all: workload.model, promoted, promoted_files }
+    promoted
 }
 
 impl Parted {
-    /// Where the former primary is to be cut.
+    /// Where it is to be cut.
     fn place(&self) -> Lsn {
-        let former = FormerPrimary::look(&self.files, Path::new(PRIMARY)).unwrap();
+        let former = FormerPrimary::look(&self.files, self.dir).unwrap();
         match former.way_back(&self.promoted.terms()) {
             WayBack::CutBack(parting) => parting.at,
             other => panic!("{other:?}"),
@@ -90,12 +104,12 @@ impl Parted {
     }
 
     fn rewind(&self, files: &SimulatedFiles) -> Result<Rewound, StoreError> {
-        rewind(files, Path::new(PRIMARY), self.place(), self.promoted.timeline())
+        rewind(files, self.dir, self.place(), self.promoted.timeline())
     }
 
-    /// The former primary has what it had where the histories part, and then what the promoted one has.
+    /// It has what it had where the histories part, and then what the promoted one has.
     fn check_that_it_follows(&self, files: &SimulatedFiles) {
-        let dir = Path::new(PRIMARY);
+        let dir = self.dir;
         let all = Arc::new(files.clone());
         let (store, mut follower) =
             Store::open_follower_tuned(all.clone(), dir, options(), log_options(), sizes()).unwrap();
@@ -234,15 +248,11 @@ fn a_checkpoint_beyond_the_place_is_not_cut_off() {
 }
 
 #[test]
-fn what_is_no_border_of_records_is_not_cut_and_a_replica_is_not() {
+fn what_is_no_border_of_records_is_not_cut() {
     let parted = parted(9, GoneOn::InTheSame, |_| {});
-    let (dir, timeline) = (Path::new(PRIMARY), parted.promoted.timeline());
     let inside = Lsn::new(parted.place().get() + 1);
-    let refused = rewind(&parted.files, dir, inside, timeline);
+    let refused = rewind(&parted.files, parted.dir, inside, parted.promoted.timeline());
     assert!(matches!(refused, Err(StoreError::NotRewindable { .. })), "{refused:?}");
-    demote(&parted.files, dir).unwrap();
-    let refused = rewind(&parted.files, dir, parted.place(), timeline);
-    assert!(matches!(refused, Err(StoreError::FollowsAnother { .. })), "{refused:?}");
 }
 
 /// The slot's replica and the archive had log that is cut off: they are given what comes from the place on.

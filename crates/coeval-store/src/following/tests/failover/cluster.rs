@@ -8,7 +8,8 @@
 //! server lets them in.
 //!
 //! A former primary that comes back is cut back by the product's own rule and steps (`former_primary.rs`, `rewinding.rs`), or, where
-//! that does not go, follows as it is until it is given a copy. Now and then it dies while it is cut back, and goes on with that.
+//! that does not go, follows as it is until it is given a copy. So is a replica that followed one too far, when it meets the new
+//! primary. Now and then a machine dies while it is cut back, and goes on with that.
 //!
 //! # The network
 //! A connection is a stream: what arrives is in order and without holes. So what a network drops is the end of a connection
@@ -51,6 +52,8 @@ pub(super) enum Broken {
     UnsafeBoundary,
     /// A primary is cut back to the log of whoever takes itself for one, though that has not come after it.
     AnySuccessor,
+    /// So is a replica, whatever it has followed or promised.
+    AnyUpstream,
 }
 
 /// What clients do with the machines, and what is looked at.
@@ -171,6 +174,8 @@ pub(super) struct Counts {
     pub(super) copies: usize,
     /// Former primaries that were cut back.
     pub(super) rewound: usize,
+    /// Replicas that were.
+    pub(super) replicas_rewound: usize,
     /// Records that came again.
     pub(super) again: usize,
 }
@@ -181,6 +186,7 @@ impl std::ops::AddAssign for Counts {
         self.refused += other.refused;
         self.copies += other.copies;
         self.rewound += other.rewound;
+        self.replicas_rewound += other.replicas_rewound;
         self.again += other.again;
     }
 }
@@ -378,6 +384,9 @@ impl<C: Clients> Cluster<C> {
         let timeline = primary.terms().timeline();
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         if follower.begin_following(timeline).is_err() {
+            if self.broken == Broken::AnyUpstream {
+                self.cut_back_replica(node, &primary.terms());
+            }
             return;
         }
         let begun = feed_of(&primary, follower).and_then(|feed| {
@@ -393,10 +402,35 @@ impl<C: Clients> Cluster<C> {
                 let open = Connection { to, feed, session, to_replica, to_primary };
                 *connection = Some(Box::new(open));
             }
-            // One that was left behind by the others has nothing to give.
-            Err(StoreError::ForeignHistory(_)) if to == self.current => self.copy(node, to),
+            Err(StoreError::ForeignHistory(_)) => {
+                let is_cut_back = self.cut_back_replica(node, &primary.terms());
+                // One that was left behind by the others has nothing to give.
+                if !is_cut_back && to == self.current {
+                    self.copy(node, to);
+                }
+            }
             Err(_) => {}
         }
+    }
+
+    /// Cuts a replica back to the log of a primary with these terms, if that is to be done. Whether it was.
+    fn cut_back_replica(&mut self, node: usize, new: &TermHistory) -> bool {
+        let Role::Replica(follower, _) = &self.node(node).role else { return false };
+        let own = follower.as_former_primary();
+        // Only who was promoted has what was acknowledged by replicas.
+        let was_promoted = new.timeline() > own.terms.timeline() && new.timeline() >= own.promised;
+        let WayBack::CutBack(parting) = own.way_back(new) else { return false };
+        if !was_promoted && self.broken != Broken::AnyUpstream {
+            return false;
+        }
+        let (files, _) = self.lose(node);
+        // The crash may have taken what it had not synced.
+        let left = FormerPrimary::look(&files, &dir(node)).unwrap();
+        let is_beyond = matches!(left.way_back(new), WayBack::CutBack(found) if found.at == parting.at);
+        let files = if is_beyond { self.cut_back(node, files, parting.at, new) } else { files };
+        self.counts.replicas_rewound += usize::from(is_beyond);
+        self.nodes[node] = Some(Node::replica(files, node));
+        true
     }
 
     fn cut(&mut self, node: usize) {
@@ -535,7 +569,22 @@ impl<C: Clients> Cluster<C> {
             }
         };
         self.counts.rewound += 1;
-        let cut = |files: &SimulatedFiles| rewind(files, &dir(node), parting.at, new.timeline());
+        self.cut_back(node, files, parting.at, new)
+    }
+
+    /// Cuts a machine's log back. Its files then.
+    fn cut_back(
+        &mut self,
+        node: usize,
+        files: SimulatedFiles,
+        place: Lsn,
+        new: &TermHistory,
+    ) -> SimulatedFiles {
+        let is_done = |files: &SimulatedFiles| {
+            is_replica(files, &dir(node)).unwrap()
+                && FormerPrimary::look(files, &dir(node)).unwrap().end == place
+        };
+        let cut = |files: &SimulatedFiles| rewind(files, &dir(node), place, new.timeline());
         // Every second time it dies meanwhile, or not quite.
         if self.dice.random_bool(0.5) {
             files.fail_after(self.dice.random_range(0..80), Fault::Io);
@@ -545,9 +594,8 @@ impl<C: Clients> Cluster<C> {
             return files;
         }
         let files = files.crash();
-        let is_done =
-            go_on_rewinding(&files, &dir(node)).unwrap().is_some() || is_replica(&files, &dir(node)).unwrap();
-        if !is_done {
+        let has_gone_on = go_on_rewinding(&files, &dir(node)).unwrap().is_some();
+        if !has_gone_on && !is_done(&files) {
             cut(&files).unwrap();
         }
         files

@@ -117,6 +117,7 @@ fn nothing_acknowledged_or_shown_is_lost_in_a_failover() {
     assert!(failovers > seeds && refused > seeds && acknowledged > 10 * seeds, "too little has happened");
     assert!(counts.again > seeds, "records came again");
     assert!(counts.rewound > seeds / 8, "former primaries were cut back");
+    assert!(counts.replicas_rewound > 0, "replicas were cut back");
 }
 
 fn first_seed(broken: Broken, is_seen: impl Fn(&Cluster<Inserts>) -> bool) -> Option<u64> {
@@ -135,6 +136,7 @@ fn each_rule_that_is_not_kept_loses_something() {
         Broken::ShorterLog,
         Broken::Unconfirmed,
         Broken::AnySuccessor,
+        Broken::AnyUpstream,
     ];
     for broken in rules {
         let found = first_seed(broken, |cluster| cluster.lost.is_some());
