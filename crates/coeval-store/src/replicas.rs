@@ -11,7 +11,9 @@
 //! do once they are told that it is published.
 //!
 //! # Which replicas count
-//! Those whose `application_name` is listed, as PostgreSQL's `synchronous_standby_names` says. *Reached* is, for each of the
+//! Those whose `application_name` is listed, as PostgreSQL's `synchronous_standby_names` says. Each name counts once, with the most that
+//! one of its connections has said: one that has broken may be there for minutes beside the next one, and who is promoted
+//! counts machines. Where any name will do, connections are counted. *Reached* is, for each of the
 //! three stages, the place in the log that enough of them have come to. A place that was reached once stays so: what a replica had durably
 //! it still has when its connection is lost.
 //!
@@ -150,6 +152,12 @@ impl SynchronousReplicas {
         (!members.contains(ANY_NAME)).then_some(members)
     }
 
+    /// What those have in common that are connections of one machine, of one whose name stands at this rank: its name. Where any name
+    /// will do, machines may have the same one, and each connection counts.
+    fn machine(&self, rank: usize, number: u64) -> (usize, Option<u64>) {
+        (rank, (self.names[rank] == ANY_NAME).then_some(number))
+    }
+
     /// Whether a machine of this name is listed.
     #[must_use]
     pub fn has_member(&self, name: &str) -> bool {
@@ -185,6 +193,8 @@ impl SynchronousReplicas {
                 Some((self.rank(own, &replica.name)?, *number, stage.of(&replica.progress)))
             })
             .collect();
+        listed.sort_unstable_by_key(|(rank, _, place)| (*rank, std::cmp::Reverse(*place)));
+        listed.dedup_by_key(|(rank, number, _)| self.machine(*rank, *number));
         match self.choice {
             ReplicaChoice::First => {
                 listed.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));

@@ -55,6 +55,35 @@ fn any_two_of_three_are_enough_and_others_do_not_count() {
     assert!(has(&replicas, 90) && !has(&replicas, 91));
 }
 
+/// A connection that has broken is there until somebody notices, and the machine has come back with another one. To break it: count
+/// connections.
+#[test]
+fn a_machine_that_is_there_twice_counts_once() {
+    for choice in [ReplicaChoice::Any, ReplicaChoice::First] {
+        let replicas = requiring(2, choice, &["a", "b", "c"]);
+        let broken = replicas.add("a");
+        flushed(&replicas, broken, 100);
+        let again = replicas.add("A");
+        flushed(&replicas, again, 90);
+        assert!(!has(&replicas, 1), "{choice:?}: there is one machine");
+        let b = replicas.add("b");
+        flushed(&replicas, b, 95);
+        assert!(has(&replicas, 95) && !has(&replicas, 96), "{choice:?}: what it had durably it still has");
+        replicas.remove(broken);
+        flushed(&replicas, b, 120);
+        assert!(!has(&replicas, 96), "{choice:?}");
+        flushed(&replicas, again, 110);
+        assert!(has(&replicas, 110) && !has(&replicas, 111), "{choice:?}");
+    }
+    // Two machines may have one name where nobody is named.
+    let replicas = requiring(2, ReplicaChoice::Any, &["*"]);
+    let [one, other] = ["a", "a"].map(|name| replicas.add(name));
+    flushed(&replicas, one, 100);
+    assert!(!has(&replicas, 1));
+    flushed(&replicas, other, 70);
+    assert!(has(&replicas, 70) && !has(&replicas, 71));
+}
+
 #[test]
 fn the_first_of_the_list_that_are_there_are_waited_for() {
     let replicas = requiring(1, ReplicaChoice::First, &["a", "b"]);
