@@ -52,7 +52,8 @@
 //! term is of timeline t, it has c as ever (`promises.rs`). If it is of one between t and T, it has all that the primary of that one
 //! began with, and c is in that. So the candidate has c.
 //!
-//! Therefore one cuts back only to a log of a timeline *above* its own, and promises that before. A primary has begun its timeline once
+//! Therefore one cuts back only to a log of a timeline *above* its own, and promises that before. That is looked at here again: nobody
+//! has the directory open while the new primary is asked, and a command may promote it meanwhile. A primary has begun its timeline once
 //! it is open. A replica of it may be asked in its place, once its log has the new term. One that does not have it yet is asked again
 //! later.
 //!
@@ -85,7 +86,7 @@ use crate::files::{FileError, FileSystem, FileWriter, replace_file};
 use crate::kept_log::KeptLog;
 use crate::log::{Lsn, copy_between, cut, read};
 use crate::manifest::Manifest;
-use crate::promises::KeptPromise;
+use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{LogMark, decode_count, decode_mark, decode_places};
 use crate::recovery::{ReplayError, open_error};
 use crate::segment::{SegmentRef, segment_path};
@@ -111,9 +112,10 @@ pub struct Rewound {
 /// Durable on return.
 ///
 /// # Errors
-/// [`StoreError::NotRewindable`] if a checkpoint has passed the place, or no record ends there; [`StoreError::UnfinishedRewinding`];
-/// damage of manifest or log; [`StoreError::File`]. The directory is as before then, but perhaps for
-/// the promise; or it is to be [gone on with](go_on_rewinding).
+/// [`StoreError::NotRewindable`] if a checkpoint has passed the place, or no record ends there; [`StoreError::PromisedAnother`] if the
+/// directory's own log is in this timeline or a higher one, or was promoted to one; [`StoreError::UnfinishedRewinding`]; damage of
+/// manifest or log; [`StoreError::File`]. The directory is as before then, but perhaps for the promise; or it is to be [gone on
+/// with](go_on_rewinding).
 ///
 /// # Panics
 /// Never: what was looked at is what is cut.
@@ -124,6 +126,16 @@ pub fn rewind(
     dir: &Path,
     place: Lsn,
     timeline: Timeline,
+) -> Result<Rewound, StoreError> {
+    rewind_if(files, dir, (place, timeline), check_successor)
+}
+
+/// The same, if `check` lets that timeline pass beside the last term of the log, and what the directory has promised.
+pub(super) fn rewind_if(
+    files: &dyn FileSystem,
+    dir: &Path,
+    (place, timeline): (Lsn, Timeline),
+    check: impl FnOnce(Option<Term>, Option<KeptPromise>, Timeline) -> Result<(), StoreError>,
 ) -> Result<Rewound, StoreError> {
     let _lock = files.lock(dir)?;
     refuse_unfinished_rewinding(files, dir)?;
@@ -138,7 +150,9 @@ pub fn rewind(
     if !beyond.is_border {
         return Err(refused("no record of its log ends there".to_owned()));
     }
-    promise(files, dir, beyond.last_term, timeline)?;
+    let kept = KeptPromise::read(files, dir)?;
+    check(beyond.last_term, kept, timeline)?;
+    promise(files, dir, (beyond.last_term, kept), timeline)?;
     let mark = RewindingMark {
         place,
         end: beyond.end,
@@ -231,15 +245,35 @@ impl Beyond {
     }
 }
 
+/// Whether a machine in this timeline has come after the one that wrote the last term of a log, and after its directory was promoted,
+/// if it was.
+///
+/// # Errors
+/// [`StoreError::PromisedAnother`].
+fn check_successor(
+    own: Option<Term>,
+    kept: Option<KeptPromise>,
+    timeline: Timeline,
+) -> Result<(), StoreError> {
+    let own = own.map_or(Timeline::FIRST, |term| term.timeline());
+    // It may not have been opened since.
+    let promoted = kept.filter(|kept| kept.to == PromisedTo::Itself).map(|kept| kept.promise.timeline);
+    let reached = promoted.map_or(own, |promoted| promoted.max(own));
+    if timeline > reached {
+        return Ok(());
+    }
+    Err(StoreError::PromisedAnother { asked: timeline, promised: reached })
+}
+
 /// Promises the timeline of the new primary, if it is higher than that of the own log and no higher one was promised.
 fn promise(
     files: &dyn FileSystem,
     dir: &Path,
-    own: Option<Term>,
+    (own, kept): (Option<Term>, Option<KeptPromise>),
     timeline: Timeline,
 ) -> Result<(), StoreError> {
     let own = own.map_or(Timeline::FIRST, |term| term.timeline());
-    let kept = KeptPromise::read(files, dir)?.map_or(own, |kept| kept.promise.timeline.max(own));
+    let kept = kept.map_or(own, |kept| kept.promise.timeline.max(own));
     if timeline > kept {
         KeptPromise::of_begun(timeline).write(files, dir)?;
     }

@@ -21,6 +21,7 @@ use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes
 use crate::candidacy::{Candidacy, CandidacyError, NotPromoted};
 use crate::error::StoreError;
 use crate::files::Fault;
+use crate::following::rewinding::rewind_if;
 use crate::following::{
     CopyWriter, Fed, FollowError, Follower, FormerPrimary, LogFeed, ReplicaSession, WayBack, demote,
     go_on_rewinding, is_replica, promote, rewind,
@@ -584,7 +585,16 @@ impl<C: Clients> Cluster<C> {
             is_replica(files, &dir(node)).unwrap()
                 && FormerPrimary::look(files, &dir(node)).unwrap().end == place
         };
-        let cut = |files: &SimulatedFiles| rewind(files, &dir(node), place, new.timeline());
+        let is_kept = self.broken == Broken::Nothing;
+        let cut = |files: &SimulatedFiles| {
+            let timeline = new.timeline();
+            if is_kept {
+                rewind(files, &dir(node), place, timeline)
+            } else {
+                // Whoever takes the wrong one for the primary is not stopped here either.
+                rewind_if(files, &dir(node), (place, timeline), |_, _, _| Ok(()))
+            }
+        };
         // Every second time it dies meanwhile, or not quite.
         if self.dice.random_bool(0.5) {
             files.fail_after(self.dice.random_range(0..80), Fault::Io);

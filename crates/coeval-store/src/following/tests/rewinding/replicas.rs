@@ -140,6 +140,28 @@ fn a_replica_that_has_promised_a_higher_timeline_has_still_promised_it_behind_th
     assert!(matches!(refused, Err(FollowError::Superseded { .. })), "{refused:?}");
 }
 
+/// Nobody has it open while the new primary is asked: a command may promote it meanwhile. To break it: cut back whatever the timelines
+/// are.
+#[test]
+fn a_replica_that_was_promoted_meanwhile_is_not_cut_back() {
+    let parted = parted(19, GoneOn::InTheSame, |_| {});
+    let (files, place, timeline) = (parted.files.copy(), parted.place(), parted.promoted.timeline());
+    let refused = || rewind(&files, parted.dir, place, timeline);
+    promote(&files, parted.dir, Promise::asked_for(timeline)).unwrap();
+    for moment in ["before it is opened", "once it is the primary"] {
+        let refused = refused();
+        let is_refused =
+            matches!(refused, Err(StoreError::PromisedAnother { promised, .. }) if promised == timeline);
+        assert!(is_refused, "{moment}: {refused:?}");
+        let opened = Arc::new(files.clone());
+        let store = Store::open_tuned(opened, parted.dir, options(), log_options(), sizes()).unwrap();
+        parted.all.check(&store.world()).unwrap();
+    }
+    // One that has come after both may have it back.
+    rewind(&files, parted.dir, place, timeline.next()).unwrap();
+    parted.common.check(&open(&files).unwrap().0.world()).unwrap();
+}
+
 /// An open replica says of itself what is found in its directory once it is closed.
 #[test]
 fn who_follows_a_replica_that_was_cut_back_is_cut_back_by_the_terms_of_that_one() {
