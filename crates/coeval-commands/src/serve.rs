@@ -17,6 +17,7 @@ use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
 use coeval_replica::{PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use replica::CutBack;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -43,8 +44,10 @@ enum Before {
     Nothing,
     /// A replica, which is promoted now.
     Promoted(Promoted),
-    /// A replica whose log has parted from that of this machine, if it was not cut back yet.
-    Parted(PrimaryAddress),
+    /// A replica that was closed to be cut back. If that was not done, it is not closed for it again before so long.
+    Parted {
+        pause: Duration,
+    },
 }
 
 /// How a replica goes on that is promoted.
@@ -66,6 +69,12 @@ const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 /// How often a replica is looked at, whether it is to be cut back.
 const PARTED_INTERVAL: Duration = Duration::from_millis(100);
 
+/// A replica that could not be cut back is served for so long before its sessions are ended for the next attempt: at first, and at
+/// most.
+const PARTED_PAUSE_MIN: Duration = Duration::from_secs(5);
+/// See [`PARTED_PAUSE_MIN`].
+const PARTED_PAUSE_MAX: Duration = Duration::from_secs(600);
+
 /// Serves until Ctrl-C or SIGTERM. A replica that is promoted is served on as a database of its own; one whose log has to be cut
 /// back is served on behind that.
 ///
@@ -78,12 +87,14 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         std::thread::spawn(end_with_input);
     }
     let mut arguments = arguments.clone();
-    let mut before = Before::Nothing;
+    let (mut before, mut pause) = (Before::Nothing, Duration::ZERO);
     loop {
-        match serve(&arguments, before)? {
+        let ended = serve(&arguments, before)?;
+        let dir = || arguments.dir.as_deref().expect("a replica has a directory");
+        match ended {
             Ended::Stopped => return Ok(()),
             Ended::Promoted(promoted) => {
-                let dir = arguments.dir.as_deref().expect("a replica has a directory");
+                let dir = dir();
                 once_closed(|| Database::promote(dir, promoted.promise)).map_err(|error| {
                     Failure::work(format_args!("cannot promote {}", dir.display()), error)
                 })?;
@@ -92,10 +103,19 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
                 before = Before::Promoted(promoted);
             }
             Ended::Parted { address, from } => {
+                pause = pause_behind(replica::cut_back(dir(), &from)?, pause);
                 arguments.listen = address.to_string();
-                before = Before::Parted(from);
+                before = Before::Parted { pause };
             }
         }
+    }
+}
+
+/// How long a replica is served at least behind an attempt to cut it back, if so long was the one before.
+fn pause_behind(outcome: CutBack, pause: Duration) -> Duration {
+    match outcome {
+        CutBack::Done => Duration::ZERO,
+        CutBack::NotDone => (pause * 2).clamp(PARTED_PAUSE_MIN, PARTED_PAUSE_MAX),
     }
 }
 
@@ -103,11 +123,19 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// That of the last try.
-fn once_closed<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+fn once_closed<T, E>(work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    within(REOPEN_PATIENCE, work)
+}
+
+/// Does this again until it goes, for so long.
+///
+/// # Errors
+/// That of the last try.
+fn within<T, E>(patience: Duration, mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let begun = Instant::now();
     loop {
         let done = work();
-        if done.is_ok() || begun.elapsed() > REOPEN_PATIENCE {
+        if done.is_ok() || begun.elapsed() > patience {
             return done;
         }
         std::thread::sleep(REOPEN_PAUSE);
@@ -118,6 +146,7 @@ fn once_closed<T, E>(mut work: impl FnMut() -> Result<T, E>) -> Result<T, E> {
 fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
     let run = if matches!(before, Before::Nothing) { Run::First } else { Run::Again };
+    let pause = if let Before::Parted { pause } = before { pause } else { Duration::ZERO };
     let Opened { database, following, watch } = open(arguments, before)?;
     if let Some(dir) = &arguments.dir {
         begin_in(dir, &database)?;
@@ -160,7 +189,7 @@ fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
                     signals.asked_to_stop().await;
                     Ended::Stopped
                 }
-                Some(following) => end_of_replica(signals, &database, following, address).await,
+                Some(following) => end_of_replica(signals, &database, following, (address, pause)).await,
             };
         };
         server.run(stop).await;
@@ -173,16 +202,32 @@ fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
         Some(archiver) if !is_replica => archive::end(archiver),
         archiver => drop(archiver),
     }
+    let ended = match &following {
+        Some(following) => rather_promoted(ended, following),
+        None => ended,
+    };
     drop((following, watch));
     Ok(ended)
 }
 
-/// Waits until a replica at this address is not to be served any more, or not as what it is.
+/// A replica may be promoted while its sessions end for it to be cut back. Others have promised it that, and whoever has asked was told
+/// so: it is not to be cut back then.
+fn rather_promoted(ended: Ended, following: &replica::Following) -> Ended {
+    match (ended, following.promise()) {
+        (Ended::Parted { address, .. }, Some(promise)) => {
+            Ended::Promoted(Promoted { address, promise, former: following.former.clone() })
+        }
+        (ended, _) => ended,
+    }
+}
+
+/// Waits until a replica at this address is not to be served any more, or not as what it is. For `pause` it is not closed to be cut
+/// back.
 async fn end_of_replica(
     signals: StopSignals,
     database: &Database,
     following: &replica::Following,
-    address: SocketAddr,
+    (address, pause): (SocketAddr, Duration),
 ) -> Ended {
     let promised = async {
         loop {
@@ -193,6 +238,7 @@ async fn end_of_replica(
         }
     };
     let parted = async {
+        tokio::time::sleep(pause).await;
         loop {
             match following.parted_from() {
                 Some(from) => break from,
@@ -285,15 +331,11 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
         let database = opened.map_err(|error| Failure::work("cannot make a database", error))?;
         return Ok(Opened { following: None, watch: None, database });
     };
-    let (promoted, parted_from) = match before {
-        Before::Nothing => (None, None),
-        Before::Promoted(promoted) => (Some(promoted), None),
-        Before::Parted(from) => (None, Some(from)),
+    let promoted = match before {
+        Before::Promoted(promoted) => Some(promoted),
+        Before::Nothing | Before::Parted { .. } => None,
     };
     if let Some(primary) = arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
-        if let Some(from) = parted_from {
-            replica::cut_back(dir, &from)?;
-        }
         let (database, following) = replica::open(dir, primary, arguments, opening)?;
         return Ok(Opened { following: Some(following), watch: None, database });
     }
@@ -467,6 +509,20 @@ async fn reload_when_asked(database: Database) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// To break it: close it again as soon as it has found that its log has parted. It ends its sessions again and again then, as long
+    /// as the other machine answers only while it runs.
+    #[test]
+    fn a_replica_that_cannot_be_cut_back_is_closed_for_it_ever_more_seldom() {
+        let mut pause = Duration::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..9 {
+            pause = pause_behind(CutBack::NotDone, pause);
+            pauses.push(pause.as_secs());
+        }
+        assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
+        assert_eq!(pause_behind(CutBack::Done, pause), Duration::ZERO);
+    }
 
     #[test]
     fn a_port_alone_is_one_of_the_loopback() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that follows another one, or its archive.
 
-use super::{once_closed, secret_in};
+use super::{once_closed, secret_in, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 
 /// How often a copy says how much has come.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a machine is asked whose log has parted from that of a replica, which serves nobody meanwhile.
+const ASK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Opens the replica in a directory, which is made of a copy of the primary's or of the archive's if it is new, and begins to
 /// follow.
@@ -199,36 +202,45 @@ fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
     }
 }
 
+/// Whether the log of a replica was cut back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CutBack {
+    Done,
+    /// It is as before, and finds again how it stands when it follows.
+    NotDone,
+}
+
 /// Cuts the log of a replica back to where it parts from that of a machine that was promoted, or that follows one, if that still
-/// can be done once nobody has it open any more. If not, it is as before, and finds again how it stands when it follows.
+/// can be done once nobody has it open any more.
 ///
 /// # Errors
-/// If its directory cannot be looked at, or cutting back has failed: the next start goes on with that.
-pub(super) fn cut_back(dir: &Path, from: &PrimaryAddress) -> Result<(), Failure> {
+/// If its directory cannot be looked at, was promoted meanwhile, or cutting back has failed: the next start goes on with that.
+pub(super) fn cut_back(dir: &Path, from: &PrimaryAddress) -> Result<CutBack, Failure> {
     let own = once_closed(|| Database::former_primary(dir))
         .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
-    let (place, timeline) = match kinship(from, &own) {
+    let (place, timeline) = match within(ASK_PATIENCE, || kinship(from, &own)) {
         Ok(Kinship::Rewindable { place, timeline }) => (place, timeline),
         Ok(other) => {
             tracing::warn!(primary = %from, found = ?other, "the replica is not cut back");
-            return Ok(());
+            return Ok(CutBack::NotDone);
         }
         Err(error) => {
             tracing::warn!(primary = %from, %error, "the replica is not cut back for the moment");
-            return Ok(());
+            return Ok(CutBack::NotDone);
         }
     };
     match Database::rewind(dir, place, timeline) {
-        Ok(rewound) => say_rewound(dir, &rewound),
+        Ok(rewound) => {
+            say_rewound(dir, &rewound);
+            Ok(CutBack::Done)
+        }
         // A checkpoint has passed the place before it was closed.
         Err(Error::Store(error @ StoreError::NotRewindable { .. })) => {
             tracing::warn!(%error, "the replica is not cut back");
+            Ok(CutBack::NotDone)
         }
-        Err(error) => {
-            return Err(Failure::work(format_args!("cannot cut back the log of {}", dir.display()), error));
-        }
+        Err(error) => Err(Failure::work(format_args!("cannot cut back the log of {}", dir.display()), error)),
     }
-    Ok(())
 }
 
 /// Goes on with cutting back the log of a former primary, or of a replica, if an earlier start did not come to the end of that.
