@@ -57,16 +57,7 @@ impl Candidacy {
     /// # Errors
     /// [`NotPromoted`].
     pub fn considered(store: &Store, name: &str, timeline: Timeline) -> Result<Self, NotPromoted> {
-        let required = store.recorded_replicas();
-        if let Some(required) = &required {
-            if required.promises_needed().is_none() {
-                return Err(NotPromoted::AnyName);
-            }
-            if !required.has_member(name) {
-                let (name, listed) = (name.to_owned(), required.names.join(", "));
-                return Err(NotPromoted::NotListed { name, listed });
-            }
-        }
+        let required = required_of(store, name)?;
         let (promise, own) = (Promise::asked_for(timeline), store.log_standing());
         Ok(Self { promise, own, required, promised: BTreeSet::from([name.to_ascii_lowercase()]) })
     }
@@ -75,11 +66,20 @@ impl Candidacy {
     /// it has to be above all that is known of.
     ///
     /// # Errors
-    /// [`CandidacyError`](crate::CandidacyError): nothing was promised.
+    /// [`CandidacyError`](crate::CandidacyError): nothing was promised, but perhaps by the replica itself.
     pub fn begin(store: &Store, name: &str, timeline: Timeline) -> Result<Self, CandidacyError> {
-        let mut candidacy = Self::considered(store, name, timeline)?;
-        candidacy.own = store.promise(candidacy.promise)?;
-        Ok(candidacy)
+        Self::considered(store, name, timeline)?.promised_itself(store, name)
+    }
+
+    /// The replica promises it. How long its log is, and who is asked, is looked at behind that: another list may have come with the log
+    /// meanwhile, and one that is older than the log does not say whom to ask.
+    fn promised_itself(mut self, store: &Store, name: &str) -> Result<Self, CandidacyError> {
+        self.own = store.promise(self.promise)?;
+        // A record is in the log before its change is seen, and both are done under this lock: behind it the list is not older than
+        // the log that was just looked at.
+        drop(store.shared.pipeline.lock_leader(&store.shared));
+        self.required = required_of(store, name)?;
+        Ok(self)
     }
 
     /// What the others are to promise.
@@ -121,6 +121,24 @@ impl Candidacy {
     }
 }
 
+/// Whom commits wait for as the log of a replica has it, which has to be one of them.
+///
+/// # Errors
+/// [`NotPromoted::AnyName`], [`NotPromoted::NotListed`].
+fn required_of(store: &Store, name: &str) -> Result<Option<SynchronousReplicas>, NotPromoted> {
+    let required = store.recorded_replicas();
+    if let Some(required) = &required {
+        if required.promises_needed().is_none() {
+            return Err(NotPromoted::AnyName);
+        }
+        if !required.has_member(name) {
+            let (name, listed) = (name.to_owned(), required.names.join(", "));
+            return Err(NotPromoted::NotListed { name, listed });
+        }
+    }
+    Ok(required)
+}
+
 /// Why an attempt did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidacyError {
@@ -135,8 +153,28 @@ pub enum CandidacyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::SimulatedFiles;
     use crate::log::Lsn;
+    use crate::options::StoreOptions;
     use crate::replicas::ReplicaChoice;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// To break it: go by the list that was there before the promise. Whoever was asked to wait by the newer one is not asked then.
+    #[test]
+    fn a_list_that_comes_before_the_promise_says_who_is_asked() {
+        let files = Arc::new(SimulatedFiles::new(1));
+        let store = Store::open_with(files, Path::new("/machine"), StoreOptions::default()).unwrap();
+        let considered = Candidacy::considered(&store, "a", Timeline::new(2)).unwrap();
+        assert!(considered.outcome().is_ok(), "commits wait for nobody");
+        let names = ["a", "b"].map(str::to_owned).to_vec();
+        let choice = ReplicaChoice::Any;
+        let list = SynchronousReplicas { count: 1, choice, names, primary: String::new() };
+        store.require_replicas(Some(list)).unwrap();
+        let begun = considered.promised_itself(&store, "a").unwrap();
+        let missing = "b".to_owned();
+        assert_eq!(begun.outcome(), Err(NotPromoted::TooFew { promised: 1, needed: 2, missing }));
+    }
 
     #[test]
     fn one_that_is_listed_twice_promises_once() {

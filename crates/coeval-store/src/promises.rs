@@ -25,7 +25,7 @@
 //!
 //! The list itself is in the log (`CatalogChange::PutSynchronousReplicas`), and while one list follows another, commits wait for
 //! both (`replicas.rs`). So a candidate whose list is out of date still asks enough: whoever acknowledged behind a change has
-//! the change in its log, and is longer.
+//! the change in its log, and is longer. Its list is not older than the log that it compares: it looks at it behind its own promise.
 //!
 //! A promise must not be forgotten: R acknowledges nothing of a lower timeline than it has once promised, or followed. So a copy
 //! of a primary, which may take the place of what R had, says from its first moment on in which timeline that primary is
