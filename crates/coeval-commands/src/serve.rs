@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
@@ -88,8 +89,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     }
     let mut arguments = arguments.clone();
     let (mut before, mut pause) = (Before::Nothing, Duration::ZERO);
+    let mut stop = StopNote::default();
     loop {
-        let ended = serve(&arguments, before)?;
+        let ended = serve(&arguments, before, &mut stop)?;
         let dir = || arguments.dir.as_deref().expect("a replica has a directory");
         match ended {
             Ended::Stopped => return Ok(()),
@@ -107,6 +109,10 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
                 arguments.listen = address.to_string();
                 before = Before::Parted { pause };
             }
+        }
+        if stop.is_asked() {
+            eprintln!("{}", crate::interrupt::STOPPING);
+            return Ok(());
         }
     }
 }
@@ -143,7 +149,7 @@ fn within<T, E>(patience: Duration, mut work: impl FnMut() -> Result<T, E>) -> R
 }
 
 /// Serves the database until it is asked to stop, or there is something to do with the directory that nobody may have open for.
-fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
+fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Result<Ended, Failure> {
     let mut options = options(arguments)?;
     let run = if matches!(before, Before::Nothing) { Run::First } else { Run::Again };
     let pause = if let Before::Parted { pause } = before { pause } else { Duration::ZERO };
@@ -172,8 +178,7 @@ fn serve(arguments: &ServeArguments, before: Before) -> Result<Ended, Failure> {
         let address = server.address();
         let console = console(&server, arguments, run).await?;
         // Before anybody hears that it listens, and may ask it to stop.
-        let signals =
-            StopSignals::listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
+        let signals = stop.listen().map_err(|error| Failure::work("cannot listen to signals", error))?;
         // It goes before the database is closed.
         let _served = say_where(arguments, address);
         eprintln!("Listening on {address}");
@@ -365,6 +370,7 @@ fn say_where(arguments: &ServeArguments, address: SocketAddr) -> Option<ServedFi
 }
 
 /// The signals that ask the program to end, from when this is made.
+#[derive(Debug)]
 struct StopSignals {
     interrupted: Signal,
     terminated: Signal,
@@ -395,6 +401,41 @@ impl StopSignals {
             self.asked().await;
             std::process::exit(crate::interrupt::INTERRUPTED);
         });
+    }
+}
+
+/// Hears of signals from the first run of a server on, also when that has ended and the next one has not begun: while sessions end for
+/// a replica to be promoted or cut back, and while that is done. Nobody else waits for them then, and the program would not end.
+#[derive(Debug, Default)]
+struct StopNote(Option<(Runtime, StopSignals)>);
+
+/// A signal that has come is found at once.
+const STOP_LOOK: Duration = Duration::from_millis(50);
+
+impl StopNote {
+    /// What the next run of a server listens to. Within its runtime.
+    fn listen(&mut self) -> std::io::Result<StopSignals> {
+        if self.0.is_none() {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let entered = runtime.enter();
+            let signals = StopSignals::listen();
+            drop(entered);
+            match signals {
+                Ok(signals) => self.0 = Some((runtime, signals)),
+                Err(error) => {
+                    // It must not be waited for here.
+                    runtime.shutdown_background();
+                    return Err(error);
+                }
+            }
+        }
+        StopSignals::listen()
+    }
+
+    /// Whether the program was asked to end since the first run began to listen. Not within a runtime.
+    fn is_asked(&mut self) -> bool {
+        let Some((runtime, signals)) = &mut self.0 else { return false };
+        runtime.block_on(async { tokio::time::timeout(STOP_LOOK, signals.asked()).await.is_ok() })
     }
 }
 
@@ -522,6 +563,21 @@ mod tests {
         }
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(pause_behind(CutBack::Done, pause), Duration::ZERO);
+    }
+
+    /// To break it: have only the runs of the server listen. The program goes on then whoever asked it to end.
+    #[test]
+    fn who_asks_for_the_end_between_two_runs_is_heard() {
+        let mut stop = StopNote::default();
+        assert!(!stop.is_asked(), "no server has run yet");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        drop(runtime.block_on(async { stop.listen() }).unwrap());
+        drop(runtime);
+        assert!(!stop.is_asked());
+        let process = std::process::id().to_string();
+        let killed = std::process::Command::new("kill").args(["-TERM", &process]).status();
+        assert!(killed.unwrap().success());
+        assert!(stop.is_asked());
     }
 
     #[test]
