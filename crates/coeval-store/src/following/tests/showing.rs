@@ -27,7 +27,7 @@ fn change<T>(store: &Store, what: &str, change: impl FnOnce() -> T) -> (T, bool)
 /// Takes all that there is. Whether that changed what is shown.
 fn take_all_watched(feed: &mut LogFeed, store: &Store, follower: &mut Follower) -> bool {
     let mut has_changed = false;
-    for _ in 0..2 {
+    for _ in 0..3 {
         loop {
             let (has_taken, changed) = change(store, "a piece", || take(feed, follower).unwrap());
             has_changed |= changed;
