@@ -54,6 +54,7 @@ mod row_locking;
 mod scalar;
 mod session;
 mod settings;
+mod stack;
 mod standby_names;
 mod statement;
 mod system;

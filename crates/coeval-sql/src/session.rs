@@ -26,6 +26,7 @@ mod parse;
 mod prepared;
 mod set_constraints;
 mod statement_cache;
+mod token_wait;
 mod utility;
 mod variables;
 

@@ -398,6 +398,7 @@ impl Follower {
         drop(leader);
         drop(snapshots);
         shared.follow_safe();
+        shared.showing.note();
         Ok(())
     }
 
@@ -407,6 +408,7 @@ impl Follower {
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
         // Its boundary may have come before.
         self.note_for_safe(|_| ());
+        self.shared.showing.note();
     }
 
     /// Shows all that was taken: it comes from an archive, which has nothing else than what was published.
@@ -439,6 +441,7 @@ impl Follower {
     /// Notes how far safe snapshots may go: the primary says so behind all records up to [`position`](Self::position).
     pub fn note_boundary(&self, boundary: Version) {
         self.note_for_safe(|shared| shared.serializable.lock_followed().note_boundary(boundary));
+        self.shared.showing.note();
     }
 
     /// Notes something of what safe snapshots are made of, and shows a newer one if there is one now.

@@ -87,6 +87,7 @@ mod segment;
 mod sequence;
 mod serializable;
 mod shared;
+mod showing;
 mod space;
 mod stop;
 mod stopping;

@@ -25,6 +25,7 @@ use crate::retention::{Kept, Places, Retention, Slot};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
 use crate::serializable::{Certification, DeferralError, ReaderDuty, SafeWorld, Serializable};
+use crate::showing::Showing;
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
@@ -95,6 +96,8 @@ pub(crate) struct Shared {
     pub(crate) clock: LogClock,
     /// Of a follower: when it last had all that its primary had published.
     pub(crate) freshness: Arc<Freshness>,
+    /// Of a follower: for those who wait until something is shown.
+    pub(crate) showing: Showing,
     /// Of a follower that goes through its own log: up to where it has.
     pub(crate) applied_end: AppliedEnd,
     pub(crate) trap: Trap,
@@ -242,6 +245,7 @@ impl Shared {
             told_published: AtomicU64::new(0),
             clock: LogClock::new(contents.time),
             freshness: Arc::default(),
+            showing: Showing::default(),
             applied_end: AppliedEnd::default(),
             trap: Trap::default(),
         }

@@ -14,6 +14,7 @@ mod cluster;
 mod estimate;
 mod search;
 
+use crate::stack::with_room;
 pub(super) use cluster::{Cluster, Parts, is_inner_join};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -47,6 +48,10 @@ impl OptimizerRule for JoinOrder {
 
 /// Orders the clusters of a plan, from the root down.
 fn order(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    with_room(|| order_here(plan, config))
+}
+
+fn order_here(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
     let is_cluster = match &plan {
         LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
         plan => is_inner_join(plan),

@@ -14,6 +14,7 @@ use super::join_conditions::subquery_of;
 use super::scopes::{FindTable, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::stack::with_room;
 use crate::walk::{Walk, WalkMut};
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -105,7 +106,7 @@ impl Outside<'_> {
             }
             // What is put together from several is ordered by its outputs alone.
             SetExpr::SetOperation { left, right, .. } => {
-                self.change_body(left, None)?;
+                with_room(|| self.change_body(left, None))?;
                 self.change_body(right, None)
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@
 //! PostgreSQL's name as its alias before planning, and a name that is taken gets a mark and a number behind
 //! it, which are cut off again from the result.
 
+use crate::stack::with_room;
 use crate::types::column_type;
 use crate::walk::{WalkMut, visit_expressions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -167,7 +168,7 @@ fn name_body(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => name_select(select),
         SetExpr::SetOperation { left, right, .. } => {
-            name_body(left);
+            with_room(|| name_body(left));
             name_body(right);
         }
         _ => {}

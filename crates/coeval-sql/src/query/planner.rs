@@ -16,6 +16,7 @@ use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Authority, Checks, Kind, Object, Rights};
 use crate::session::OpenObjects;
 use crate::settings::Settings;
+use crate::stack::with_room;
 use crate::walk::visit_expressions;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
@@ -166,7 +167,7 @@ impl<'a> Planner<'a> {
         self.reads_system_tables.set(true);
         let rights = Rights::of_view(view, &self.authority())?;
         self.within.borrow_mut().push(view.name.clone());
-        let plan = self.with_rights(rights, || self.view_plan(view));
+        let plan = self.with_rights(rights, || with_room(|| self.view_plan(view)));
         self.within.borrow_mut().pop();
         Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
     }

@@ -9,6 +9,7 @@
 //! Until then the rule is let loose on those parts of a plan in which no filter names a column whose name is there twice.
 //! In the others filters stay where they are, which is right and slower.
 
+use crate::stack::with_room;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::Column;
@@ -82,7 +83,9 @@ fn is_clear_with(plan: &Arc<dyn ExecutionPlan>, arriving: &HashSet<String>) -> b
         names.retain(|name| in_child.contains(name));
         let is_met_twice =
             schema.fields().iter().any(|field| !seen.insert(field.name()) && names.contains(field.name()));
-        !is_met_twice && !is_renamed_by_union(plan, child, arriving) && is_clear_with(child, &names)
+        !is_met_twice
+            && !is_renamed_by_union(plan, child, arriving)
+            && with_room(|| is_clear_with(child, &names))
     }) && !is_given_to_the_other_side(plan, arriving)
 }
 

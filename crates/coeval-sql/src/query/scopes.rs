@@ -5,6 +5,7 @@
 //! known here: a name with its table in front is found all the same, one without may be theirs.
 
 use crate::names::fold;
+use crate::stack::with_room;
 use crate::walk::Walk;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
@@ -329,7 +330,7 @@ impl<'f> Scopes<'f> {
                 Some(outputs?.into_iter().flatten().collect())
             }
             SetExpr::Query(query) => self.outputs(query, seen),
-            SetExpr::SetOperation { left, .. } => self.body_outputs(left, seen),
+            SetExpr::SetOperation { left, .. } => with_room(|| self.body_outputs(left, seen)),
             SetExpr::Values(values) => {
                 let width = values.rows.first()?.len();
                 Some((1..=width).map(|place| format!("column{place}")).collect())

@@ -19,6 +19,7 @@ use super::parameters::ParameterTypes;
 use super::promotion::is_text;
 use super::scope::Scope;
 use crate::error::{SqlError, SqlState};
+use crate::stack::with_room;
 use crate::types;
 use chrono_tz::Tz;
 use coeval_store::{ColumnDef, ColumnType, SequenceDef, Value};
@@ -71,7 +72,19 @@ impl Typed {
     fn truth(node: Node) -> Self {
         Self::known(node, ColumnType::Boolean)
     }
+
+    /// The same, which looks whether there is room on the stack before it is evaluated. What has no operands needs none.
+    fn with_room(self) -> Self {
+        if matches!(self.node, Node::Column { .. } | Node::Parameter(_) | Node::Constant(_)) {
+            return self;
+        }
+        Self { node: Node::WithRoom(Box::new(self.node)), ty: self.ty }
+    }
 }
+
+/// So many operations within each other are evaluated without a look at the room on the stack: most expressions have fewer, and the look
+/// would cost each row some nanoseconds.
+const LEVELS_WITHOUT_LOOK: usize = 8;
 
 /// Compiles the expressions of one statement.
 pub(crate) struct Compiler<'s> {
@@ -80,6 +93,8 @@ pub(crate) struct Compiler<'s> {
     aggregates: Option<&'s mut AggregateScope>,
     fallback: Option<&'s SessionState>,
     sequences: Option<&'s SequenceNames<'s>>,
+    /// How many expressions there are around the one that is compiled.
+    depth: usize,
 }
 
 /// Finds the sequence that a name in `nextval('name')` stands for.
@@ -88,7 +103,7 @@ pub(crate) type SequenceNames<'s> = dyn Fn(&str) -> Option<Arc<SequenceDef>> + '
 impl<'s> Compiler<'s> {
     /// A compiler over the names of a scope; it notes what it learns about parameters.
     pub(crate) fn new(scope: &'s Scope, parameters: &'s mut ParameterTypes) -> Self {
-        Self { scope, parameters, aggregates: None, fallback: None, sequences: None }
+        Self { scope, parameters, aggregates: None, fallback: None, sequences: None, depth: 0 }
     }
 
     /// The same, knowing sequences by name.
@@ -186,6 +201,14 @@ impl<'s> Compiler<'s> {
     }
 
     fn expression(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
+        self.depth += 1;
+        let compiled = with_room(|| self.one_expression(expression));
+        self.depth -= 1;
+        let is_deep = self.depth > 0 && self.depth.is_multiple_of(LEVELS_WITHOUT_LOOK);
+        compiled.map(|typed| if is_deep { typed.with_room() } else { typed })
+    }
+
+    fn one_expression(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
         if let Some(typed) = self.group_key(expression) {
             return Ok(typed);
         }

@@ -11,6 +11,7 @@ use crate::allowance::{VALUE_BYTES_MAX, too_large};
 use crate::cancel;
 use crate::error::SqlError;
 use crate::memory::{Promise, room_for_a_value};
+use crate::stack::with_room;
 use coeval_store::ValueRef;
 use std::cmp::Ordering;
 
@@ -108,6 +109,7 @@ impl Node {
                 inputs.environment.next_value(sequence).map(|v| Datum::Borrowed(ValueRef::Int64(v)))
             }
             Self::Fallback(fallback) => fallback.eval(inputs),
+            Self::WithRoom(inner) => with_room(|| inner.eval(inputs)),
         }
     }
 
@@ -131,6 +133,7 @@ impl Node {
             Self::And(conditions) => all(conditions, inputs),
             Self::Or(conditions) => any(conditions, inputs),
             Self::Not(input) => Ok(input.truth(inputs)?.map(|truth| !truth)),
+            Self::WithRoom(inner) => with_room(|| inner.truth(inputs)),
             Self::Is { input, test } => {
                 let input = input.eval(inputs)?;
                 Ok(Some(match test {

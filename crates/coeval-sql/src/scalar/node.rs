@@ -108,6 +108,8 @@ pub(crate) enum Node {
     TransactionTime,
     NextValue(Arc<SequenceDef>),
     Fallback(Arc<Fallback>),
+    /// An operation that is evaluated with room on the stack, for those deep within others.
+    WithRoom(Box<Node>),
 }
 
 /// How the sides of a comparison meet.
@@ -223,6 +225,14 @@ impl Scalar {
 }
 
 impl Node {
+    /// A text that is put together, without the look at the room on the stack: its pieces become those of a longer one.
+    pub(super) fn without_room(self) -> Self {
+        match self {
+            Self::WithRoom(inner) if matches!(*inner, Self::Concat(_)) => *inner,
+            other => other,
+        }
+    }
+
     /// Visits this operation and all below it.
     fn visit(&self, visitor: &mut dyn FnMut(&Self)) {
         visitor(self);
@@ -237,6 +247,7 @@ impl Node {
             }
             Self::Negate(input)
             | Self::Not(input)
+            | Self::WithRoom(input)
             | Self::Cast { input, .. }
             | Self::Is { input, .. }
             | Self::Among { input, .. } => input.visit(visitor),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 use super::checks::parse_stored;
+use super::node::Node;
 use super::{Compiler, Environment, Inputs, NoRows, ParameterTypes, Refusal, Scope};
 use crate::error::SqlError;
 use crate::types::format_value;
@@ -169,4 +170,39 @@ fn parameters_take_the_type_of_what_stands_beside_them() {
     Compiler::new(&Scope::empty(), &mut parameters).condition(&expression).unwrap();
     let numeric = ColumnType::Numeric { precision: 2, scale: 1 };
     assert_eq!(parameters.resolved(), [ColumnType::Int, ColumnType::Text, numeric, ColumnType::Text]);
+}
+
+fn on_a_stack_of<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    let builder = std::thread::Builder::new().stack_size(bytes);
+    std::thread::scope(|scope| builder.spawn_scoped(scope, work).unwrap().join().unwrap())
+}
+
+/// Half a megabyte has room for some tens of levels as they are compiled for tests, and for some hundreds at best.
+#[test]
+fn an_expression_is_compiled_and_evaluated_however_deep_it_is() {
+    let cases = [("1", " + 1", Value::Int32(2_001)), ("true", " = true", Value::Boolean(true))];
+    for (first, next, expected) in cases {
+        // It is read, and dropped, where there is room for that.
+        on_a_stack_of(64 << 20, || {
+            let expression = parse_stored(&format!("{first}{}", next.repeat(2_000))).unwrap();
+            let (scalar, value) = on_a_stack_of(512 << 10, || {
+                let (scope, mut parameters) = (Scope::empty(), ParameterTypes::new());
+                let scalar = Compiler::new(&scope, &mut parameters).scalar(&expression).unwrap();
+                let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Fixed };
+                let value = scalar.eval(inputs).unwrap().into_value();
+                (scalar, value)
+            });
+            assert_eq!(value, expected, "{next}");
+            drop(scalar);
+        });
+    }
+}
+
+/// Texts of a long chain are put together in one go: pieces of it are not copied at every few levels.
+#[test]
+fn a_long_chain_of_texts_is_one_operation() {
+    let expression = parse_stored(&format!("'a'{}", " || 'b'".repeat(40))).unwrap();
+    let mut parameters = ParameterTypes::new();
+    let scalar = Compiler::new(&Scope::empty(), &mut parameters).scalar(&expression).unwrap();
+    assert!(matches!(&scalar.node, Node::Concat(parts) if parts.len() == 41), "{:?}", scalar.node);
 }

@@ -678,4 +678,4 @@ fn find_savepoint(savepoints: &[NamedSavepoint], name: &str) -> Result<usize, Sq
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

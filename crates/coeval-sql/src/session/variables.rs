@@ -3,6 +3,7 @@
 
 use super::block::SettingsFrame;
 use super::description::text_columns;
+use super::token_wait::{END_LOOK, Needs, TokenWait};
 use super::{Deferrable, Session, State};
 use crate::engine::aside;
 use crate::error::{SqlError, SqlState};
@@ -23,10 +24,6 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
 };
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// How often one who waits for a token looks whether its snapshot is there.
-const TOKEN_LOOK: Duration = Duration::from_millis(1);
 
 /// Whether a setting has been assigned, or is a text of the session like most.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -331,27 +328,16 @@ impl Session {
         }
         let mut floor = self.floor;
         token.raise(&mut floor);
-        let needs_safe = store.is_following() && self.settings.default_isolation() == Isolation::Serializable;
-        let (begun, limit) = (Instant::now(), self.settings.token_timeout());
-        aside(|| {
-            loop {
-                let is_safe = !needs_safe || store.safe_snapshot_satisfies(&floor);
-                if token.is_shown(store)? && is_safe {
-                    return Ok(());
-                }
-                if let Some(reason) = self.cancel.requested() {
-                    return Err(reason.error());
-                }
-                if limit.is_some_and(|limit| begun.elapsed() >= limit) {
-                    let message = "the snapshot of the token has not come in time";
-                    let waited = format!("Waited for {} ms.", begun.elapsed().as_millis());
-                    return Err(SqlError::new(SqlState::QueryCanceled, message)
-                        .with_detail(waited)
-                        .with_hint("Ask another replica, or wait longer: coeval.wait_for_token_timeout."));
-                }
-                std::thread::sleep(TOKEN_LOOK);
-            }
-        })?;
+        let is_safe_alone =
+            store.is_following() && self.settings.default_isolation() == Isolation::Serializable;
+        let wait = TokenWait {
+            token,
+            floor,
+            needs: if is_safe_alone { Needs::Safe } else { Needs::Shown },
+            limit: self.settings.token_timeout(),
+            cancel: &self.cancel,
+        };
+        aside(|| wait.until_there(store, END_LOOK))?;
         self.floor = floor;
         Ok(())
     }

@@ -12,6 +12,7 @@ mod panics;
 mod paused;
 mod rewinding;
 mod safe;
+mod showing;
 mod slots;
 mod synchronous;
 mod undecided;

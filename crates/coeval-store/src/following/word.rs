@@ -51,4 +51,17 @@ impl Store {
     pub fn wait_current(&self, at: Instant, patience: Duration) -> bool {
         self.shared.freshness.wait_current(at, patience)
     }
+
+    /// Of a follower: how often what its readers see, or the terms of its log, may have changed since it was opened:
+    /// [`wait_shown`](Self::wait_shown) waits for the next time.
+    #[must_use]
+    pub fn shown_changes(&self) -> u64 {
+        self.shared.showing.changes()
+    }
+
+    /// Of a follower: blocks the thread until [`shown_changes`](Self::shown_changes) gives another number than this one, but no longer
+    /// than `patience`. Who takes the number, looks for what he waits for, and waits then, misses no change.
+    pub fn wait_shown(&self, seen: u64, patience: Duration) {
+        self.shared.showing.wait(seen, patience);
+    }
 }

@@ -245,6 +245,8 @@ impl Store {
     pub fn pause_showing(&self, at: Option<Version>) -> Result<(), StoreError> {
         self.check_following()?;
         self.shared.pipeline.publishing.pause_at(&self.shared, at);
+        // It may show more than it did.
+        self.shared.showing.note();
         Ok(())
     }
 
@@ -256,6 +258,7 @@ impl Store {
         self.check_following()?;
         self.shared.pipeline.publishing.resume(&self.shared);
         self.shared.follow_safe();
+        self.shared.showing.note();
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 
 use super::{call, text, unqualified};
 use crate::names::fold;
+use crate::stack::with_room;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
     TimezoneInfo, Value,
@@ -195,7 +196,7 @@ fn show_in_body(body: &mut SetExpr) {
         SetExpr::Select(select) => show_in_select(select),
         SetExpr::Query(query) => show_names(query),
         SetExpr::SetOperation { left, right, .. } => {
-            show_in_body(left);
+            with_room(|| show_in_body(left));
             show_in_body(right);
         }
         _ => {}

@@ -3,6 +3,7 @@
 
 use crate::carried::Carry;
 use crate::provider::{CoevalTable, StatementSnapshot, distinct_results, known_distinct_values, selectivity};
+use crate::stack::with_room;
 use coeval_store::{TableSummary, TableView};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::datasource::source_as_provider;
@@ -118,11 +119,11 @@ impl Table {
 
     fn share_within(&self, plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
         match plan {
-            LogicalPlan::SubqueryAlias(alias) => self.share_within(&alias.input, config),
+            LogicalPlan::SubqueryAlias(alias) => with_room(|| self.share_within(&alias.input, config)),
             LogicalPlan::Filter(filter) => {
                 let filters = split_conjunction(&filter.predicate);
                 let share = self.tried(&filters, filter.input.schema(), &self.columns, config);
-                share * self.share_within(&filter.input, config)
+                share * with_room(|| self.share_within(&filter.input, config))
             }
             LogicalPlan::TableScan(scan) if !scan.filters.is_empty() => {
                 let filters: Vec<&Expr> = scan.filters.iter().collect();
@@ -181,6 +182,10 @@ fn scan_of(plan: &LogicalPlan) -> Option<&TableScan> {
 
 /// Rows of any plan, roughly.
 fn rows_of(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
+    with_room(|| rows_of_node(plan, config))
+}
+
+fn rows_of_node(plan: &LogicalPlan, config: &dyn OptimizerConfig) -> f64 {
     let input = |index: usize| plan.inputs().get(index).map_or(UNKNOWN_ROWS, |input| rows_of(input, config));
     match plan {
         LogicalPlan::TableScan(_) => Table::of(plan, config)

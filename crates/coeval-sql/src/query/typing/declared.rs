@@ -5,6 +5,7 @@
 //! A `char(n)` is kept without the blanks at its end, which do not count in comparisons: a literal that is compared
 //! with one loses its blanks too.
 
+use crate::stack::with_room;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval_store::{ColumnType, ElementType};
@@ -83,6 +84,10 @@ pub(crate) fn marked_schema(plan: &LogicalPlan) -> Schema {
 
 /// The mark of each column that a plan gives.
 fn marks(plan: &LogicalPlan) -> Vec<Option<String>> {
+    with_room(|| marks_of_node(plan))
+}
+
+fn marks_of_node(plan: &LogicalPlan) -> Vec<Option<String>> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let (schema, below) = (projection.input.schema(), marks(&projection.input));
@@ -129,7 +134,7 @@ fn mark_of(expression: &Expr, schema: &DFSchema, below: &[Option<String>]) -> Op
             let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
             let mut marks = results
                 .filter(|result| !matches!(&***result, Expr::Literal(scalar, _) if scalar.is_null()))
-                .map(|result| mark_of(result, schema, below));
+                .map(|result| with_room(|| mark_of(result, schema, below)));
             let first = marks.next()??;
             marks.all(|mark| mark.as_ref() == Some(&first)).then_some(first)
         }

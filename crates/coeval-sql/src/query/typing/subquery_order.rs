@@ -7,6 +7,7 @@
 
 use super::aggregates::is_collecting;
 use crate::query::arithmetic::rewrite_node;
+use crate::stack::with_room;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::expr::Sort;
@@ -45,6 +46,10 @@ fn has_no_order(aggregate: &Expr) -> bool {
 
 /// The plan with the keys that its rows are ordered by, as columns of it; `None` if they are in no order that was asked for.
 fn ordered(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<Sort>)>> {
+    with_room(|| ordered_node(plan))
+}
+
+fn ordered_node(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Vec<Sort>)>> {
     Ok(match plan {
         LogicalPlan::Sort(sort) => Some((plan.clone(), sort.expr.clone())),
         LogicalPlan::Filter(filter) => ordered(&filter.input)?

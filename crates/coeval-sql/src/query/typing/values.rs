@@ -8,6 +8,7 @@ use super::casts::CAST;
 use super::literals::{is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
+use crate::stack::with_room;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
@@ -23,7 +24,7 @@ use std::ops::ControlFlow;
 pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
-            with_typed_columns(left)?;
+            with_room(|| with_typed_columns(left))?;
             with_typed_columns(right)
         }
         SetExpr::Values(values) if values.rows.len() > 1 => {
@@ -106,7 +107,7 @@ impl VisitorMut for Rows {
 fn rewrite(body: &mut SetExpr) {
     match body {
         SetExpr::SetOperation { left, right, .. } => {
-            rewrite(left);
+            with_room(|| rewrite(left));
             rewrite(right);
         }
         SetExpr::Values(values) if has_subquery(values) => {

@@ -12,6 +12,7 @@ use crate::scalar::node::{LetterCase, LikeStyle, Node, Polarity, Scaling, Test};
 use crate::scalar::promotion::{
     self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
+use crate::stack::with_room;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 use std::sync::Arc;
@@ -91,7 +92,7 @@ impl Compiler<'_> {
 
     fn conjuncts(&mut self, expression: &Expr, conditions: &mut Vec<Node>) -> Result<(), Refusal> {
         if let Expr::BinaryOp { left, op: BinaryOperator::And, right } = expression {
-            self.conjuncts(left, conditions)?;
+            with_room(|| self.conjuncts(left, conditions))?;
             return self.conjuncts(right, conditions);
         }
         let typed = self.expression(expression)?;
@@ -282,7 +283,7 @@ impl Compiler<'_> {
         let mut parts = Vec::new();
         for side in [left, right] {
             let (node, ty) = self.settle(side, ColumnType::Text)?;
-            match node {
+            match node.without_room() {
                 Node::Concat(inner) => parts.extend(inner),
                 node => parts.push(self.cast(node, ty, ColumnType::Text, CastContext::Explicit)?),
             }

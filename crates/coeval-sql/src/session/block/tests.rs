@@ -9,7 +9,7 @@ use tempfile::TempDir;
 const MAX: Duration = Duration::from_millis(250);
 
 /// A replica that has heard nothing yet.
-fn replica() -> (TempDir, Store, Follower) {
+pub(in crate::session) fn replica() -> (TempDir, Store, Follower) {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path(), StoreOptions::default()).unwrap());
     demote(&DiskFiles, dir.path()).unwrap();

@@ -16,7 +16,7 @@ const LEVELS_MAX: usize = 5_000;
 /// those of all before it: of so many that takes about a second, and four times as long of twice as many.
 const OPERATORS_MAX: usize = 1_000;
 
-/// Bytes of stack that a level takes in the pass that takes most.
+/// Bytes of stack that a level takes in the pass that takes most, of those that do not ask for room themselves (`stack.rs`).
 const LEVEL_BYTES: usize = 6 << 10;
 
 /// Bytes of stack that a shallow statement takes.
