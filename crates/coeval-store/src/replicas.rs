@@ -17,8 +17,9 @@
 //!
 //! The list is part of the catalog, so it is in the log, and with who follows: a promotion asks as many of them as have to know
 //! of whatever was acknowledged (`promises.rs`). While one list follows another, a place is reached once both say so, up to
-//! where the change is in the log: who goes by the old list then finds the new one with one of those that it asks. A list that
-//! ends without another one ends all waits at once.
+//! where the change is in the log: who goes by the old list then finds the new one with one of those that it asks. The change says which
+//! lists it follows ([`SynchronousReplicas::before`]): whoever has it, opened again or promoted, goes by all of them, until the new list
+//! is written down alone, which is done once enough have the change. A list that ends without another one ends all waits at once.
 //!
 //! # Locking
 //! A leaf lock, held for moments. Publications that follow are made outside of it (`following/replica_session.rs`).
@@ -78,6 +79,10 @@ pub struct SynchronousReplicas {
     /// well, and counts for itself then: so one list serves whichever of some machines is the primary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub primary: String,
+    /// Lists that this one follows, as long as it is not known that enough of their machines know of it: commits wait for those as
+    /// well, and a promotion needs promises by each. What is asked for has none; the store writes them here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<SynchronousReplicas>,
 }
 
 /// See [`SynchronousReplicas`].
@@ -150,6 +155,16 @@ impl SynchronousReplicas {
         (!members.contains(ANY_NAME)).then_some(members)
     }
 
+    /// This list, and those that it follows and that still count.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.before)
+    }
+
+    /// Whether it asks for the same of the same machines.
+    fn is_like(&self, other: &Self) -> bool {
+        self.count == other.count && self.choice == other.choice && self.names == other.names
+    }
+
     /// Whether a machine of this name is listed.
     #[must_use]
     pub fn has_member(&self, name: &str) -> bool {
@@ -218,6 +233,18 @@ struct State {
     next: u64,
 }
 
+impl State {
+    /// All lists that commits wait for.
+    fn lists(&self) -> impl Iterator<Item = &SynchronousReplicas> {
+        self.before.iter().map(|(list, _)| list).chain(&self.required)
+    }
+
+    /// Whether one of the lists asks for another machine.
+    fn asks_for_some(&self) -> bool {
+        self.required.is_some() && self.lists().any(|list| list.needed(&self.own) > 0)
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Replicas {
@@ -235,7 +262,12 @@ impl Replicas {
     /// Of a store that writes its log, which ends here when it is opened.
     pub(crate) fn new(required: Option<SynchronousReplicas>, recovered: Lsn) -> Self {
         let replicas = Self { recovered: AtomicU64::new(recovered.get()), ..Self::default() };
-        replicas.require(required);
+        let mut state = replicas.state.lock();
+        // The change lies before the end of the log, and nobody knows any more how many have it.
+        let before = required.iter().flat_map(|required| &required.before);
+        state.before = before.map(|list| (list.clone(), Some(recovered))).collect();
+        replicas.set_required(&mut state, required);
+        drop(state);
         replicas
     }
 
@@ -303,12 +335,29 @@ impl Replicas {
 
     fn set_required(&self, state: &mut State, required: Option<SynchronousReplicas>) {
         state.required = required;
-        let is_required = state.required.as_ref().is_some_and(|required| required.needed(&state.own) > 0);
+        self.note_required(state);
+        self.look(state);
+    }
+
+    /// Notes whether commits wait for anybody, for who looks without the lock.
+    fn note_required(&self, state: &State) {
+        let is_required = state.asks_for_some();
         self.is_required.store(is_required, Ordering::Release);
         if !is_required {
             self.recovered.store(0, Ordering::Relaxed);
         }
-        self.look(state);
+    }
+
+    /// Lists that commits wait for beside one: those that it follows, and that do not know of it yet.
+    pub(crate) fn lists_beside(&self, one: &SynchronousReplicas) -> Vec<SynchronousReplicas> {
+        let state = self.state.lock();
+        let mut beside: Vec<SynchronousReplicas> = Vec::new();
+        for list in state.lists() {
+            if !list.is_like(one) && !beside.iter().any(|known| known.is_like(list)) {
+                beside.push(SynchronousReplicas { before: Vec::new(), ..list.clone() });
+            }
+        }
+        beside
     }
 
     pub(crate) fn required(&self) -> Option<SynchronousReplicas> {
@@ -344,6 +393,8 @@ impl Replicas {
             };
             for stage in STAGES {
                 let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
+                // One that lists nobody else has no say.
+                let lists = lists.filter(|list| list.needed(own) > 0);
                 let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
                 if let Some(place) = reached {
                     has_moved |=
@@ -357,6 +408,8 @@ impl Replicas {
             if state.before.len() == count {
                 return has_moved;
             }
+            self.note_required(state);
+            has_moved |= !self.are_required();
         }
     }
 

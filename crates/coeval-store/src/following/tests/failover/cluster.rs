@@ -208,6 +208,7 @@ impl<C: Clients> Cluster<C> {
             choice: ReplicaChoice::Any,
             names: (0..count).map(name).collect(),
             primary: name(0),
+            before: Vec::new(),
         };
         store.require_replicas(Some(any)).unwrap();
         let mut nodes: Vec<Option<Node<C::Open>>> = (0..count).map(|_| None).collect();
