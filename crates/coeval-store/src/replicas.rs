@@ -192,6 +192,15 @@ impl SynchronousReplicas {
         Some(members - others + 1 - counts_itself)
     }
 
+    /// How many others a primary of this name asks: as many as are needed. It may have been promoted by a list that follows this one, and
+    /// not be listed here, while whoever goes by this one counts a listed primary among those that have what was acknowledged: then
+    /// one more has to.
+    fn asked(&self, own: &str) -> usize {
+        let counted = self.promises_needed().zip(self.members());
+        let counted = counted.map_or(0, |(promises, members)| members.len() + 1 - promises);
+        self.needed(own).max(counted.saturating_sub(usize::from(self.has_member(own))))
+    }
+
     /// The place that enough of those have come to who are there, for one stage.
     fn reached(&self, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
         let mut listed: Vec<_> = there
@@ -203,12 +212,12 @@ impl SynchronousReplicas {
         match self.choice {
             ReplicaChoice::First => {
                 listed.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
-                let first = listed.get(..self.needed(own))?;
+                let first = listed.get(..self.asked(own))?;
                 first.iter().map(|(_, _, place)| *place).min()
             }
             ReplicaChoice::Any => {
                 listed.sort_unstable_by_key(|(_, _, place)| std::cmp::Reverse(*place));
-                listed.get(self.needed(own).checked_sub(1)?).map(|(_, _, place)| *place)
+                listed.get(self.asked(own).checked_sub(1)?).map(|(_, _, place)| *place)
             }
         }
     }
@@ -241,7 +250,7 @@ impl State {
 
     /// Whether one of the lists asks for another machine.
     fn asks_for_some(&self) -> bool {
-        self.required.is_some() && self.lists().any(|list| list.needed(&self.own) > 0)
+        self.required.is_some() && self.lists().any(|list| list.asked(&self.own) > 0)
     }
 }
 
@@ -394,7 +403,7 @@ impl Replicas {
             for stage in STAGES {
                 let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
                 // One that lists nobody else has no say.
-                let lists = lists.filter(|list| list.needed(own) > 0);
+                let lists = lists.filter(|list| list.asked(own) > 0);
                 let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
                 if let Some(place) = reached {
                     has_moved |=

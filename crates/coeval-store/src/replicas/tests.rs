@@ -209,3 +209,22 @@ fn a_list_of_nobody_else_waits_for_the_one_before() {
     flushed(&replicas, a, 50);
     assert!(!replicas.are_required() && has(&replicas, 1_000));
 }
+
+/// Seen to fail if it asks for as many as a listed one: whoever goes by that list counts its primary among those that have what was
+/// acknowledged, and asks one machine less for its promise.
+#[test]
+fn a_primary_that_is_not_listed_asks_one_more_of_a_list_that_counts_its_primary() {
+    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let (primary, before) = ("a".to_owned(), Vec::new());
+    let list = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
+    assert_eq!(list.promises_needed(), Some(2));
+    for (own, reached) in [("b", 100), ("z", 60)] {
+        let replicas = Replicas::default();
+        replicas.require(Some(list.clone()));
+        replicas.set_own_name(own);
+        let [a, c] = ["a", "c"].map(|name| replicas.add(name));
+        flushed(&replicas, a, 100);
+        flushed(&replicas, c, 60);
+        assert!(has(&replicas, reached) && !has(&replicas, reached + 1), "{own}");
+    }
+}
