@@ -192,17 +192,8 @@ impl SynchronousReplicas {
         Some(members - others + 1 - counts_itself)
     }
 
-    /// How many others a primary of this name asks: as many as are needed. It may have been promoted by a list that follows this one, and
-    /// not be listed here, while whoever goes by this one counts a listed primary among those that have what was acknowledged: then
-    /// one more has to.
-    fn asked(&self, own: &str) -> usize {
-        let counted = self.promises_needed().zip(self.members());
-        let counted = counted.map_or(0, |(promises, members)| members.len() + 1 - promises);
-        self.needed(own).max(counted.saturating_sub(usize::from(self.has_member(own))))
-    }
-
-    /// The place that enough of those have come to who are there, for one stage.
-    fn reached(&self, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
+    /// The place that so many of those have come to who are there, for one stage.
+    fn reached(&self, needed: usize, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
         let mut listed: Vec<_> = there
             .iter()
             .filter_map(|(number, replica)| {
@@ -212,12 +203,12 @@ impl SynchronousReplicas {
         match self.choice {
             ReplicaChoice::First => {
                 listed.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
-                let first = listed.get(..self.asked(own))?;
+                let first = listed.get(..needed)?;
                 first.iter().map(|(_, _, place)| *place).min()
             }
             ReplicaChoice::Any => {
                 listed.sort_unstable_by_key(|(_, _, place)| std::cmp::Reverse(*place));
-                listed.get(self.asked(own).checked_sub(1)?).map(|(_, _, place)| *place)
+                listed.get(needed.checked_sub(1)?).map(|(_, _, place)| *place)
             }
         }
     }
@@ -229,14 +220,46 @@ struct Replica {
     progress: Progress,
 }
 
+/// A list that another one follows.
+#[derive(Clone, Debug)]
+struct Before {
+    list: SynchronousReplicas,
+    /// Where the change that ended it is in the log; that is not known while it is being written.
+    end: Option<Lsn>,
+    /// Who has gone by it.
+    by: WentBy,
+}
+
+/// Who has gone by a list alone before another one followed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WentBy {
+    /// This primary, since it was opened.
+    This,
+    /// One that wrote the log before this one was opened.
+    Earlier,
+}
+
+impl Before {
+    /// How many others a primary of this name asks. It may have been promoted by the list that follows and not be listed here, while
+    /// whoever goes by this one alone counts a primary, which was listed, among those that have what was acknowledged: then one more
+    /// has to.
+    fn needed(&self, own: &str) -> usize {
+        match self.list.members() {
+            Some(members) if self.by == WentBy::Earlier && !self.list.has_member(own) => {
+                self.list.count.min(members.len().saturating_sub(1)) + 1
+            }
+            _ => self.list.needed(own),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// The name of this machine.
     own: String,
     required: Option<SynchronousReplicas>,
-    /// Lists that were asked for before, each with where the change that ended it is in the log; that is not known while it is
-    /// being written.
-    before: Vec<(SynchronousReplicas, Option<Lsn>)>,
+    /// Lists that were asked for before, of which it is not known that enough of their machines have the next one.
+    before: Vec<Before>,
     /// By the order in which they came.
     there: BTreeMap<u64, Replica>,
     next: u64,
@@ -245,12 +268,19 @@ struct State {
 impl State {
     /// All lists that commits wait for.
     fn lists(&self) -> impl Iterator<Item = &SynchronousReplicas> {
-        self.before.iter().map(|(list, _)| list).chain(&self.required)
+        self.before.iter().map(|before| &before.list).chain(&self.required)
+    }
+
+    /// The lists that ask for other machines, and for how many.
+    fn needed(&self) -> impl Iterator<Item = (&SynchronousReplicas, usize)> {
+        let newest = self.required.iter().map(|list| (list, list.needed(&self.own)));
+        let before = self.before.iter().map(|before| (&before.list, before.needed(&self.own)));
+        newest.chain(before).filter(|(_, needed)| *needed > 0)
     }
 
     /// Whether one of the lists asks for another machine.
     fn asks_for_some(&self) -> bool {
-        self.required.is_some() && self.lists().any(|list| list.asked(&self.own) > 0)
+        self.required.is_some() && self.needed().next().is_some()
     }
 }
 
@@ -274,7 +304,8 @@ impl Replicas {
         let mut state = replicas.state.lock();
         // The change lies before the end of the log, and nobody knows any more how many have it.
         let before = required.iter().flat_map(|required| &required.before);
-        state.before = before.map(|list| (list.clone(), Some(recovered))).collect();
+        let (end, by) = (Some(recovered), WentBy::Earlier);
+        state.before = before.map(|list| Before { list: list.clone(), end, by }).collect();
         replicas.set_required(&mut state, required);
         drop(state);
         replicas
@@ -311,7 +342,7 @@ impl Replicas {
     /// have the change.
     pub(crate) fn require_both(&self, required: SynchronousReplicas) {
         let mut state = self.state.lock();
-        let before = state.required.take().map(|before| (before, None));
+        let before = state.required.take().map(|list| Before { list, end: None, by: WentBy::This });
         state.before.extend(before);
         self.set_required(&mut state, Some(required));
     }
@@ -319,14 +350,14 @@ impl Replicas {
     /// The change was not made: the list of before [`require_both`](Self::require_both) holds again, beside those before it.
     pub(crate) fn take_back(&self) {
         let mut state = self.state.lock();
-        let before = state.before.pop_if(|(_, end)| end.is_none()).map(|(list, _)| list);
+        let before = state.before.pop_if(|before| before.end.is_none()).map(|before| before.list);
         self.set_required(&mut state, before);
     }
 
     /// The change of the list is in the log up to here.
     pub(crate) fn end_before(&self, change: Lsn) {
         let mut state = self.state.lock();
-        state.before.iter_mut().for_each(|(_, end)| *end = end.or(Some(change)));
+        state.before.iter_mut().for_each(|before| before.end = before.end.or(Some(change)));
         self.look(&mut state);
     }
 
@@ -397,23 +428,22 @@ impl Replicas {
     fn look(&self, state: &mut State) -> bool {
         let mut has_moved = false;
         loop {
-            let State { own, required: Some(required), before, there, .. } = &*state else {
+            if state.required.is_none() {
                 return has_moved;
-            };
+            }
             for stage in STAGES {
-                let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
-                // One that lists nobody else has no say.
-                let lists = lists.filter(|list| list.asked(own) > 0);
-                let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
+                let State { own, there, .. } = &*state;
+                let reached = state.needed().map(|(list, needed)| list.reached(needed, own, there, stage));
+                let reached = reached.min().flatten();
                 if let Some(place) = reached {
                     has_moved |=
                         self.reached[stage as usize].fetch_max(place.get(), Ordering::AcqRel) < place.get();
                 }
             }
             // Whoever goes by one of these lists finds the one behind it.
-            let count = before.len();
+            let count = state.before.len();
             let is_over = |end: Option<Lsn>| end.is_some_and(|end| self.have_reached(Stage::Flushed, end));
-            state.before.retain(|(_, end)| !is_over(*end));
+            state.before.retain(|before| !is_over(before.end));
             if state.before.len() == count {
                 return has_moved;
             }

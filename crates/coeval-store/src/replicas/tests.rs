@@ -213,14 +213,17 @@ fn a_list_of_nobody_else_waits_for_the_one_before() {
 /// Seen to fail if it asks for as many as a listed one: whoever goes by that list counts its primary among those that have what was
 /// acknowledged, and asks one machine less for its promise.
 #[test]
-fn a_primary_that_is_not_listed_asks_one_more_of_a_list_that_counts_its_primary() {
-    let names = ["a", "b", "c"].map(str::to_owned).to_vec();
-    let (primary, before) = ("a".to_owned(), Vec::new());
-    let list = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
-    assert_eq!(list.promises_needed(), Some(2));
+fn a_primary_that_the_list_before_does_not_name_asks_one_more_of_it() {
+    let list = |names: &[&str], primary: &str, before| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (count, choice, primary) = (1, ReplicaChoice::Any, primary.to_owned());
+        SynchronousReplicas { count, choice, names, primary, before }
+    };
+    let before = list(&["a", "b", "c"], "a", Vec::new());
+    assert_eq!(before.promises_needed(), Some(2));
     for (own, reached) in [("b", 100), ("z", 60)] {
-        let replicas = Replicas::default();
-        replicas.require(Some(list.clone()));
+        let required = list(&[own, "a"], own, vec![before.clone()]);
+        let replicas = Replicas::new(Some(required), Lsn::new(1_000));
         replicas.set_own_name(own);
         let [a, c] = ["a", "c"].map(|name| replicas.add(name));
         flushed(&replicas, a, 100);
