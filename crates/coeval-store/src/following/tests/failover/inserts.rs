@@ -13,15 +13,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// See the module.
 #[derive(Default)]
-struct Inserts {
+pub(super) struct Inserts {
     next: i32,
     acknowledged: BTreeSet<i32>,
     /// What readers of any machine have seen.
     shown: BTreeSet<i32>,
 }
 
+impl Inserts {
+    /// How many rows were acknowledged.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.acknowledged.len()
+    }
+}
+
 /// A commit that nobody has been told of yet.
-struct Waiting {
+pub(super) struct Waiting {
     id: i32,
     version: Version,
 }
