@@ -113,6 +113,8 @@ fn first_seen(broken: Broken, extra: Extra) -> Option<(u64, String)> {
 fn each_rule_of_disks_chains_lists_and_slots_that_is_not_kept_is_seen() {
     let rules = [
         (Broken::UnsyncedAcknowledged, Extra::Nothing),
+        (Broken::ShownAtOnce, Extra::Nothing),
+        (Broken::PromisesForgotten, Extra::Nothing),
         (Broken::LyingDisks, Extra::Nothing),
         (Broken::PlacesAlone, Extra::Nothing),
         (Broken::ChainTellsAll, Extra::Chains),

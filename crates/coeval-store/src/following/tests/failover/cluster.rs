@@ -61,6 +61,10 @@ pub(super) enum Broken {
     AnySuccessor,
     /// A replica says that it has durably what it has taken.
     UnsyncedAcknowledged,
+    /// A replica shows what it has taken, whether or not that is published.
+    ShownAtOnce,
+    /// A replica that is opened again has forgotten what it has promised.
+    PromisesForgotten,
     /// Disks say that the log is synced, and it is not.
     LyingDisks,
     /// Of two logs the longer one is that which ends at a higher place, whatever their last terms are.
@@ -404,6 +408,7 @@ impl<C: Clients> Cluster<C> {
         let is_safe =
             self.broken != Broken::UnsafeBoundary && !(is_chained && self.broken == Broken::ChainBoundary);
         let tells_all = is_chained && self.broken == Broken::ChainTellsAll;
+        let shows_at_once = self.broken == Broken::ShownAtOnce;
         let published = self.node(from).store.world().version();
         let applied = self.node(from).store.shared.applied().version();
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
@@ -411,6 +416,7 @@ impl<C: Clients> Cluster<C> {
             Fed::Records(records) => {
                 let (again, outcome) = take_records(follower, &records);
                 match outcome {
+                    Ok(()) if shows_at_once => follower.note_all_published(),
                     Ok(()) => {}
                     Err(FollowError::Superseded { .. }) => *connection = None,
                     Err(error) => panic!("{error}"),
@@ -494,6 +500,7 @@ impl<C: Clients> Cluster<C> {
             self.forget_lists_before(&store);
             Node::primary(files, store)
         } else {
+            self.forget_promise(&files, node);
             Node::replica(files, node)
         });
         if node == self.current {

@@ -8,9 +8,11 @@
 //! - *Slots*: whoever follows does so by a slot, with a bound, and is away for long now and then. What a slot has says that it is there
 //!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint.
 
-use super::{Broken, Clients, Cluster, name};
+use super::{Broken, Clients, Cluster, SimulatedFiles, dir, name};
+use crate::files::FileSystem;
 use crate::following::LogFeed;
 use crate::log::Lsn;
+use crate::promises::FILE_NAME;
 use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::store::Store;
 use rand::rngs::SmallRng;
@@ -183,6 +185,14 @@ impl<C: Clients> Cluster<C> {
     pub(super) fn forget_lists_before(&self, store: &Store) {
         if self.broken == Broken::ListForgotten {
             store.shared.replicas.require(store.required_replicas());
+        }
+    }
+
+    /// A replica is about to be opened again.
+    pub(super) fn forget_promise(&self, files: &SimulatedFiles, node: usize) {
+        let path = dir(node).join(FILE_NAME);
+        if self.broken == Broken::PromisesForgotten && files.exists(&path).unwrap() {
+            files.remove(&path).unwrap();
         }
     }
 
