@@ -273,8 +273,8 @@ impl State {
 
     /// The lists that ask for other machines, and for how many.
     fn needed(&self) -> impl Iterator<Item = (&SynchronousReplicas, usize)> {
-        let newest = self.required.iter().map(|list| (list, list.needed(&self.own)));
-        let before = self.before.iter().map(|before| (&before.list, before.needed(&self.own)));
+        let newest = self.required.iter().map(move |list| (list, list.needed(&self.own)));
+        let before = self.before.iter().map(move |before| (&before.list, before.needed(&self.own)));
         newest.chain(before).filter(|(_, needed)| *needed > 0)
     }
 

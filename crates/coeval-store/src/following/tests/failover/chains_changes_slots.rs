@@ -60,6 +60,12 @@ fn nothing_acknowledged_or_shown_is_lost_where_followers_have_slots() {
     }
 }
 
+/// A commit that asks for less is seen behind those before it that ask for more.
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_other_commits_ask_for_less() {
+    run_inserts(Extra::Levels);
+}
+
 #[test]
 fn nothing_acknowledged_or_shown_is_lost_with_chains_changes_and_slots() {
     run_inserts(Extra::Everything);

@@ -7,13 +7,14 @@
 //!   wait; and again before enough know of the last one. Whoever is not listed is not promoted.
 //! - *Slots*: whoever follows does so by a slot, with a bound, and is away for long now and then. What a slot has says that it is there
 //!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint.
+//! - *Levels*: some commits ask for less than that replicas have them durably. They may be lost, and nothing before them.
 
 use super::{Broken, Clients, Cluster, SimulatedFiles, dir, name};
 use crate::files::FileSystem;
 use crate::following::LogFeed;
 use crate::log::Lsn;
 use crate::promises::FILE_NAME;
-use crate::replicas::{ReplicaChoice, SynchronousReplicas};
+use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
 use crate::store::Store;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -26,6 +27,7 @@ pub(in super::super) enum Extra {
     Chains,
     Changes,
     Slots,
+    Levels,
     Everything,
 }
 
@@ -131,6 +133,18 @@ impl<C: Clients> Cluster<C> {
             12..14 if self.beyond.has_slots() => self.go_away(node),
             14..24 if self.beyond.has_chains() || self.beyond.has_slots() => self.checkpoint(node),
             _ => {}
+        }
+    }
+
+    /// What the next commit asks for.
+    pub(in super::super) fn level_of_commit(&mut self) -> SynchronousCommit {
+        let is_mixed = matches!(self.beyond.extra, Extra::Levels | Extra::Everything);
+        if !is_mixed || self.beyond.dice.random_bool(0.6) {
+            self.level
+        } else if self.beyond.dice.random_bool(0.5) {
+            SynchronousCommit::Local
+        } else {
+            SynchronousCommit::RemoteWrite
         }
     }
 
