@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(candidacy.outcome(), Ok(promise));
     }
 
-    /// Seen to fail if the newest list alone is asked.
+    /// Fails if the newest list alone is asked.
     #[test]
     fn while_one_list_follows_another_enough_promise_by_each() {
         let list = |names: &[&str], before| {

@@ -169,7 +169,7 @@ fn a_change_that_was_not_made_leaves_all_that_were_waited_for() {
     assert!(!replicas.are_required());
 }
 
-/// Seen to fail if the lists before are forgotten when a store is opened: a machine that goes by one of them could be promoted without
+/// Fails if the lists before are forgotten when a store is opened: a machine that goes by one of them could be promoted without
 /// what was acknowledged since.
 #[test]
 fn one_that_is_opened_while_one_list_follows_another_waits_for_both() {
@@ -188,7 +188,7 @@ fn one_that_is_opened_while_one_list_follows_another_waits_for_both() {
     assert_eq!(replicas.lists_beside(&joint), vec![]);
 }
 
-/// Seen to fail if the new list alone says whether anybody is waited for.
+/// Fails if the new list alone says whether anybody is waited for.
 #[test]
 fn a_list_of_nobody_else_waits_for_the_one_before() {
     let replicas = requiring(1, ReplicaChoice::Any, &["own", "a"]);
@@ -210,7 +210,7 @@ fn a_list_of_nobody_else_waits_for_the_one_before() {
     assert!(!replicas.are_required() && has(&replicas, 1_000));
 }
 
-/// Seen to fail if it asks for as many as a listed one: whoever goes by that list counts its primary among those that have what was
+/// Fails if it asks for as many as a listed one: whoever goes by that list counts its primary among those that have what was
 /// acknowledged, and asks one machine less for its promise.
 #[test]
 fn a_primary_that_the_list_before_does_not_name_asks_one_more_of_it() {

@@ -248,7 +248,7 @@ fn what_predecessors_wrote_counts_with_the_beginning_of_the_own_term() {
     assert!(primary.has_confirmed());
 }
 
-/// Seen to fail without the lists before in what is written down, and if they are never taken out of it.
+/// Fails without the lists before in what is written down, and if they are never taken out of it.
 #[test]
 fn a_list_is_written_down_with_the_one_before_until_enough_know_of_it() {
     let pair = Synchronous::begin(11);
