@@ -46,7 +46,7 @@ pub(crate) fn parse(text: &str) -> Result<Option<SynchronousReplicas>, SqlError>
 
 /// The store knows what the primary itself is called.
 fn required(count: usize, choice: ReplicaChoice, names: Vec<String>) -> SynchronousReplicas {
-    SynchronousReplicas { count, choice, names, primary: String::new() }
+    SynchronousReplicas { count, choice, names, primary: String::new(), before: Vec::new() }
 }
 
 /// The names of a list: words of letters, digits, `_`, `-`, `.` and `$`, or anything in double quotes.

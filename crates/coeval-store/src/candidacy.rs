@@ -107,15 +107,17 @@ impl Candidacy {
     /// # Errors
     /// [`NotPromoted::TooFew`]; [`NotPromoted::AnyName`].
     pub fn outcome(&self) -> Result<Promise, NotPromoted> {
-        let Some(required) = &self.required else { return Ok(self.promise) };
-        let (Some(members), Some(needed)) = (required.members(), required.promises_needed()) else {
-            return Err(NotPromoted::AnyName);
-        };
-        // Each counts once, however often it is listed.
-        let promised = members.intersection(&self.promised).count();
-        if promised < needed {
-            let missing: Vec<_> = members.difference(&self.promised).cloned().collect();
-            return Err(NotPromoted::TooFew { promised, needed, missing: missing.join(", ") });
+        // While one list follows another, some may go by the one and some by the other: enough have to promise by each.
+        for list in self.required.iter().flat_map(SynchronousReplicas::lists) {
+            let (Some(members), Some(needed)) = (list.members(), list.promises_needed()) else {
+                return Err(NotPromoted::AnyName);
+            };
+            // Each counts once, however often it is listed.
+            let promised = members.intersection(&self.promised).count();
+            if promised < needed {
+                let missing: Vec<_> = members.difference(&self.promised).cloned().collect();
+                return Err(NotPromoted::TooFew { promised, needed, missing: missing.join(", ") });
+            }
         }
         Ok(self.promise)
     }
@@ -128,7 +130,7 @@ impl Candidacy {
 fn required_of(store: &Store, name: &str) -> Result<Option<SynchronousReplicas>, NotPromoted> {
     let required = store.recorded_replicas();
     if let Some(required) = &required {
-        if required.promises_needed().is_none() {
+        if required.lists().any(|list| list.promises_needed().is_none()) {
             return Err(NotPromoted::AnyName);
         }
         if !required.has_member(name) {
@@ -180,7 +182,8 @@ mod tests {
     fn one_that_is_listed_twice_promises_once() {
         let names = ["a", "A", "b"].map(str::to_owned).to_vec();
         let choice = ReplicaChoice::Any;
-        let required = Some(SynchronousReplicas { count: 1, choice, names, primary: String::new() });
+        let (primary, before) = Default::default();
+        let required = Some(SynchronousReplicas { count: 1, choice, names, primary, before });
         let own = LogStanding { term: 3, durable: Lsn::new(100) };
         let promise = Promise::asked_for(Timeline::new(2));
         let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["a".to_owned()]) };
@@ -189,6 +192,24 @@ mod tests {
         let longer = LogStanding { term: 3, durable: Lsn::new(101) };
         assert_eq!(candidacy.note_promise("B", longer), Err(NotPromoted::Longer { name: "B".to_owned() }));
         candidacy.note_promise("B", own).unwrap();
+        assert_eq!(candidacy.outcome(), Ok(promise));
+    }
+
+    /// Fails if the newest list alone is asked.
+    #[test]
+    fn while_one_list_follows_another_enough_promise_by_each() {
+        let list = |names: &[&str], before| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let (count, choice, primary) = (1, ReplicaChoice::Any, "a".to_owned());
+            SynchronousReplicas { count, choice, names, primary, before }
+        };
+        let required = Some(list(&["a", "c"], vec![list(&["a", "b"], Vec::new())]));
+        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let promise = Promise::asked_for(Timeline::new(2));
+        let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["c".to_owned()]) };
+        let missing = "a, b".to_owned();
+        assert_eq!(candidacy.outcome(), Err(NotPromoted::TooFew { promised: 0, needed: 1, missing }));
+        candidacy.note_promise("b", own).unwrap();
         assert_eq!(candidacy.outcome(), Ok(promise));
     }
 }

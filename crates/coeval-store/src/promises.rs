@@ -26,6 +26,10 @@
 //! The list itself is in the log (`CatalogChange::PutSynchronousReplicas`), and while one list follows another, commits wait for
 //! both (`replicas.rs`). So a candidate whose list is out of date still asks enough: whoever acknowledged behind a change has
 //! the change in its log, and is longer. Its list is not older than the log that it compares: it looks at it behind its own promise.
+//! One that has the change asks enough by both lists, too: others may go by the old one
+//! alone, and commits that only enough of the old one have may lie behind the change nowhere. Once enough by both lists have the change,
+//! so that nobody is promoted without it, the new list is written down alone; who has that asks by it alone. (As in Raft's joint
+//! consensus.) A list that follows none is nobody's to ask: who has no list yet is promoted without anybody's promise.
 //!
 //! A promise must not be forgotten: R acknowledges nothing of a lower timeline than it has once promised, or followed. So a copy
 //! of a primary, which may take the place of what R had, says from its first moment on in which timeline that primary is

@@ -19,8 +19,9 @@
 //!
 //! The list is part of the catalog, so it is in the log, and with who follows: a promotion asks as many of them as have to know
 //! of whatever was acknowledged (`promises.rs`). While one list follows another, a place is reached once both say so, up to
-//! where the change is in the log: who goes by the old list then finds the new one with one of those that it asks. A list that
-//! ends without another one ends all waits at once.
+//! where the change is in the log: who goes by the old list then finds the new one with one of those that it asks. The change says which
+//! lists it follows ([`SynchronousReplicas::before`]): whoever has it, opened again or promoted, goes by all of them, until the new list
+//! is written down alone, which is done once enough have the change. A list that ends without another one ends all waits at once.
 //!
 //! # Locking
 //! A leaf lock, held for moments. Publications that follow are made outside of it (`following/replica_session.rs`).
@@ -80,6 +81,10 @@ pub struct SynchronousReplicas {
     /// well, and counts for itself then: so one list serves whichever of some machines is the primary.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub primary: String,
+    /// Lists that this one follows, as long as it is not known that enough of their machines know of it: commits wait for those as
+    /// well, and a promotion needs promises by each. What is asked for has none; the store writes them here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<SynchronousReplicas>,
 }
 
 /// See [`SynchronousReplicas`].
@@ -158,6 +163,16 @@ impl SynchronousReplicas {
         (rank, (self.names[rank] == ANY_NAME).then_some(number))
     }
 
+    /// This list, and those that it follows and that still count.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.before)
+    }
+
+    /// Whether it asks for the same of the same machines.
+    fn is_like(&self, other: &Self) -> bool {
+        self.count == other.count && self.choice == other.choice && self.names == other.names
+    }
+
     /// Whether a machine of this name is listed.
     #[must_use]
     pub fn has_member(&self, name: &str) -> bool {
@@ -185,8 +200,8 @@ impl SynchronousReplicas {
         Some(members - others + 1 - counts_itself)
     }
 
-    /// The place that enough of those have come to who are there, for one stage.
-    fn reached(&self, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
+    /// The place that so many of those have come to who are there, for one stage.
+    fn reached(&self, needed: usize, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
         let mut listed: Vec<_> = there
             .iter()
             .filter_map(|(number, replica)| {
@@ -198,12 +213,12 @@ impl SynchronousReplicas {
         match self.choice {
             ReplicaChoice::First => {
                 listed.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
-                let first = listed.get(..self.needed(own))?;
+                let first = listed.get(..needed)?;
                 first.iter().map(|(_, _, place)| *place).min()
             }
             ReplicaChoice::Any => {
                 listed.sort_unstable_by_key(|(_, _, place)| std::cmp::Reverse(*place));
-                listed.get(self.needed(own).checked_sub(1)?).map(|(_, _, place)| *place)
+                listed.get(needed.checked_sub(1)?).map(|(_, _, place)| *place)
             }
         }
     }
@@ -215,17 +230,68 @@ struct Replica {
     progress: Progress,
 }
 
+/// A list that another one follows.
+#[derive(Clone, Debug)]
+struct Before {
+    list: SynchronousReplicas,
+    /// Where the change that ended it is in the log; that is not known while it is being written.
+    end: Option<Lsn>,
+    /// Who has gone by it.
+    by: WentBy,
+}
+
+/// Who has gone by a list alone before another one followed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WentBy {
+    /// This primary, since it was opened.
+    This,
+    /// One that wrote the log before this one was opened.
+    Earlier,
+}
+
+impl Before {
+    /// How many others a primary of this name asks. It may have been promoted by the list that follows and not be listed here, while
+    /// whoever goes by this one alone counts a primary, which was listed, among those that have what was acknowledged: then one more
+    /// has to.
+    fn needed(&self, own: &str) -> usize {
+        match self.list.members() {
+            Some(members) if self.by == WentBy::Earlier && !self.list.has_member(own) => {
+                self.list.count.min(members.len().saturating_sub(1)) + 1
+            }
+            _ => self.list.needed(own),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// The name of this machine.
     own: String,
     required: Option<SynchronousReplicas>,
-    /// Lists that were asked for before, each with where the change that ended it is in the log; that is not known while it is
-    /// being written.
-    before: Vec<(SynchronousReplicas, Option<Lsn>)>,
+    /// Lists that were asked for before, of which it is not known that enough of their machines have the next one.
+    before: Vec<Before>,
     /// By the order in which they came.
     there: BTreeMap<u64, Replica>,
     next: u64,
+}
+
+impl State {
+    /// All lists that commits wait for.
+    fn lists(&self) -> impl Iterator<Item = &SynchronousReplicas> {
+        self.before.iter().map(|before| &before.list).chain(&self.required)
+    }
+
+    /// The lists that ask for other machines, and for how many.
+    fn needed(&self) -> impl Iterator<Item = (&SynchronousReplicas, usize)> {
+        let newest = self.required.iter().map(move |list| (list, list.needed(&self.own)));
+        let before = self.before.iter().map(move |before| (&before.list, before.needed(&self.own)));
+        newest.chain(before).filter(|(_, needed)| *needed > 0)
+    }
+
+    /// Whether one of the lists asks for another machine.
+    fn asks_for_some(&self) -> bool {
+        self.required.is_some() && self.needed().next().is_some()
+    }
 }
 
 /// See the module.
@@ -245,7 +311,13 @@ impl Replicas {
     /// Of a store that writes its log, which ends here when it is opened.
     pub(crate) fn new(required: Option<SynchronousReplicas>, recovered: Lsn) -> Self {
         let replicas = Self { recovered: AtomicU64::new(recovered.get()), ..Self::default() };
-        replicas.require(required);
+        let mut state = replicas.state.lock();
+        // The change lies before the end of the log, and nobody knows any more how many have it.
+        let before = required.iter().flat_map(|required| &required.before);
+        let (end, by) = (Some(recovered), WentBy::Earlier);
+        state.before = before.map(|list| Before { list: list.clone(), end, by }).collect();
+        replicas.set_required(&mut state, required);
+        drop(state);
         replicas
     }
 
@@ -280,7 +352,7 @@ impl Replicas {
     /// have the change.
     pub(crate) fn require_both(&self, required: SynchronousReplicas) {
         let mut state = self.state.lock();
-        let before = state.required.take().map(|before| (before, None));
+        let before = state.required.take().map(|list| Before { list, end: None, by: WentBy::This });
         state.before.extend(before);
         self.set_required(&mut state, Some(required));
     }
@@ -288,14 +360,14 @@ impl Replicas {
     /// The change was not made: the list of before [`require_both`](Self::require_both) holds again, beside those before it.
     pub(crate) fn take_back(&self) {
         let mut state = self.state.lock();
-        let before = state.before.pop_if(|(_, end)| end.is_none()).map(|(list, _)| list);
+        let before = state.before.pop_if(|before| before.end.is_none()).map(|before| before.list);
         self.set_required(&mut state, before);
     }
 
     /// The change of the list is in the log up to here.
     pub(crate) fn end_before(&self, change: Lsn) {
         let mut state = self.state.lock();
-        state.before.iter_mut().for_each(|(_, end)| *end = end.or(Some(change)));
+        state.before.iter_mut().for_each(|before| before.end = before.end.or(Some(change)));
         self.look(&mut state);
     }
 
@@ -313,12 +385,29 @@ impl Replicas {
 
     fn set_required(&self, state: &mut State, required: Option<SynchronousReplicas>) {
         state.required = required;
-        let is_required = state.required.as_ref().is_some_and(|required| required.needed(&state.own) > 0);
+        self.note_required(state);
+        self.look(state);
+    }
+
+    /// Notes whether commits wait for anybody, for who looks without the lock.
+    fn note_required(&self, state: &State) {
+        let is_required = state.asks_for_some();
         self.is_required.store(is_required, Ordering::Release);
         if !is_required {
             self.recovered.store(0, Ordering::Relaxed);
         }
-        self.look(state);
+    }
+
+    /// Lists that commits wait for beside one: those that it follows, and that do not know of it yet.
+    pub(crate) fn lists_beside(&self, one: &SynchronousReplicas) -> Vec<SynchronousReplicas> {
+        let state = self.state.lock();
+        let mut beside: Vec<SynchronousReplicas> = Vec::new();
+        for list in state.lists() {
+            if !list.is_like(one) && !beside.iter().any(|known| known.is_like(list)) {
+                beside.push(SynchronousReplicas { before: Vec::new(), ..list.clone() });
+            }
+        }
+        beside
     }
 
     pub(crate) fn required(&self) -> Option<SynchronousReplicas> {
@@ -349,24 +438,27 @@ impl Replicas {
     fn look(&self, state: &mut State) -> bool {
         let mut has_moved = false;
         loop {
-            let State { own, required: Some(required), before, there, .. } = &*state else {
+            if state.required.is_none() {
                 return has_moved;
-            };
+            }
             for stage in STAGES {
-                let lists = std::iter::once(required).chain(before.iter().map(|(list, _)| list));
-                let reached = lists.map(|list| list.reached(own, there, stage)).min().flatten();
+                let State { own, there, .. } = &*state;
+                let reached = state.needed().map(|(list, needed)| list.reached(needed, own, there, stage));
+                let reached = reached.min().flatten();
                 if let Some(place) = reached {
                     has_moved |=
                         self.reached[stage as usize].fetch_max(place.get(), Ordering::AcqRel) < place.get();
                 }
             }
             // Whoever goes by one of these lists finds the one behind it.
-            let count = before.len();
+            let count = state.before.len();
             let is_over = |end: Option<Lsn>| end.is_some_and(|end| self.have_reached(Stage::Flushed, end));
-            state.before.retain(|(_, end)| !is_over(*end));
+            state.before.retain(|before| !is_over(before.end));
             if state.before.len() == count {
                 return has_moved;
             }
+            self.note_required(state);
+            has_moved |= !self.are_required();
         }
     }
 

@@ -35,6 +35,7 @@ impl ReplicaSession {
     pub fn note(&self, change: impl FnOnce(&mut Progress)) {
         if self.shared.replicas.note(self.number, change) {
             self.shared.pipeline.publishing.go_on(&self.shared);
+            self.shared.settle_required();
         }
     }
 
@@ -63,8 +64,11 @@ impl Shared {
     ) -> Result<(), StoreError> {
         let primary = self.replicas.own_name();
         let required = required.filter(|required| required.count > 0);
-        let required = required.map(|required| SynchronousReplicas { primary, ..required });
-        let _turn = self.requiring.lock();
+        let turn = self.requiring.lock();
+        let required = required.map(|required| {
+            let before = self.replicas.lists_beside(&required);
+            SynchronousReplicas { primary, before, ..required }
+        });
         let known = self.applied().catalog().synchronous_replicas().cloned();
         if known == required {
             return Ok(());
@@ -83,16 +87,44 @@ impl Shared {
             (Err(_), false) => {}
         }
         self.pipeline.publishing.go_on(self);
+        drop(turn);
+        // If there is nobody else to hear of it.
+        self.settle_required();
         logged
     }
 
     /// Writes a list down, durably. Nobody is waited for: the commits behind it wait for all of whom it tells.
     fn log_required(self: &Arc<Self>, required: Option<SynchronousReplicas>) -> Result<(), StoreError> {
+        let version = self.put_required(required)?;
+        self.wait_for(version, Until::Durable, None).map_err(StoreError::under_commit)
+    }
+
+    /// The same, without a wait for the disk.
+    fn put_required(self: &Arc<Self>, required: Option<SynchronousReplicas>) -> Result<Version, StoreError> {
         let mut change = self.begin(Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Applied);
         change.change_catalog(CatalogChange::PutSynchronousReplicas(required))?;
         change.set_synchronous_commit(SynchronousCommit::Local);
-        let version = change.commit_applied()?.version;
-        self.wait_for(version, Until::Durable, None).map_err(StoreError::under_commit)
+        Ok(change.commit_applied()?.version)
+    }
+
+    /// Writes the list down without those that it follows, once enough of their machines know of it, so that a promotion need not ask
+    /// them any more. Whoever has that has the change before it, which those machines have; so it may be lost, or come late: the next
+    /// word of a replica looks again.
+    fn settle_required(self: &Arc<Self>) {
+        let recorded = || self.applied().catalog().synchronous_replicas().cloned();
+        let follows_some = |required: &SynchronousReplicas| !required.before.is_empty();
+        if !recorded().as_ref().is_some_and(follows_some) {
+            return;
+        }
+        let Some(_turn) = self.requiring.try_lock() else { return };
+        let Some(required) = recorded().filter(follows_some) else { return };
+        if !self.replicas.lists_beside(&required).is_empty() {
+            return;
+        }
+        let required = SynchronousReplicas { before: Vec::new(), ..required };
+        if let Err(error) = self.put_required(Some(required)) {
+            tracing::debug!(%error, "promotions still ask the synchronous replicas of before");
+        }
     }
 
     /// Up to which version those who follow may show what they have. A store that is opened publishes all that its log has;

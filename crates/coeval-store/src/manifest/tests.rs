@@ -93,7 +93,14 @@ fn rights_on_servers_make_it_a_manifest_of_version_5() {
 #[test]
 fn synchronous_replicas_make_it_a_manifest_of_version_7() {
     let (names, primary) = (vec!["a".to_owned()], "b".to_owned());
-    let synchronous = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary };
+    let before = vec![SynchronousReplicas {
+        count: 2,
+        choice: ReplicaChoice::First,
+        names: names.clone(),
+        primary: String::new(),
+        before: Vec::new(),
+    }];
+    let synchronous = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
     let manifest = Manifest { synchronous_replicas: Some(synchronous), ..some_manifest() };
     assert_eq!(version_of(&manifest), 7);
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);

@@ -223,8 +223,8 @@ fn nothing_is_published_by_an_answer_behind_a_stop() {
     let files = SimulatedFiles::new(13);
     let (store, def) = open(&files);
     let names = vec!["*".to_owned()];
-    let required =
-        SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary: String::new() };
+    let (primary, before) = Default::default();
+    let required = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
     store.require_replicas(Some(required)).unwrap();
     let session = store.replica_session("copy");
     let committed = apply(&store, &def, 1, Isolation::Snapshot);

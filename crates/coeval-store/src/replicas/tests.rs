@@ -14,7 +14,8 @@ fn has(replicas: &Replicas, place: u64) -> bool {
 fn requiring(count: usize, choice: ReplicaChoice, names: &[&str]) -> Replicas {
     let replicas = Replicas::default();
     let names = names.iter().map(|name| (*name).to_owned()).collect();
-    replicas.require(Some(SynchronousReplicas { count, choice, names, primary: String::new() }));
+    let (primary, before) = Default::default();
+    replicas.require(Some(SynchronousReplicas { count, choice, names, primary, before }));
     replicas
 }
 
@@ -27,6 +28,7 @@ fn nobody_is_waited_for_unless_somebody_is_asked_for() {
         choice: ReplicaChoice::Any,
         names: vec!["*".to_owned()],
         primary: String::new(),
+        before: Vec::new(),
     };
     replicas.require(Some(asked.clone()));
     assert!(!has(&replicas, 100) && replicas.are_required());
@@ -136,7 +138,8 @@ fn so_many_have_to_promise_that_all_that_was_acknowledged_is_with_one() {
     let needed = |count, names: &[&str], primary: &str| {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let primary = primary.to_owned();
-        SynchronousReplicas { count, choice: ReplicaChoice::Any, names, primary }.promises_needed()
+        let before = Vec::new();
+        SynchronousReplicas { count, choice: ReplicaChoice::Any, names, primary, before }.promises_needed()
     };
     assert_eq!(needed(1, &["a"], ""), Some(1));
     assert_eq!(needed(1, &["a", "b"], "p"), Some(2));
@@ -155,7 +158,8 @@ fn while_one_list_follows_another_both_are_waited_for() {
     flushed(&replicas, a, 100);
     assert!(has(&replicas, 100));
     let names = vec!["b".to_owned()];
-    let next = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary: String::new() };
+    let (primary, before) = Default::default();
+    let next = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
     replicas.require_both(next);
     replicas.end_before(Lsn::new(150));
     flushed(&replicas, b, 400);
@@ -173,6 +177,7 @@ fn a_change_that_was_not_made_leaves_all_that_were_waited_for() {
         choice: ReplicaChoice::Any,
         names: vec![name.to_owned()],
         primary: String::new(),
+        before: Vec::new(),
     };
     let replicas = requiring(1, ReplicaChoice::Any, &["a"]);
     let [a, b, c] = ["a", "b", "c"].map(|name| replicas.add(name));
@@ -191,4 +196,67 @@ fn a_change_that_was_not_made_leaves_all_that_were_waited_for() {
     replicas.require_both(list("a"));
     replicas.take_back();
     assert!(!replicas.are_required());
+}
+
+/// Fails if the lists before are forgotten when a store is opened: a machine that goes by one of them could be promoted without
+/// what was acknowledged since.
+#[test]
+fn one_that_is_opened_while_one_list_follows_another_waits_for_both() {
+    let list = |name: &str, before| {
+        let (names, primary) = (vec![name.to_owned()], String::new());
+        SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before }
+    };
+    let joint = list("b", vec![list("a", Vec::new())]);
+    let replicas = Replicas::new(Some(joint.clone()), Lsn::new(100));
+    let [a, b] = ["a", "b"].map(|name| replicas.add(name));
+    flushed(&replicas, b, 200);
+    assert!(!has(&replicas, 1) && !replicas.have_recovered());
+    assert_eq!(replicas.lists_beside(&joint), vec![list("a", Vec::new())]);
+    flushed(&replicas, a, 100);
+    assert!(has(&replicas, 200) && replicas.have_recovered());
+    assert_eq!(replicas.lists_beside(&joint), vec![]);
+}
+
+/// Fails if the new list alone says whether anybody is waited for.
+#[test]
+fn a_list_of_nobody_else_waits_for_the_one_before() {
+    let replicas = requiring(1, ReplicaChoice::Any, &["own", "a"]);
+    replicas.set_own_name("own");
+    let (names, primary, before) = (vec!["own".to_owned()], String::new(), Vec::new());
+    replicas.require_both(SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names,
+        primary,
+        before,
+    });
+    replicas.end_before(Lsn::new(50));
+    assert!(replicas.are_required() && !has(&replicas, 1));
+    let a = replicas.add("a");
+    flushed(&replicas, a, 49);
+    assert!(has(&replicas, 49) && !has(&replicas, 50));
+    flushed(&replicas, a, 50);
+    assert!(!replicas.are_required() && has(&replicas, 1_000));
+}
+
+/// Fails if it asks for as many as a listed one: whoever goes by that list counts its primary among those that have what was
+/// acknowledged, and asks one machine less for its promise.
+#[test]
+fn a_primary_that_the_list_before_does_not_name_asks_one_more_of_it() {
+    let list = |names: &[&str], primary: &str, before| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (count, choice, primary) = (1, ReplicaChoice::Any, primary.to_owned());
+        SynchronousReplicas { count, choice, names, primary, before }
+    };
+    let before = list(&["a", "b", "c"], "a", Vec::new());
+    assert_eq!(before.promises_needed(), Some(2));
+    for (own, reached) in [("b", 100), ("z", 60)] {
+        let required = list(&[own, "a"], own, vec![before.clone()]);
+        let replicas = Replicas::new(Some(required), Lsn::new(1_000));
+        replicas.set_own_name(own);
+        let [a, c] = ["a", "c"].map(|name| replicas.add(name));
+        flushed(&replicas, a, 100);
+        flushed(&replicas, c, 60);
+        assert!(has(&replicas, reached) && !has(&replicas, reached + 1), "{own}");
+    }
 }

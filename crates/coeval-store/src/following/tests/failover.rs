@@ -5,6 +5,7 @@
 
 use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes};
 
+mod chains_changes_slots;
 mod cluster;
 mod history;
 mod inserts;

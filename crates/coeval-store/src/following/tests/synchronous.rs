@@ -49,6 +49,7 @@ impl Synchronous {
                 choice: ReplicaChoice::Any,
                 names: vec!["*".to_owned()],
                 primary: String::new(),
+                before: Vec::new(),
             }))
             .unwrap();
         Self { files, primary, store, follower, feed, next: 0 }
@@ -230,6 +231,7 @@ fn what_predecessors_wrote_counts_with_the_beginning_of_the_own_term() {
         choice: ReplicaChoice::Any,
         names: vec!["*".to_owned()],
         primary: String::new(),
+        before: Vec::new(),
     };
     primary.require_replicas(Some(any)).unwrap();
     let (before, _) = primary.log_position().unwrap();
@@ -244,4 +246,19 @@ fn what_predecessors_wrote_counts_with_the_beginning_of_the_own_term() {
     assert!(!primary.has_confirmed());
     session.note(|progress| progress.flushed = end);
     assert!(primary.has_confirmed());
+}
+
+/// Fails without the lists before in what is written down, and if they are never taken out of it.
+#[test]
+fn a_list_is_written_down_with_the_one_before_until_enough_know_of_it() {
+    let pair = Synchronous::begin(11);
+    let (names, primary, before) = (vec!["copy".to_owned()], String::new(), Vec::new());
+    let list = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
+    pair.primary.require_replicas(Some(list.clone())).unwrap();
+    let recorded = || pair.primary.recorded_replicas().unwrap();
+    assert_eq!(recorded().before.iter().map(|before| before.names.concat()).collect::<String>(), "*");
+    let session = pair.primary.replica_session("copy");
+    let (end, _) = pair.primary.log_position().unwrap();
+    session.note(|progress| (progress.written, progress.flushed, progress.applied) = (end, end, end));
+    assert_eq!(recorded(), list);
 }

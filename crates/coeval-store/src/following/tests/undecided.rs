@@ -70,7 +70,8 @@ impl Failover {
         let (store, follower) = open_follower(&files);
         let feed = feed_of(&primary, &follower).unwrap();
         let (count, choice, names) = (1, ReplicaChoice::Any, vec!["*".to_owned()]);
-        let required = SynchronousReplicas { count, choice, names, primary: String::new() };
+        let (primary, before) = Default::default();
+        let required = SynchronousReplicas { count, choice, names, primary, before };
         primary.require_replicas(Some(required)).unwrap();
         let session = primary.replica_session("copy");
         let (late, first) = late(&primary, &def);

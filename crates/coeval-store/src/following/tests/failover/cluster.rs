@@ -16,20 +16,28 @@
 //! (a cut: what was on its way either way is gone), and what it sends twice comes with the next connection. That one begins
 //! where the replica has its log, or, every second time, where it has it *synced*: records come again that it has. It refuses
 //! those, and is as before. Acknowledgements arrive late, in any mixture with records.
+//!
+//! # What else may happen
+//! Chains, changes of the list of synchronous replicas, and slots: [`beyond`].
+
+mod beyond;
 
 use super::{SimulatedFiles, Store, copy_to, feed_of, log_options, options, sizes};
 use crate::candidacy::{Candidacy, CandidacyError, NotPromoted};
+use crate::disk::LOG_DIR;
 use crate::error::StoreError;
-use crate::files::Fault;
+use crate::files::{Fault, Lie};
 use crate::following::rewinding::rewind_if;
 use crate::following::{
     CopyWriter, Fed, FollowError, Follower, FormerPrimary, LogFeed, ReplicaSession, WayBack, demote,
     go_on_rewinding, is_replica, promote, rewind,
 };
-use crate::log::{LogRecord, Lsn};
+use crate::log::{LogError, LogRecord, Lsn};
 use crate::promises::{LogStanding, Promise};
 use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
 use crate::terms::{TermHistory, TermNumber};
+use beyond::Beyond;
+pub(super) use beyond::{Extra, Happened};
 use coeval_txn::Version;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -55,6 +63,30 @@ pub(super) enum Broken {
     AnySuccessor,
     /// So is a replica, whatever it has followed or promised.
     AnyUpstream,
+    /// A replica says that it has durably what it has taken.
+    UnsyncedAcknowledged,
+    /// A replica shows what it has taken, whether or not that is published.
+    ShownAtOnce,
+    /// A replica that is opened again has forgotten what it has promised.
+    PromisesForgotten,
+    /// Disks say that the log is synced, and it is not.
+    LyingDisks,
+    /// Of two logs the longer one is that which ends at a higher place, whatever their last terms are.
+    PlacesAlone,
+    /// A replica of a replica is told that all is published which that one has.
+    ChainTellsAll,
+    /// A replica of a replica is told that safe snapshots may go as far as that one shows.
+    ChainBoundary,
+    /// Commits wait for a new list of replicas alone, from the moment on in which it is asked for.
+    ListAtOnce,
+    /// A primary that is opened again while one list follows another waits for the new one alone.
+    ListForgotten,
+    /// Whoever knows of a new list of replicas asks that one alone for promises.
+    ListAskedAlone,
+    /// Slots keep nothing.
+    SlotsIgnored,
+    /// Slots keep as much as they like.
+    SlotsUnbounded,
 }
 
 /// What clients do with the machines, and what is looked at.
@@ -99,6 +131,12 @@ fn open_node(files: &SimulatedFiles, node: usize) -> Store {
     store
 }
 
+fn deceive(files: &SimulatedFiles, node: usize, broken: Broken) {
+    if broken == Broken::LyingDisks {
+        files.tell_about(Lie::IgnoreSync, &dir(node).join(LOG_DIR));
+    }
+}
+
 /// Whether whoever committed this version may be told so. Nobody is asked to do anything for it.
 pub(super) fn is_acknowledged(store: &Store, version: Version) -> bool {
     store.shared.pipeline.publishing.is_acknowledged(version)
@@ -108,6 +146,8 @@ pub(super) fn is_acknowledged(store: &Store, version: Version) -> bool {
 struct Connection {
     to: usize,
     feed: LogFeed,
+    /// Whether a slot has all that comes next.
+    is_kept: bool,
     session: ReplicaSession,
     to_replica: VecDeque<Fed>,
     to_primary: VecDeque<(Lsn, Lsn)>,
@@ -165,6 +205,7 @@ pub(super) struct Cluster<C: Clients> {
     /// Two terms of one number that differ.
     pub(super) two_terms: Option<String>,
     pub(super) counts: Counts,
+    beyond: Beyond,
 }
 
 /// What has happened.
@@ -208,6 +249,7 @@ impl<C: Clients> Cluster<C> {
     pub(super) fn new(seed: u64, broken: Broken, clients: C) -> Self {
         let (count, needed) = if seed.is_multiple_of(3) { (5, 2) } else { (3, 1) };
         let files = SimulatedFiles::new(seed * 10);
+        deceive(&files, 0, broken);
         let store = open_node(&files, 0);
         C::prepare(&store);
         let any = SynchronousReplicas {
@@ -215,6 +257,7 @@ impl<C: Clients> Cluster<C> {
             choice: ReplicaChoice::Any,
             names: (0..count).map(name).collect(),
             primary: name(0),
+            before: Vec::new(),
         };
         store.require_replicas(Some(any)).unwrap();
         let mut nodes: Vec<Option<Node<C::Open>>> = (0..count).map(|_| None).collect();
@@ -234,6 +277,7 @@ impl<C: Clients> Cluster<C> {
             lost: None,
             two_terms: None,
             counts: Counts::default(),
+            beyond: Beyond::new(seed, Extra::Nothing),
         };
         (1..count).for_each(|node| cluster.copy(node, 0));
         cluster
@@ -266,8 +310,11 @@ impl<C: Clients> Cluster<C> {
         if !self.node(from).is_writable() {
             return;
         }
+        self.leave(node);
+        self.beyond.forget_slots(node);
         self.nodes[node] = None;
         let files = SimulatedFiles::new(self.dice.random());
+        deceive(&files, node, self.broken);
         let primary = &self.node(from).store;
         primary.checkpoint().unwrap();
         let copying = CopyWriter::begin(Arc::new(files.clone()), &dir(node)).unwrap();
@@ -300,6 +347,7 @@ impl<C: Clients> Cluster<C> {
             _ if self.is_undecided => self.stand(),
             _ => C::acknowledge(self),
         }
+        self.go_beyond();
         C::look(self);
     }
 
@@ -317,16 +365,20 @@ impl<C: Clients> Cluster<C> {
     fn step_replica(&mut self) {
         let node = self.any_node();
         let dice = self.dice.random_range(0..4);
+        let is_synced = self.broken != Broken::UnsyncedAcknowledged;
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         let Some(open) = connection else {
             self.connect(node);
             return;
         };
-        let Connection { to, feed, session, to_replica, to_primary } = &mut **open;
-        let to = *to;
+        let Connection { to, feed, is_kept, session, to_replica, to_primary } = &mut **open;
+        let (to, is_kept) = (*to, *is_kept);
         match dice {
             0 => match feed.next_piece() {
                 Ok(fed) => to_replica.extend(fed),
+                Err(StoreError::Log(gone @ LogError::Gone { .. })) if is_kept => {
+                    self.complain(format!("what a slot on node {to} keeps for node {node}: {gone}"));
+                }
                 Err(_) if to == self.current => self.copy(node, to),
                 Err(_) => self.cut(node),
             },
@@ -336,9 +388,12 @@ impl<C: Clients> Cluster<C> {
                 }
             }
             2 => {
-                follower.sync().unwrap();
+                if is_synced {
+                    follower.sync().unwrap();
+                }
                 match follower.acknowledgement() {
-                    Ok(told) => to_primary.push_back((told.flushed, told.shown)),
+                    Ok(told) if is_synced => to_primary.push_back((told.flushed, told.shown)),
+                    Ok(told) => to_primary.push_back((told.written, told.shown)),
                     Err(_) => *connection = None,
                 }
             }
@@ -356,20 +411,26 @@ impl<C: Clients> Cluster<C> {
 
     /// A piece arrives at a replica.
     fn take(&mut self, node: usize, from: usize, piece: Fed) {
-        let is_safe = self.broken != Broken::UnsafeBoundary;
+        let is_chained = !self.node(from).is_primary();
+        let is_safe =
+            self.broken != Broken::UnsafeBoundary && !(is_chained && self.broken == Broken::ChainBoundary);
+        let tells_all = is_chained && self.broken == Broken::ChainTellsAll;
+        let shows_at_once = self.broken == Broken::ShownAtOnce;
         let published = self.node(from).store.world().version();
+        let applied = self.node(from).store.shared.applied().version();
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         match piece {
             Fed::Records(records) => {
                 let (again, outcome) = take_records(follower, &records);
                 match outcome {
+                    Ok(()) if shows_at_once => follower.note_all_published(),
                     Ok(()) => {}
                     Err(FollowError::Superseded { .. }) => *connection = None,
                     Err(error) => panic!("{error}"),
                 }
                 self.counts.again += again;
             }
-            Fed::Published(version) => follower.note_published(version),
+            Fed::Published(version) => follower.note_published(if tells_all { applied } else { version }),
             Fed::Boundary(boundary) => follower.note_boundary(if is_safe { boundary } else { published }),
             Fed::File(..) => unreachable!("nothing is loaded"),
         }
@@ -378,12 +439,13 @@ impl<C: Clients> Cluster<C> {
     /// A replica looks for somebody to follow.
     fn connect(&mut self, node: usize) {
         let to = self.any_node();
-        if to == node || !self.node(to).is_primary() {
+        let is_offered = to != node && (self.node(to).is_primary() || self.beyond.takes_replica());
+        if !is_offered || self.beyond.is_away(node) {
             return;
         }
         let (primary, sends_again) = (self.node(to).store.clone(), self.dice.random_bool(0.5));
         let timeline = primary.terms().timeline();
-        let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
+        let Role::Replica(follower, _) = &mut self.node_mut(node).role else { return };
         if follower.begin_following(timeline).is_err() {
             if self.broken == Broken::AnyUpstream {
                 self.cut_back_replica(node, &primary.terms());
@@ -397,12 +459,7 @@ impl<C: Clients> Cluster<C> {
             if sends_again { from_synced() } else { Ok(feed) }
         });
         match begun {
-            Ok(feed) => {
-                let session = primary.replica_session(&name(node));
-                let (to_replica, to_primary) = Default::default();
-                let open = Connection { to, feed, session, to_replica, to_primary };
-                *connection = Some(Box::new(open));
-            }
+            Ok(feed) => self.begin_connection(node, to, feed),
             Err(StoreError::ForeignHistory(_)) => {
                 let is_cut_back = self.cut_back_replica(node, &primary.terms());
                 // One that was left behind by the others has nothing to give.
@@ -434,22 +491,34 @@ impl<C: Clients> Cluster<C> {
         true
     }
 
+    fn begin_connection(&mut self, node: usize, to: usize, feed: LogFeed) {
+        let Some((feed, is_kept)) = self.by_slot(node, to, feed) else { return };
+        let session = self.node(to).store.replica_session(&name(node));
+        let (to_replica, to_primary) = Default::default();
+        let open = Connection { to, feed, is_kept, session, to_replica, to_primary };
+        if let Role::Replica(_, connection) = &mut self.node_mut(node).role {
+            *connection = Some(Box::new(open));
+        }
+    }
+
     fn cut(&mut self, node: usize) {
         if let Role::Replica(_, connection) = &mut self.node_mut(node).role {
             *connection = None;
         }
     }
 
-    /// Closes a machine whose process dies; who is connected to it is not any more. Its files, as the disk has them.
-    fn lose(&mut self, node: usize) -> (SimulatedFiles, bool) {
-        for other in 0..self.nodes.len() {
-            if other == node {
-                continue;
-            }
-            if let Role::Replica(_, connection) = &mut self.node_mut(other).role {
+    /// Whoever is connected to a machine is not any more.
+    fn leave(&mut self, node: usize) {
+        for other in self.nodes.iter_mut().flatten() {
+            if let Role::Replica(_, connection) = &mut other.role {
                 connection.take_if(|connection| connection.to == node);
             }
         }
+    }
+
+    /// Closes a machine whose process dies; who is connected to it is not any more. Its files, as the disk has them.
+    fn lose(&mut self, node: usize) -> (SimulatedFiles, bool) {
+        self.leave(node);
         let Node { files, store, role, open } = self.nodes[node].take().expect("it is open between steps");
         let is_primary = matches!(role, Role::Primary);
         drop((role, open));
@@ -463,8 +532,10 @@ impl<C: Clients> Cluster<C> {
         let (files, is_primary) = self.lose(node);
         self.nodes[node] = Some(if is_primary {
             let store = open_node(&files, node);
+            self.forget_lists_before(&store);
             Node::primary(files, store)
         } else {
+            self.forget_promise(&files, node);
             Node::replica(files, node)
         });
         if node == self.current {
@@ -491,10 +562,16 @@ impl<C: Clients> Cluster<C> {
         let mut candidacy = match Candidacy::begin(&self.node(node).store, &name(node), timeline) {
             Ok(candidacy) => candidacy,
             Err(CandidacyError::Store(error)) => panic!("{error}"),
+            Err(CandidacyError::Refused(_)) if self.beyond.changes_lists() => return,
             Err(CandidacyError::Refused(refused)) => panic!("{refused}"),
         };
+        let mut promised = vec![node];
         for other in others {
-            let answer = self.ask(other, &candidacy);
+            let mut answer = self.ask(other, &candidacy);
+            if self.broken == Broken::PlacesAlone {
+                answer.term = self.node(node).store.log_standing().term;
+            }
+            promised.push(other);
             if candidacy.note_promise(&name(other), answer).is_err() && self.broken != Broken::ShorterLog {
                 self.refuse();
                 return;
@@ -508,6 +585,9 @@ impl<C: Clients> Cluster<C> {
                 self.promote(node, &candidacy);
             }
             Err(_) if self.broken == Broken::ShorterLog => self.promote(node, &candidacy),
+            Err(_) if self.broken == Broken::ListAskedAlone && self.has_newest_list(node, &promised) => {
+                self.promote(node, &candidacy);
+            }
             Err(_) => self.refuse(),
         }
     }
@@ -529,6 +609,7 @@ impl<C: Clients> Cluster<C> {
         let (files, _) = self.lose(node);
         promote(&files, &dir(node), candidacy.promise()).unwrap();
         let store = open_node(&files, node);
+        self.forget_lists_before(&store);
         assert_eq!(store.terms().timeline(), candidacy.promise().timeline);
         self.nodes[node] = Some(Node::primary(files, store));
         self.current = node;

@@ -6,6 +6,7 @@ use super::Store;
 use super::cluster::{Broken, Clients, Cluster, Counts, is_acknowledged};
 use crate::catalog::CatalogChange;
 use crate::id_value::{key, row, table};
+use crate::replicas::SynchronousCommit;
 use crate::transaction::AccessMode;
 use coeval_txn::{Isolation, Version};
 use std::collections::BTreeSet;
@@ -13,15 +14,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// See the module.
 #[derive(Default)]
-struct Inserts {
+pub(super) struct Inserts {
     next: i32,
     acknowledged: BTreeSet<i32>,
     /// What readers of any machine have seen.
     shown: BTreeSet<i32>,
+    /// What asks for less than that replicas have it durably: it may be lost, whoever has seen it.
+    waived: BTreeSet<i32>,
+}
+
+impl Inserts {
+    /// How many rows were acknowledged.
+    pub(super) fn acknowledged(&self) -> usize {
+        self.acknowledged.len()
+    }
 }
 
 /// A commit that nobody has been told of yet.
-struct Waiting {
+pub(super) struct Waiting {
     id: i32,
     version: Version,
 }
@@ -40,7 +50,10 @@ impl Clients for Inserts {
 
     fn act(cluster: &mut Cluster<Self>) {
         let Some(node) = cluster.any_writable() else { return };
-        let (id, level) = (cluster.clients.next, cluster.level);
+        let (id, level) = (cluster.clients.next, cluster.level_of_commit());
+        if level < SynchronousCommit::On {
+            cluster.clients.waived.insert(id);
+        }
         let node = cluster.node_mut(node);
         let Some(def) = node.store.world().tables().next().map(|table| table.def().clone()) else { return };
         let mut tx = node.store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
@@ -59,6 +72,9 @@ impl Clients for Inserts {
             .partition(|waiting| is_acknowledged(&at.store, waiting.version));
         at.open = waiting;
         for Waiting { id, .. } in told {
+            if cluster.clients.waived.contains(&id) {
+                continue;
+            }
             cluster.clients.acknowledged.insert(id);
             if !cluster.has(cluster.current, id) {
                 cluster.lost =
@@ -71,7 +87,8 @@ impl Clients for Inserts {
     fn look(cluster: &mut Cluster<Self>) {
         for node in 0..cluster.node_count() {
             if cluster.node(node).store.has_confirmed() || cluster.broken == Broken::Unconfirmed {
-                let seen: Vec<_> = (0..cluster.clients.next).filter(|id| cluster.has(node, *id)).collect();
+                let is_seen = |id: &i32| !cluster.clients.waived.contains(id) && cluster.has(node, *id);
+                let seen: Vec<_> = (0..cluster.clients.next).filter(is_seen).collect();
                 cluster.clients.shown.extend(seen);
             }
         }

@@ -41,7 +41,7 @@ const TOKENS: usize = 6;
 
 /// A rule of readers or writers that is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+pub(super) enum Rule {
     AllKept,
     /// A replica answers with the newest world that it shows.
     NewestWorld,
@@ -85,7 +85,7 @@ impl Token {
 }
 
 /// See the module.
-struct Lists {
+pub(super) struct Lists {
     rule: Rule,
     history: History,
     tokens: VecDeque<Token>,
@@ -98,7 +98,7 @@ struct Lists {
 
 /// What is open at one machine.
 #[derive(Default)]
-struct Open {
+pub(super) struct Open {
     sessions: [Option<Session>; SESSIONS],
     waiting: Vec<(Version, usize)>,
     /// The worlds that a replica has shown, for those who break rules.
@@ -217,7 +217,7 @@ impl Clients for Lists {
 }
 
 impl Lists {
-    fn new(rule: Rule) -> Self {
+    pub(super) fn new(rule: Rule) -> Self {
         let (history, tokens) = Default::default();
         Self { rule, history, tokens, next: 0, on_replicas: 0, with_tokens: 0, not_yet: 0 }
     }

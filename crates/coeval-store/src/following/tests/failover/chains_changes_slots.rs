@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The simulation of failovers with chains, with changes of the list of synchronous replicas and with slots, one after the other and
+//! all together; and the rules that no other test of it breaks. Which rule is broken by what: `docs/trust.md`, Replicas.
+
+use super::cluster::{Broken, Clients, Cluster, Counts, Extra, Happened};
+use super::inserts::Inserts;
+use super::lists::{Lists, Rule};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// So many seeds of each; `COEVAL_FAILOVERS` and `COEVAL_LIST_FAILOVERS` ask for more.
+const SEEDS: u64 = 6;
+
+/// So many steps apart are the seeds: every one is of five machines, since the lists of three are all one.
+const FIVE_MACHINES: u64 = 3;
+
+fn asked_for(variable: &str) -> u64 {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS)
+}
+
+/// Runs seeds of clients that insert. What has happened, if that was as many as averages need.
+fn run_inserts(extra: Extra) -> Option<Happened> {
+    let seeds = asked_for("COEVAL_FAILOVERS");
+    let (mut counts, mut happened, mut acknowledged) = (Counts::default(), Happened::default(), 0);
+    for seed in 0..seeds {
+        let mut cluster = Cluster::with(seed * FIVE_MACHINES, Broken::Nothing, Inserts::default(), extra);
+        let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+        assert!(outcome.is_ok(), "{extra:?}, seed {seed}");
+        assert_eq!(cluster.lost, None, "{extra:?}, seed {seed}");
+        assert_eq!(cluster.two_terms, None, "{extra:?}, seed {seed}");
+        counts += cluster.counts;
+        happened += cluster.happened();
+        acknowledged += cluster.clients.acknowledged();
+    }
+    println!("{extra:?}, {seeds} seeds: {acknowledged} acknowledged, {counts:?}, {happened:?}");
+    let is_enough = seeds >= SEEDS;
+    let seeds = seeds as usize;
+    assert!(!is_enough || (2 * counts.failovers > seeds && acknowledged > seeds), "too little has happened");
+    is_enough.then_some(happened)
+}
+
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_replicas_follow_replicas() {
+    if let Some(happened) = run_inserts(Extra::Chains) {
+        assert!(happened.chained > 10 * SEEDS as usize, "too few chains");
+    }
+}
+
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_while_the_list_of_replicas_changes() {
+    if let Some(happened) = run_inserts(Extra::Changes) {
+        assert!(happened.changes > 2 * SEEDS as usize, "too few changes");
+    }
+}
+
+/// And what a slot says that it keeps is there.
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_followers_have_slots() {
+    if let Some(happened) = run_inserts(Extra::Slots) {
+        assert!(happened.kept > 2 * SEEDS as usize, "too few came back");
+    }
+}
+
+/// A commit that asks for less is seen behind those before it that ask for more.
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_other_commits_ask_for_less() {
+    run_inserts(Extra::Levels);
+}
+
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_with_chains_changes_and_slots() {
+    run_inserts(Extra::Everything);
+}
+
+/// Runs a seed of clients that append to lists. What is wrong with its history, and whether the product has stopped by itself.
+fn run_lists(seed: u64, broken: Broken, extra: Extra) -> (Cluster<Lists>, bool) {
+    let mut cluster = Cluster::with(seed, broken, Lists::new(Rule::AllKept), extra);
+    let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+    if outcome.is_ok() && cluster.lost.is_none() {
+        Lists::look_for_losses(&mut cluster, "everything");
+    }
+    (cluster, outcome.is_err())
+}
+
+#[test]
+fn histories_over_failovers_with_chains_changes_and_slots_are_serializable() {
+    let seeds = asked_for("COEVAL_LIST_FAILOVERS");
+    let (mut counts, mut happened) = (Counts::default(), Happened::default());
+    for seed in 0..seeds {
+        let (cluster, has_stopped) = run_lists(seed * FIVE_MACHINES, Broken::Nothing, Extra::Everything);
+        assert!(!has_stopped, "seed {seed}");
+        assert_eq!(cluster.lost, None, "seed {seed}");
+        assert_eq!(cluster.two_terms, None, "seed {seed}");
+        counts += cluster.counts;
+        happened += cluster.happened();
+    }
+    println!("{seeds} seeds: {counts:?}, {happened:?}");
+}
+
+/// What is seen of a run: something that clients were told of is gone, a slot has not kept its word, or a term has two primaries.
+fn seen<C: Clients>(cluster: &Cluster<C>) -> Option<String> {
+    cluster.lost.clone().or_else(|| cluster.two_terms.clone())
+}
+
+/// Up to so many seeds are tried until a broken rule is seen.
+const TRIES: u64 = 2_000;
+
+fn first_seen(broken: Broken, extra: Extra) -> Option<(u64, String)> {
+    (0..TRIES).find_map(|seed| {
+        let mut cluster = Cluster::with(seed * FIVE_MACHINES, broken, Inserts::default(), extra);
+        // The product may find out by itself, and stops: another seed shows what it would have come to.
+        let has_stopped = catch_unwind(AssertUnwindSafe(|| cluster.run())).is_err();
+        // Of a disk that lies there is nothing else to be seen where all of it is found to be damaged.
+        let is_damaged = has_stopped && broken == Broken::LyingDisks;
+        Some((seed, seen(&cluster).or_else(|| is_damaged.then(|| "it is damaged".to_owned()))?))
+    })
+}
+
+#[test]
+fn each_rule_of_disks_chains_lists_and_slots_that_is_not_kept_is_seen() {
+    let rules = [
+        (Broken::UnsyncedAcknowledged, Extra::Nothing),
+        (Broken::ShownAtOnce, Extra::Nothing),
+        (Broken::PromisesForgotten, Extra::Nothing),
+        (Broken::LyingDisks, Extra::Nothing),
+        (Broken::PlacesAlone, Extra::Nothing),
+        (Broken::ChainTellsAll, Extra::Chains),
+        (Broken::ListAtOnce, Extra::Changes),
+        (Broken::ListForgotten, Extra::Changes),
+        (Broken::ListAskedAlone, Extra::Changes),
+        (Broken::SlotsIgnored, Extra::Slots),
+        (Broken::SlotsUnbounded, Extra::Slots),
+    ];
+    let mut unseen = Vec::new();
+    for (broken, extra) in rules {
+        let found = first_seen(broken, extra);
+        println!("{broken:?}, {extra:?}: {found:?}");
+        if found.is_none() {
+            unseen.push(broken);
+        }
+    }
+    assert!(unseen.is_empty(), "nothing was seen of {unseen:?}");
+}
+
+#[test]
+fn a_boundary_that_a_replica_makes_up_for_its_own_gives_an_anomaly() {
+    let found = (0..400).find(|seed| {
+        let (cluster, _) = run_lists(seed * FIVE_MACHINES, Broken::ChainBoundary, Extra::Chains);
+        cluster.lost.is_some()
+    });
+    println!("an anomaly with seed {found:?}");
+    assert!(found.is_some(), "no anomaly");
+}
