@@ -44,13 +44,23 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 6] = [
+const BY_SCRIPT: [Rule; 16] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
     Rule::OwnAnswerToDeletes,
     Rule::DeletesWaitForClosing,
     Rule::CopyWhatHadEnded,
+    Rule::CodesOnAllHolders,
+    Rule::OneOwner,
+    Rule::SamePast,
+    Rule::OneCodePerText,
+    Rule::AllCodesBeforeServing,
+    Rule::TextsWithRows,
+    Rule::TextsBeforeRows,
+    Rule::TextsStay,
+    Rule::KnownAsksNobody,
+    Rule::UnknownIsAsked,
 ];
 
 #[test]
