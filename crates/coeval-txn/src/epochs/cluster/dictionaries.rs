@@ -76,7 +76,12 @@
 //!
 //! # How it is tested
 //!
-//! `tests/dictionaries.rs` has a story for each rule, which ends badly without it.
+//! `tests/simulator` drives this code beside that of the epochs, on the same machines with one log each: rows have codes. With
+//! every event: one text for a code and one code for a text, over all that any node was told at any time; whatever rows a node
+//! has, it has their texts; whoever knows all texts sends nothing; no reader is told that a text has no code which was told to
+//! somebody. Now and then, and at the end: what was told is on the disks of all that serve its place. When faults end, whoever
+//! asks is answered. `tests/rules.rs` leaves out each rule; `tests/dictionaries.rs` has a story for each, which ends badly
+//! without it.
 //!
 //! # Costs
 //!
