@@ -22,11 +22,13 @@
 //! | `views.rs` | members, views, what the keeper is told and writes |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
+//! | `dictionaries.rs` | messages and records of dictionaries |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
 
 mod change;
+mod dictionaries;
 mod epochs;
 mod flushed;
 mod frame;
