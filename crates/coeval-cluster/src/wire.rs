@@ -42,6 +42,7 @@ mod writer;
 pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
 pub(crate) use reader::Reader;
+pub(crate) use record::NodeRecord;
 pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of};
 
 use bytes::Bytes;

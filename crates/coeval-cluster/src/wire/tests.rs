@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::request::{BrickPart, PART_BYTES};
 use super::{
-    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, PartAssembly, Wire, decode, encode,
-    parts_of,
+    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, NodeRecord, PartAssembly, Wire, decode,
+    encode, parts_of,
 };
 use crate::brick_change::BrickChange;
 use bytes::Bytes;
@@ -341,6 +341,12 @@ fn what_is_written_is_read_and_nothing_else_is() {
         check(&values.record(), &mut random);
         check(&values.dictionary_message(), &mut random);
         check(&values.dictionary_record(), &mut random);
+        let records =
+            [NodeRecord::Epochs(values.record()), NodeRecord::Dictionaries(values.dictionary_record())];
+        records.iter().for_each(|record| check(record, &mut random));
+        if let NodeRecord::Epochs(record) = &records[0] {
+            assert_eq!(encode(&records[0]), encode(record), "logs of before are read as they were");
+        }
         check(&values.request(), &mut random);
         check(&values.answer(), &mut random);
     }
