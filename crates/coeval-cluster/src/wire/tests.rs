@@ -199,6 +199,7 @@ impl Values {
                 Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
             }
             2 => Frame::Records(self.list(Self::view_record)),
+            3 => Frame::Dictionary(self.dictionary_message()),
             _ => Frame::Protocol(self.message()),
         }
     }
@@ -288,9 +289,10 @@ impl Values {
     }
 
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..4) {
+        match self.0.random_range(0..5) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
+            2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),
