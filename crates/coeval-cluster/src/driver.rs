@@ -21,13 +21,14 @@
 //! | file | what it is |
 //! |---|---|
 //! | `options.rs`, `error.rs`, `status.rs`, `counters.rs` | what a node is told, what can go wrong, what can be seen |
-//! | `node.rs`, `load.rs`, `delete.rs`, `snapshot.rs` | what callers have |
+//! | `node.rs`, `load.rs`, `delete.rs`, `snapshot.rs`, `codes.rs` | what callers have |
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
+mod codes;
 mod copying;
 mod counters;
 mod delete;
@@ -48,7 +49,7 @@ mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
-pub use error::{LoadError, ReadError};
+pub use error::{CodesError, LoadError, ReadError};
 pub use load::{CommitWait, Committed, Load};
 pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};

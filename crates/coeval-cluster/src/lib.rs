@@ -65,11 +65,13 @@ mod transport;
 mod wire;
 
 pub use brick_change::BrickChange;
-pub use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
+pub use coeval_txn::cluster::{
+    BrickAddress, Code, DictionaryError, DictionaryId, Member, Purpose, ViewNumber,
+};
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    ClusterTimeouts, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts, Node,
-    NodeOptions, NodeStatus, ReadError, Snapshot,
+    ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts,
+    Node, NodeOptions, NodeStatus, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use keeper::Founding;

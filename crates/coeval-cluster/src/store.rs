@@ -26,7 +26,7 @@ use crate::tables::RowsRefused;
 use bytes::Bytes;
 use coeval_brick::ShardStopped;
 use coeval_txn::Epoch;
-use coeval_txn::cluster::{BrickAddress, LogRecord};
+use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 
 /// A place in a node's log: how many records are before it, of this life of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,6 +81,12 @@ pub trait NodeStore: Send + 'static {
     /// A restart gives the records that were on disk, in their order, or what the protocol learns as much from; and makes the
     /// bricks that all of them made.
     fn log(&mut self, record: LogRecord<BrickChange>);
+
+    /// Appends a record of dictionaries to the same log. It changes no brick.
+    fn log_dictionary(&mut self, record: DictionaryRecord);
+
+    /// The records of dictionaries that were on disk when this was opened, in their order. They are given once.
+    fn take_dictionary_records(&mut self) -> Vec<DictionaryRecord>;
 
     /// The end of the log.
     fn logged(&self) -> LogPosition;

@@ -22,11 +22,13 @@
 //! | `views.rs` | members, views, what the keeper is told and writes |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
+//! | `dictionaries.rs` | messages and records of dictionaries |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
 
 mod change;
+mod dictionaries;
 mod epochs;
 mod flushed;
 mod frame;
@@ -40,6 +42,7 @@ mod writer;
 pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
 pub(crate) use reader::Reader;
+pub(crate) use record::NodeRecord;
 pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of};
 
 use bytes::Bytes;

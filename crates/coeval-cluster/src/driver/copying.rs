@@ -2,7 +2,8 @@
 //! Bricks that come to this node for good.
 //!
 //! The protocol asks for them again with each resend until all have come, so an attempt that fails is only given up. Each
-//! brick is handed over when it is whole; its rows are in memory until then.
+//! brick is handed over when it is whole; its rows are in memory until then. Dictionaries come by messages of their own; who
+//! gives says which, and all has come when these have too.
 
 use super::life::Life;
 use crate::tables::RowsRefused;
@@ -44,9 +45,16 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
     let has = has.and_then(Result::ok).ok_or(CopyError::NotNow)?;
     let request = encode(&BrickRequest::Copy { to: life.member, from, view, has });
     let mut answer = life.peers.fetch(from.node, request).await?;
-    let mut assembly = PartAssembly::default();
+    let (mut assembly, mut dictionaries) = (PartAssembly::default(), Vec::new());
     while let Some(part) = answer.next().await {
-        let BrickAnswer::Part(part) = decode(part?)? else { return Err(CopyError::NotNow) };
+        let part = match decode(part?)? {
+            BrickAnswer::Part(part) => part,
+            BrickAnswer::Dictionaries(given) => {
+                dictionaries = given;
+                continue;
+            }
+            BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),
+        };
         if let Some((brick, rows)) = assembly.add(part)? {
             let handed_over = life.step(|engine| {
                 rows.iter().try_for_each(|(_, change)| engine.check_rows(brick, change))?;
@@ -55,5 +63,12 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
             handed_over.ok_or(CopyError::NotNow)??;
         }
     }
-    if assembly.is_complete() { Ok(()) } else { Err(Malformed::Cut.into()) }
+    if !assembly.is_complete() {
+        return Err(Malformed::Cut.into());
+    }
+    let have_come = life.until(|engine| {
+        let is_over = engine.view() != view;
+        (is_over || engine.dictionaries.has_all(&dictionaries)).then_some(!is_over)
+    });
+    if have_come.await == Some(true) { Ok(()) } else { Err(CopyError::NotNow) }
 }

@@ -7,15 +7,24 @@ use crate::log::Durability;
 use crate::node::NodeId;
 use crate::store::LogPosition;
 use crate::wire::{Frame, FrameKind, encode};
-use coeval_txn::cluster::{Effect, LoadOutcome, Message, ToKeeper};
+use coeval_txn::cluster::{DictionaryEffect, DictionaryMessage, Effect, LoadOutcome, Message, ToKeeper};
 use std::time::Instant;
 
 impl Engine {
-    /// Does all that the protocol wants done, and what that brings about at once.
+    /// Does all that the protocol and dictionaries want done, and what that brings about at once. Of the two, what
+    /// dictionaries log comes first: rows come after their texts.
     pub(super) fn pump(&mut self) {
         loop {
+            for effect in self.dictionaries.take_effects() {
+                self.carry_out_for_codes(effect);
+            }
             for effect in self.protocol.take_effects() {
                 self.carry_out(effect);
+            }
+            if let Some(message) = self.codes_to_itself.pop_front() {
+                self.counts.to_itself += 1;
+                self.dictionaries.receive(message);
+                continue;
             }
             let Some(message) = self.to_itself.pop_front() else { break };
             self.counts.to_itself += 1;
@@ -49,6 +58,20 @@ impl Engine {
         }
     }
 
+    fn carry_out_for_codes(&mut self, effect: DictionaryEffect) {
+        match effect {
+            DictionaryEffect::Log(record) => self.store.log_dictionary(record),
+            DictionaryEffect::Send(message) => self.send_for_codes(message),
+            DictionaryEffect::SendOnceLogged(message) => self.once_logged(Waiting::Dictionary(message)),
+            DictionaryEffect::Tell(ask, outcome) => {
+                if let Some(waits) = self.askers.remove(&ask) {
+                    // Whoever has given up waiting need not know.
+                    let _ = waits.send(outcome);
+                }
+            }
+        }
+    }
+
     /// Lets something wait until all that was logged so far is on disk.
     fn once_logged(&mut self, what: Waiting) {
         let logged = self.store.logged();
@@ -75,6 +98,7 @@ impl Engine {
     fn release(&mut self, what: Waiting) {
         match what {
             Waiting::Message(message) => self.send(message),
+            Waiting::Dictionary(message) => self.send_for_codes(message),
             Waiting::ToKeeper(told) => self.tell_keeper(told),
         }
     }
@@ -84,6 +108,14 @@ impl Engine {
             self.to_itself.push_back(message);
         } else {
             self.send_frame(message.to.node, &Frame::Protocol(message));
+        }
+    }
+
+    fn send_for_codes(&mut self, message: DictionaryMessage) {
+        if message.to.node == self.own() {
+            self.codes_to_itself.push_back(message);
+        } else {
+            self.send_frame(message.to.node, &Frame::Dictionary(message));
         }
     }
 

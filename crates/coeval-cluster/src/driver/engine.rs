@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Engine`]: the state of one life of a node, behind its lock.
 
+use super::codes::bounds_of;
 use super::counters::MessageCounts;
 use super::options::NodeOptions;
 use crate::brick_change::BrickChange;
@@ -11,7 +12,8 @@ use crate::store::{LogPosition, NodeStore};
 use crate::tables::RowsRefused;
 use crate::transport::Peers;
 use coeval_txn::cluster::{
-    BrickAddress, ClusterNode, LoadFate, LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
+    AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
+    Member, Message, ToKeeper, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, Stride};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -24,6 +26,7 @@ pub(super) type Protocol = ClusterNode<BrickChange, RingPlacement>;
 /// What waits until all that was logged before it is on disk.
 pub(super) enum Waiting {
     Message(Message<BrickChange>),
+    Dictionary(DictionaryMessage),
     ToKeeper(ToKeeper),
 }
 
@@ -62,6 +65,7 @@ impl std::fmt::Display for EndReason {
 /// The state of one life of a node: the protocol's, and what its effects are done with.
 pub(super) struct Engine {
     pub(super) protocol: Protocol,
+    pub(super) dictionaries: Dictionaries<RingPlacement>,
     placement: RingPlacement,
     pub(super) store: Box<dyn NodeStore>,
     pub(super) peers: Peers,
@@ -70,6 +74,8 @@ pub(super) struct Engine {
     pub(super) counts: MessageCounts,
     /// Messages of the node to itself: they need no network.
     pub(super) to_itself: VecDeque<Message<BrickChange>>,
+    /// Those about dictionaries.
+    pub(super) codes_to_itself: VecDeque<DictionaryMessage>,
     /// What waits for the disk, by the place in the log that has to be there, and since when it waits.
     pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
     pub(super) synced: LogPosition,
@@ -77,6 +83,8 @@ pub(super) struct Engine {
     /// The keeper's records that were followed, for others who have not got them.
     pub(super) records: Vec<ViewRecord>,
     pub(super) callers: BTreeMap<Epoch, LoadCaller>,
+    /// Who waits for codes.
+    pub(super) askers: BTreeMap<AskId, oneshot::Sender<AskOutcome>>,
     /// Who is giving bricks, at which view.
     pub(super) copying: BTreeSet<(Member, ViewNumber)>,
     /// Who is to be asked for bricks, once the lock is free.
@@ -96,16 +104,22 @@ impl Engine {
     /// A life that begins with what is on disk.
     pub(super) fn new(
         member: Member,
-        (store, records): (Box<dyn NodeStore>, &[LogRecord<BrickChange>]),
+        (mut store, records): (Box<dyn NodeStore>, &[LogRecord<BrickChange>]),
         peers: Peers,
         keeper: KeeperLink,
         options: NodeOptions,
     ) -> Self {
         let stride = Stride::new(member.node.get(), options.stride);
         let placement = RingPlacement::new(options.replicas);
+        let texts = store.take_dictionary_records();
+        let mut dictionaries = Dictionaries::recover(member, placement.clone(), bounds_of(&options), &texts);
+        for (dictionary, codes_max) in &options.dictionaries {
+            dictionaries.declare(*dictionary, *codes_max);
+        }
         let now = Instant::now();
         Self {
             protocol: ClusterNode::recover(member, stride, placement.clone(), records),
+            dictionaries,
             placement,
             store,
             peers,
@@ -113,11 +127,13 @@ impl Engine {
             options,
             counts: MessageCounts::default(),
             to_itself: VecDeque::new(),
+            codes_to_itself: VecDeque::new(),
             waiting: VecDeque::new(),
             synced: LogPosition::default(),
             syncs: 0,
             records: Vec::new(),
             callers: BTreeMap::new(),
+            askers: BTreeMap::new(),
             copying: BTreeSet::new(),
             to_copy: Vec::new(),
             heard: BTreeMap::new(),
@@ -173,6 +189,7 @@ impl Engine {
                 continue;
             }
             self.protocol.follow(&record);
+            self.dictionaries.follow(self.protocol.view());
             self.records.push(record);
             // Who is new has not had the time to say anything.
             let now = Instant::now();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong, by who is told: [`LoadError`], [`ReadError`].
+//! What can go wrong, by who is told: [`LoadError`], [`CodesError`], [`ReadError`].
 
 use crate::node::NodeId;
 use crate::tables::RowsRefused;
 use coeval_txn::Epoch;
+use coeval_txn::cluster::DictionaryError;
 use std::time::Duration;
 
 /// Why a load does not go on. Each says what became of its rows.
@@ -39,6 +40,18 @@ pub enum LoadError {
     #[error("nobody here knows how load {0} ends: {1}")]
     Unknown(Epoch, String),
     /// The node has ended. No load has begun.
+    #[error("the node has ended: {0}")]
+    Ended(String),
+}
+
+/// Why there are no codes for texts. Those that were given stay, so whoever asks again gets the same.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodesError {
+    /// They are not given, or not in time.
+    #[error(transparent)]
+    Dictionary(#[from] DictionaryError),
+    /// The life of the node is over. Another node may be asked, or this one later.
     #[error("the node has ended: {0}")]
     Ended(String),
 }

@@ -9,7 +9,7 @@ use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
 use bytes::Bytes;
-use coeval_txn::cluster::{Body, BrickAddress, NodeError, ToKeeper, ViewRecord};
+use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewRecord};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,14 +60,21 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
-        let given = self.0.look_into(|engine| engine.give(from.node, &request));
-        let bricks = match given.ok_or_else(|| CallRefusal("the node has ended".to_owned()))? {
-            Ok(bricks) => bricks,
-            Err(refusal) => {
-                answer.give(encode(&refusal).into()).await?;
-                return Ok(());
-            }
-        };
+        let given = self.0.look_into(|engine| {
+            let bricks = engine.give(from.node, &request)?;
+            Ok::<_, BrickAnswer>((bricks, engine.dictionaries_for(&request)))
+        });
+        let (bricks, dictionaries) =
+            match given.ok_or_else(|| CallRefusal("the node has ended".to_owned()))? {
+                Ok(given) => given,
+                Err(refusal) => {
+                    answer.give(encode(&refusal).into()).await?;
+                    return Ok(());
+                }
+            };
+        if !dictionaries.is_empty() {
+            answer.give(encode(&BrickAnswer::Dictionaries(dictionaries)).into()).await?;
+        }
         for (brick, given) in bricks {
             for part in parts_of(brick, given.changes()) {
                 answer.give(encode(&BrickAnswer::Part(part)).into()).await?;
@@ -81,6 +88,7 @@ impl Handler for Incoming {
 fn is_of(frame: &Frame, from: Sender) -> bool {
     match frame {
         Frame::Protocol(message) => message.from.node == from.node,
+        Frame::Dictionary(message) => message.from.node == from.node,
         Frame::ToKeeper(ToKeeper::Join { member, .. }) => member.node == from.node,
         Frame::ToKeeper(ToKeeper::Closed(report)) => report.from.node == from.node,
         Frame::ToKeeper(ToKeeper::Complete { from: node, .. }) => node.node == from.node,
@@ -112,6 +120,12 @@ impl Engine {
                     Err(refused) => self.refuse(from, &refused.to_string()),
                 }
             }
+            Frame::Dictionary(message) => {
+                if message.layout > self.protocol.view().layout() {
+                    self.ask_for_records(from);
+                }
+                self.dictionaries.receive(message);
+            }
             Frame::ToKeeper(told) => self.keeper.tell(told),
             Frame::Alive(alive) => {
                 let records = self.records_after(alive.followed);
@@ -123,6 +137,14 @@ impl Engine {
                 self.keeper.hear(alive);
             }
             Frame::Records(records) => self.follow(records),
+        }
+    }
+
+    /// The dictionaries that come to another node with what it has asked for.
+    fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
+        match request {
+            BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
+            BrickRequest::Read { .. } => Vec::new(),
         }
     }
 

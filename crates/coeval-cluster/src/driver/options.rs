@@ -6,6 +6,7 @@ use crate::node_address::NodeAddress;
 use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
+use coeval_txn::cluster::DictionaryId;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -17,6 +18,8 @@ pub struct NodeOptions {
     pub nodes: Vec<(NodeId, NodeAddress)>,
     /// The brick tables that are declared here.
     pub tables: Tables,
+    /// The dictionaries of texts in them, each with how many codes it may have. All nodes are told the same.
+    pub dictionaries: Vec<(DictionaryId, u32)>,
     /// When what is loaded is flushed and the log gets shorter.
     pub rounds: RoundOptions,
     /// Where the keeper of the views runs.
@@ -43,6 +46,7 @@ impl NodeOptions {
             transport,
             nodes,
             tables,
+            dictionaries: Vec::new(),
             rounds: RoundOptions::default(),
             keeper,
             replicas: 2,

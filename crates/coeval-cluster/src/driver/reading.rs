@@ -103,6 +103,9 @@ impl Life {
                 BrickAnswer::Part(_) => {
                     return Err(Malformed::Contradiction("one brick was asked for").into());
                 }
+                BrickAnswer::Dictionaries(_) => {
+                    return Err(Malformed::Contradiction("rows were asked for").into());
+                }
                 BrickAnswer::NotNow => return Err(Refused::NotNow),
                 BrickAnswer::BelowSafe => return Err(Refused::BelowSafe),
             }

@@ -43,6 +43,7 @@ impl Engine {
         if now.duration_since(self.resent) >= self.options.timeouts.resend {
             self.resent = now;
             self.protocol.resend();
+            self.dictionaries.resend();
             self.purge();
         }
         if now.duration_since(self.said_alive) >= self.options.timeouts.alive && !self.hangs(now) {

@@ -11,7 +11,7 @@ use crate::tables::{RowsRefused, Tables};
 use bytes::Bytes;
 use coeval_brick::ShardStopped;
 use coeval_txn::Epoch;
-use coeval_txn::cluster::{BrickAddress, LogRecord};
+use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 use std::path::Path;
 
 /// A log, and bricks in columns, in memory.
@@ -24,6 +24,8 @@ pub struct ColumnStore {
     bricks: ColumnBricks,
     /// Up to where rounds have flushed.
     flushed: Epoch,
+    /// The records of dictionaries that were on disk, until somebody takes them.
+    texts: Vec<DictionaryRecord>,
     failure: Option<StoreFailed>,
 }
 
@@ -40,7 +42,7 @@ impl ColumnStore {
         rounds: RoundOptions,
         synced: SyncedTo,
     ) -> Result<(Self, Vec<LogRecord<BrickChange>>), LogError> {
-        let (log, OnDisk { through, flushed, records }) =
+        let (log, OnDisk { through, flushed, records, texts }) =
             NodeLog::open(directory, durability, rounds, synced)?;
         let mut bricks = ColumnBricks::new(tables);
         for brick in &flushed {
@@ -50,7 +52,7 @@ impl ColumnStore {
         for record in &records {
             bricks.apply(record).map_err(|error| not_restored(directory, &error))?;
         }
-        Ok((Self { log, bricks, flushed: through, failure: None }, records))
+        Ok((Self { log, bricks, flushed: through, texts, failure: None }, records))
     }
 
     /// Has the process end after so many steps of a round.
@@ -76,7 +78,8 @@ impl ColumnStore {
         let (tables, anew) = self.bricks.for_round()?;
         let before = if self.log.files.is_next_anew() { Epoch::ZERO } else { self.flushed };
         let records = self.log.kept_above(safe);
-        self.log.turn(Round { before, through: safe, tables, anew, records });
+        let texts = self.log.texts();
+        self.log.turn(Round { before, through: safe, tables, anew, records, texts });
         self.flushed = safe;
         self.bricks.purge(safe)
     }
@@ -104,6 +107,14 @@ impl NodeStore for ColumnStore {
         let applied = self.bricks.apply(&record).map_err(|error| StoreFailed(error.to_string()));
         // Whoever asks for a failure is told.
         let _ = self.note(applied);
+    }
+
+    fn log_dictionary(&mut self, record: DictionaryRecord) {
+        self.log.log_texts(record);
+    }
+
+    fn take_dictionary_records(&mut self) -> Vec<DictionaryRecord> {
+        std::mem::take(&mut self.texts)
     }
 
     fn logged(&self) -> LogPosition {

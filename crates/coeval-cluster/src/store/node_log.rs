@@ -7,9 +7,9 @@ use super::store_files::{OpenedFiles, StoreFiles};
 use super::{LogPosition, RoundOptions, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, Durability, LogError, LogWriter};
-use crate::wire::{FlushedBrick, decode, encode};
+use crate::wire::{FlushedBrick, NodeRecord, decode, encode};
 use coeval_txn::Epoch;
-use coeval_txn::cluster::LogRecord;
+use coeval_txn::cluster::{DictionaryRecord, LogRecord};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,8 @@ pub(super) struct NodeLog {
     writing: Arc<Writing>,
     writer: LogWriter,
     kept: KeptRecords,
+    /// All records of dictionaries: each log has them anew.
+    texts: Vec<DictionaryRecord>,
     pub(super) files: StoreFiles,
     rounds: RoundOptions,
     /// Since the last round.
@@ -44,8 +46,10 @@ pub(super) struct OnDisk {
     pub(super) through: Epoch,
     /// What rounds have flushed, in their order.
     pub(super) flushed: Vec<FlushedBrick>,
-    /// The records that follow.
+    /// The records of epochs that follow.
     pub(super) records: Vec<LogRecord<BrickChange>>,
+    /// Those of dictionaries.
+    pub(super) texts: Vec<DictionaryRecord>,
 }
 
 impl NodeLog {
@@ -62,8 +66,14 @@ impl NodeLog {
         let OpenedFiles { files, log, records, through, flushed } = StoreFiles::open(directory, durability)?;
         let what = "a record has something else in it";
         let foreign = |_| LogError::Foreign { path: directory.to_owned(), what };
-        let records: Result<Vec<LogRecord<BrickChange>>, _> = records.into_iter().map(decode).collect();
-        let records = records.map_err(foreign)?;
+        let decoded: Result<Vec<NodeRecord>, _> = records.into_iter().map(decode).collect();
+        let (mut records, mut texts) = (Vec::new(), Vec::new());
+        for record in decoded.map_err(foreign)? {
+            match record {
+                NodeRecord::Epochs(record) => records.push(record),
+                NodeRecord::Dictionaries(record) => texts.push(record),
+            }
+        }
         let mut kept = KeptRecords::default();
         records.iter().for_each(|record| kept.note(record));
         let (is_busy, is_turning) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -83,25 +93,34 @@ impl NodeLog {
             writing,
             writer,
             kept,
+            texts: texts.clone(),
             files,
             rounds,
             bytes: 0,
             last_round,
         };
-        Ok((log, OnDisk { through, flushed, records }))
+        Ok((log, OnDisk { through, flushed, records, texts }))
     }
 
     pub(super) fn log(&mut self, record: &LogRecord<BrickChange>) {
+        self.push(&encode(record));
+        self.kept.note(record);
+    }
+
+    pub(super) fn log_texts(&mut self, record: DictionaryRecord) {
+        self.push(&encode(&NodeRecord::Dictionaries(record.clone())));
+        self.texts.push(record);
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
         if self.waiting.last().is_none_or(Batch::is_full) {
             self.waiting.push(Batch::new());
         }
-        let bytes = encode(record);
         if let Some(batch) = self.waiting.last_mut() {
-            batch.push(&bytes);
+            batch.push(bytes);
         }
         self.bytes += bytes.len();
         self.logged += 1;
-        self.kept.note(record);
     }
 
     pub(super) fn logged(&self) -> LogPosition {
@@ -134,6 +153,11 @@ impl NodeLog {
     pub(super) fn kept_above(&mut self, safe: Epoch) -> Vec<LogRecord<BrickChange>> {
         self.kept.drop_up_to(safe);
         self.kept.list()
+    }
+
+    /// What dictionaries are given again by the next log: all that was logged of them.
+    pub(super) fn texts(&self) -> Vec<DictionaryRecord> {
+        self.texts.clone()
     }
 
     /// Has a round written, behind all that was logged before it was taken, and goes on in the next log.

@@ -6,9 +6,9 @@
 use super::brick_rows::{changes_of, labels_of};
 use crate::brick_change::BrickChange;
 use crate::log::{Batch, LogError, LogFile};
-use crate::wire::{FlushedBrick, LogHead, encode};
+use crate::wire::{FlushedBrick, LogHead, NodeRecord, encode};
 use coeval_brick::{BrickView, Reader, TableView};
-use coeval_txn::cluster::{BrickAddress, LogRecord};
+use coeval_txn::cluster::{BrickAddress, DictionaryRecord, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::BTreeSet;
 
@@ -45,6 +45,8 @@ pub(super) struct Round {
     pub(super) anew: BTreeSet<BrickAddress>,
     /// What the protocol is given again.
     pub(super) records: Vec<LogRecord<BrickChange>>,
+    /// What dictionaries are.
+    pub(super) texts: Vec<DictionaryRecord>,
 }
 
 impl Round {
@@ -67,17 +69,22 @@ impl Round {
         writer.finish()
     }
 
-    /// Writes what a log begins with that goes on from here: the rounds that count, what the protocol is given again, and what
-    /// bricks have that no round has flushed.
+    /// Writes what a log begins with that goes on from here: the rounds that count, what the protocol and dictionaries are
+    /// given again, and what bricks have that no round has flushed.
     pub(super) fn write_log(&self, rounds: &[u64], file: &mut LogFile) -> Result<(), LogError> {
         let mut writer = RecordWriter { file, batch: Batch::new() };
         let bricks = self.tables.iter().flat_map(|(_, view)| view.bricks());
-        let records = (self.records.len() + bricks.filter(|brick| self.has_more(brick)).count()) as u64;
+        let given = self.records.len() + self.texts.len();
+        let records = (given + bricks.filter(|brick| self.has_more(brick)).count()) as u64;
         let head = LogHead { rounds: rounds.to_vec(), through: self.through, records };
         writer.push(&encode(&head))?;
         // By itself, so that it is there to tell what is missing.
         writer.write()?;
         self.records.iter().try_for_each(|record| writer.push(&encode(record)))?;
+        // Before the rows that have their codes.
+        for record in &self.texts {
+            writer.push(&encode(&NodeRecord::Dictionaries(record.clone())))?;
+        }
         for (table, view) in &self.tables {
             for brick in view.bricks().iter().filter(|brick| self.has_more(brick)) {
                 let mut rows = changes_of(view, brick);

@@ -16,7 +16,9 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, Int64Arra
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use bytes::Bytes;
 use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
-use coeval_txn::cluster::{BrickAddress, LogRecord};
+use coeval_txn::cluster::{
+    BrickAddress, Code, DictionaryId, DictionaryRecord, GivenText, LogRecord, Spelling, ViewNumber,
+};
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -501,4 +503,36 @@ fn a_rule_that_is_left_out_is_noticed() {
         let noticed = (0..60).find_map(|seed| run(seed, Some(rule)).err());
         println!("{rule:?}: {}", noticed.expect("the rule is needed"));
     }
+}
+
+/// Records of dictionaries are given again by each log: one that goes on after a round, and one that has had none since.
+#[test]
+fn dictionaries_are_given_again() {
+    let (tables, directory) = (tables(), tempfile::tempdir().unwrap());
+    let dictionary = DictionaryId { table: TABLES[0], column: 3 };
+    let mut expected = Vec::new();
+    for (number, text) in [(0, "a"), (1, "b"), (2, "c"), (3, "d")] {
+        let mut store = open(directory.path(), &tables, None).unwrap();
+        assert_eq!(store.take_dictionary_records(), expected);
+        assert_eq!(store.take_dictionary_records(), []);
+        let texts = vec![GivenText { text: Arc::from(text), layout: ViewNumber::new(7) }];
+        let spellings = vec![Spelling { code: Code::new(number), text: Arc::from(text) }];
+        for record in [
+            DictionaryRecord::Given { dictionary, after: number, texts },
+            DictionaryRecord::Learned { dictionary, spellings },
+        ] {
+            store.log_dictionary(record.clone());
+            expected.push(record);
+        }
+        if number % 2 == 0 {
+            let safe = Epoch::new(u64::from(number) + 1);
+            assert_eq!(store.purge(safe), safe, "a round is due");
+        }
+        while store.has_unsynced() {
+            store.sync();
+            std::thread::yield_now();
+        }
+    }
+    let mut store = open(directory.path(), &tables, None).unwrap();
+    assert_eq!(store.take_dictionary_records(), expected);
 }

@@ -4,7 +4,9 @@
 use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::BrickChange;
-use coeval_txn::cluster::{Body, Member, Message, NodeId, ToKeeper, ViewNumber, ViewRecord};
+use coeval_txn::cluster::{
+    Body, DictionaryMessage, Member, Message, NodeId, ToKeeper, ViewNumber, ViewRecord,
+};
 
 /// What a frame between two nodes has in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub(crate) enum Frame {
     Alive(Alive),
     /// Records of the keeper, each the one after the one before.
     Records(Vec<ViewRecord>),
+    /// A message about a dictionary.
+    Dictionary(DictionaryMessage),
 }
 
 /// What a node says now and then.
@@ -51,6 +55,10 @@ impl Wire for Frame {
                 out.push(3);
                 put_list(out, records);
             }
+            Self::Dictionary(message) => {
+                out.push(4);
+                message.put(out);
+            }
         }
     }
 
@@ -64,6 +72,7 @@ impl Wire for Frame {
                 unheard: from.list()?,
             }),
             3 => Self::Records(from.list()?),
+            4 => Self::Dictionary(DictionaryMessage::take(from)?),
             kind => return Err(Malformed::Kind { what: "frame", kind }),
         })
     }
@@ -107,6 +116,7 @@ kinds! {
     ToKeeper => "to_keeper",
     Alive => "alive",
     Records => "records",
+    Dictionary => "dictionary",
 }
 
 impl FrameKind {
@@ -117,6 +127,7 @@ impl FrameKind {
             Frame::ToKeeper(_) => Self::ToKeeper,
             Frame::Alive(_) => Self::Alive,
             Frame::Records(_) => Self::Records,
+            Frame::Dictionary(_) => Self::Dictionary,
         }
     }
 

@@ -6,8 +6,41 @@ use super::message::{get_terms, put_epoch, put_terms};
 use super::writer::{put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::BrickChange;
-use coeval_txn::cluster::{BrickAddress, Incarnation, LogRecord};
+use coeval_txn::cluster::{BrickAddress, DictionaryRecord, Incarnation, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
+
+/// A record of a node's log, of epochs or of dictionaries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NodeRecord {
+    /// Of epochs: it has the form of such a record.
+    Epochs(LogRecord<BrickChange>),
+    /// Of dictionaries.
+    Dictionaries(DictionaryRecord),
+}
+
+/// A kind that no record of epochs has.
+const OF_DICTIONARIES: u8 = 9;
+
+impl Wire for NodeRecord {
+    fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Epochs(record) => record.put(out),
+            Self::Dictionaries(record) => {
+                out.push(OF_DICTIONARIES);
+                record.put(out);
+            }
+        }
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        let mut ahead = from.clone();
+        if ahead.byte()? != OF_DICTIONARIES {
+            return Ok(Self::Epochs(LogRecord::take(from)?));
+        }
+        *from = ahead;
+        Ok(Self::Dictionaries(DictionaryRecord::take(from)?))
+    }
+}
 
 impl Wire for LogRecord<BrickChange> {
     fn put(&self, out: &mut Vec<u8>) {

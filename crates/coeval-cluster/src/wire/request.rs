@@ -5,7 +5,7 @@ use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
 use coeval_txn::EpochSet;
-use coeval_txn::cluster::{BrickAddress, Member, ViewNumber};
+use coeval_txn::cluster::{BrickAddress, DictionaryId, Member, ViewNumber};
 
 /// Rows of a part, in bytes. A batch of rows that is larger is a part of its own.
 pub(crate) const PART_BYTES: usize = 1 << 20;
@@ -110,6 +110,9 @@ pub(crate) enum BrickAnswer {
     NotNow,
     /// LSE has passed the snapshot: nobody has it any more.
     BelowSafe,
+    /// Dictionaries that come to who asks for a copy, by messages of their own. It says that it has its bricks when it has
+    /// these too.
+    Dictionaries(Vec<DictionaryId>),
 }
 
 impl Wire for BrickAnswer {
@@ -121,6 +124,10 @@ impl Wire for BrickAnswer {
             }
             Self::NotNow => out.push(1),
             Self::BelowSafe => out.push(2),
+            Self::Dictionaries(given) => {
+                out.push(3);
+                put_list(out, given);
+            }
         }
     }
 
@@ -129,6 +136,7 @@ impl Wire for BrickAnswer {
             0 => Ok(Self::Part(BrickPart::take(from)?)),
             1 => Ok(Self::NotNow),
             2 => Ok(Self::BelowSafe),
+            3 => Ok(Self::Dictionaries(from.list()?)),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::request::{BrickPart, PART_BYTES};
 use super::{
-    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, PartAssembly, Wire, decode, encode,
-    parts_of,
+    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, NodeRecord, PartAssembly, Wire, decode,
+    encode, parts_of,
 };
 use crate::brick_change::BrickChange;
 use bytes::Bytes;
 use coeval_txn::cluster::{
-    Body, BrickAddress, ClosedReport, CommitTerms, CommittedEpoch, EpochKind, Incarnation, LogRecord, Member,
-    Message, NodeId, Pending, Standing, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
+    DictionaryMessage, DictionaryRecord, EpochKind, GivenText, Incarnation, LogRecord, Member, Message,
+    NodeId, Pending, Purpose, Spelling, Standing, ToKeeper, ViewChange, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Values at random, such as the protocol makes.
 struct Values(StdRng);
@@ -197,6 +199,7 @@ impl Values {
                 Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
             }
             2 => Frame::Records(self.list(Self::view_record)),
+            3 => Frame::Dictionary(self.dictionary_message()),
             _ => Frame::Protocol(self.message()),
         }
     }
@@ -224,6 +227,58 @@ impl Values {
         }
     }
 
+    fn dictionary(&mut self) -> DictionaryId {
+        DictionaryId { table: self.number(), column: self.0.random() }
+    }
+
+    fn text(&mut self) -> Arc<str> {
+        Arc::from(["", "a", "Köln", "New York"][self.0.random_range(0..4)])
+    }
+
+    fn given(&mut self) -> GivenText {
+        GivenText { text: self.text(), layout: self.view() }
+    }
+
+    fn code(&mut self) -> Code {
+        Code::new(self.0.random())
+    }
+
+    fn dictionary_message(&mut self) -> DictionaryMessage {
+        let number = self.number();
+        let after = self.0.random_range(0..3);
+        let body = match self.0.random_range(0..5) {
+            0 => {
+                let purpose = if self.0.random() { Purpose::Give } else { Purpose::Find };
+                DictionaryBody::Ask { number, purpose, texts: self.list(Self::text).into() }
+            }
+            1 => {
+                let codes = self.list(|values| values.0.random::<bool>().then(|| values.code()));
+                DictionaryBody::Codes { number, codes }
+            }
+            2 => {
+                let previous = (after > 0).then(|| self.view());
+                let texts = self.list(Self::given);
+                let length = after + u32::try_from(texts.len()).unwrap() + self.0.random_range(0..300);
+                DictionaryBody::Give { after, previous, texts, length }
+            }
+            3 => DictionaryBody::Logged { through: self.0.random() },
+            _ => DictionaryBody::Differs { after, have: self.0.random_range(0..=after) },
+        };
+        let (from, to, layout) = (self.member(), self.member(), self.view());
+        DictionaryMessage { from, to, layout, dictionary: self.dictionary(), body }
+    }
+
+    fn dictionary_record(&mut self) -> DictionaryRecord {
+        let dictionary = self.dictionary();
+        if self.0.random() {
+            let after = self.0.random();
+            DictionaryRecord::Given { dictionary, after, texts: self.list(Self::given) }
+        } else {
+            let spellings = self.list(|values| Spelling { code: values.code(), text: values.text() });
+            DictionaryRecord::Learned { dictionary, spellings }
+        }
+    }
+
     fn request(&mut self) -> BrickRequest {
         if self.0.random() {
             let (to, from) = (self.member(), self.member());
@@ -234,9 +289,10 @@ impl Values {
     }
 
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..4) {
+        match self.0.random_range(0..5) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
+            2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),
@@ -285,6 +341,14 @@ fn what_is_written_is_read_and_nothing_else_is() {
         kinds.insert(FrameKind::of(&frame) as usize);
         check(&frame, &mut random);
         check(&values.record(), &mut random);
+        check(&values.dictionary_message(), &mut random);
+        check(&values.dictionary_record(), &mut random);
+        let records =
+            [NodeRecord::Epochs(values.record()), NodeRecord::Dictionaries(values.dictionary_record())];
+        records.iter().for_each(|record| check(record, &mut random));
+        if let NodeRecord::Epochs(record) = &records[0] {
+            assert_eq!(encode(&records[0]), encode(record), "logs of before are read as they were");
+        }
         check(&values.request(), &mut random);
         check(&values.answer(), &mut random);
     }
@@ -302,6 +366,8 @@ fn bytes_at_random_are_refused() {
         // Few are a value by chance. What matters is that none panics or takes long.
         let _ = decode::<Frame>(bytes.clone().into());
         let _ = decode::<LogRecord<BrickChange>>(bytes.clone().into());
+        let _ = decode::<DictionaryMessage>(bytes.clone().into());
+        let _ = decode::<DictionaryRecord>(bytes.clone().into());
         let _ = decode::<BrickRequest>(bytes.clone().into());
         let _ = decode::<BrickAnswer>(bytes.into());
     }
@@ -344,6 +410,25 @@ fn what_the_protocol_relies_on_is_asked_of_messages() {
 }
 
 #[test]
+fn what_dictionaries_rely_on_is_asked_of_messages() {
+    let mut values = values(5);
+    let short = DictionaryBody::Give { after: 0, previous: None, texts: vec![values.given()], length: 0 };
+    let endless = DictionaryBody::Give {
+        after: u32::MAX,
+        previous: Some(values.view()),
+        texts: vec![values.given()],
+        length: u32::MAX,
+    };
+    for body in [short, endless, DictionaryBody::Differs { after: 1, have: 2 }] {
+        let message = DictionaryMessage { body, ..values.dictionary_message() };
+        let refused = decode::<DictionaryMessage>(encode(&message).into());
+        assert!(matches!(refused, Err(Malformed::Contradiction(_))), "{refused:?}");
+    }
+    let text: Result<Arc<str>, Malformed> = decode(Bytes::from_static(&[1, 1, 0xff]));
+    assert_eq!(text, Err(Malformed::Contradiction("a text is UTF-8")));
+}
+
+#[test]
 fn another_version_is_refused_by_its_number() {
     let mut bytes = encode(&Frame::Records(Vec::new()));
     bytes[0] = 2;
@@ -378,6 +463,20 @@ fn the_form_is_the_one_that_was_agreed_on() {
         rows: vec![(Epoch::new(5), BrickChange::Rows(Bytes::from_static(b"ab")))],
     };
     assert_eq!(encode(&copied), [1, 5, 1, 2, 0xac, 2, 2, 4, 0xc4, 1, 1, 5, 0, 2, b'a', b'b']);
+    let given = DictionaryMessage {
+        from: member(1, 300),
+        to: member(2, 7),
+        layout: ViewNumber::new(5),
+        dictionary: DictionaryId { table: 1, column: 4 },
+        body: DictionaryBody::Give {
+            after: 2,
+            previous: Some(ViewNumber::new(3)),
+            texts: vec![GivenText { text: Arc::from("ab"), layout: ViewNumber::new(5) }],
+            length: 3,
+        },
+    };
+    let expected = [1, 1, 0xac, 2, 2, 7, 5, 1, 4, 2, 2, 3, 1, 2, b'a', b'b', 5, 3];
+    assert_eq!(encode(&given), expected);
 }
 
 #[test]

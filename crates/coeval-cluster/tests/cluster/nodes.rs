@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clusters for tests: short times, a proxy in front of each node, directories that outlive a node.
 
+use crate::codes::CITY;
 use crate::proxy::{Control, lead};
 use crate::rows::tables;
 use coeval_cluster::{
@@ -92,6 +93,7 @@ impl Cluster {
         };
         let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
+        options.dictionaries = vec![CITY];
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),

@@ -19,10 +19,12 @@
 //! - [`ClusterNode`]: a node; all that happens to it is a call, all that it wants is an [`Effect`];
 //! - [`Message`], [`Body`]: what nodes say; [`LogRecord`]: what they log;
 //! - [`View`], [`ViewRecord`], [`Placement`]: who belongs, and where bricks are;
-//! - [`ViewKeeper`]: who writes the views.
+//! - [`ViewKeeper`]: who writes the views;
+//! - [`Dictionaries`]: the codes of texts in rows, and who gives them; its proof is in `dictionaries.rs`.
 //!
 //! Start reading at `load.rs`, the life of a transaction.
 
+mod dictionaries;
 mod keeper;
 mod ledger;
 mod load;
@@ -33,6 +35,10 @@ mod record;
 mod rules;
 mod view;
 
+pub use dictionaries::{
+    AskId, AskOutcome, Asked, Code, Dictionaries, DictionaryBody, DictionaryBounds, DictionaryEffect,
+    DictionaryError, DictionaryId, DictionaryMessage, DictionaryRecord, GivenText, Purpose, Spelling,
+};
 pub use keeper::{ClosedReport, RemoveError, ToKeeper, ViewKeeper};
 pub use message::{Body, CommitTerms, Message, Pending, Standing};
 pub use node::{ClusterNode, NodeError};

@@ -69,6 +69,26 @@ pub(crate) enum Rule {
     CopyBeforeServing,
     /// Only who comes back with its log keeps its place.
     ReturnWithLog,
+    /// A code is told when it is on the disks of all holders of its dictionary.
+    CodesOnAllHolders,
+    /// Only the owner of a dictionary gives its codes.
+    OneOwner,
+    /// A holder takes codes only behind what the owner has before them.
+    SamePast,
+    /// A text that has a code, told or not, gets no other.
+    OneCodePerText,
+    /// Who gets bricks says that it has them when it has the dictionaries that come with them.
+    AllCodesBeforeServing,
+    /// Rows, appended or copied, come with the texts of their codes.
+    TextsWithRows,
+    /// These are taken in before the rows are.
+    TextsBeforeRows,
+    /// What was taken in is logged.
+    TextsStay,
+    /// Who knows all texts asks nobody.
+    KnownAsksNobody,
+    /// A reader asks for what it does not know, and does not take it for missing.
+    UnknownIsAsked,
 }
 
 /// Which rules are kept.
@@ -96,7 +116,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 32] = [
+    pub(crate) const ALL: [Self; 42] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -129,5 +149,15 @@ impl Rule {
         Self::CopyWhatHadEnded,
         Self::CopyBeforeServing,
         Self::ReturnWithLog,
+        Self::CodesOnAllHolders,
+        Self::OneOwner,
+        Self::SamePast,
+        Self::OneCodePerText,
+        Self::AllCodesBeforeServing,
+        Self::TextsWithRows,
+        Self::TextsBeforeRows,
+        Self::TextsStay,
+        Self::KnownAsksNobody,
+        Self::UnknownIsAsked,
     ];
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+mod dictionaries;
 mod paper;
 mod rules;
 mod scripts;

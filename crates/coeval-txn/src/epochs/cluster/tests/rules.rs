@@ -29,6 +29,7 @@ fn snapshots_hold_whatever_the_network_does() {
         "too few deletes and declared readers"
     );
     assert!(counts.safe > seeds / 5, "LSE has moved too seldom");
+    check_texts(seeds, counts);
 }
 
 #[test]
@@ -38,19 +39,29 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
     assert!(counts.committed > 2 * seeds && counts.reads > 5 * seeds, "too little has happened");
     assert!(counts.crashes > seeds && counts.closed_committed > seeds / 50, "too little has gone wrong");
     assert!(counts.moves > seeds / 20 && counts.losses > seeds / 20, "too few bricks have moved");
+    check_texts(seeds, counts);
+}
+
+/// Enough has happened to dictionaries.
+fn check_texts(seeds: usize, counts: Counts) {
+    let Counts { answered, asked_nobody, spelled, .. } = counts;
+    assert!(answered > 2 * seeds && asked_nobody > 2 * seeds, "too few texts were asked for");
+    assert!(spelled > seeds, "too few rows have codes");
 }
 
 /// Within so many seeds the lack of a rule has to show.
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 6] = [
+const BY_SCRIPT: [Rule; 8] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
     Rule::OwnAnswerToDeletes,
     Rule::DeletesWaitForClosing,
     Rule::CopyWhatHadEnded,
+    Rule::SamePast,
+    Rule::AllCodesBeforeServing,
 ];
 
 #[test]

@@ -170,7 +170,7 @@ impl Stage {
 }
 
 /// Whether a story ends well: with all rules, and without one.
-fn needs(rule: Rule, ends_well: impl Fn(Rules) -> bool + std::panic::RefUnwindSafe) {
+pub(super) fn needs(rule: Rule, ends_well: impl Fn(Rules) -> bool + std::panic::RefUnwindSafe) {
     assert!(ends_well(Rules::ALL), "with all rules");
     // What goes wrong may be seen by an assertion of the code first.
     let without = std::panic::catch_unwind(|| ends_well(Rules::without(rule)));

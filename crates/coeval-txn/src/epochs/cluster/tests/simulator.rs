@@ -10,29 +10,46 @@
 //! - what was acknowledged is in the log, on disk, of every node that serves its bricks, and some node does;
 //! - a declared reader that lacks a delete sees nothing that the delete lacks; LSE is below what any reader sees;
 //! - what is not above somebody's LCE has ended; no epoch is given twice;
+//! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
+//!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
+//!   sends nothing to get them;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
 
 mod check;
 mod machine;
 mod run;
+mod texts;
 mod users;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
-    BrickAddress, Incarnation, LoadFate, Member, Message, NodeId, Placement, ReaderId, ToKeeper, ViewKeeper,
-    ViewNumber, ViewRecord,
+    AskId, BrickAddress, Code, DictionaryId, DictionaryMessage, Incarnation, LoadFate, Member, Message,
+    NodeId, Placement, ReaderId, Spelling, ToKeeper, ViewKeeper, ViewNumber, ViewRecord,
 };
 use crate::epochs::{Epoch, EpochSet};
 
 use machine::{Bricks, Machine};
 
-/// The rows of an append: numbers that no other append has.
-type Rows = Vec<u64>;
+/// The rows of an append: numbers that no other append has, and the texts of their codes. Which code a row has, its number
+/// tells (`Simulation::row_codes`).
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    numbers: Vec<u64>,
+    texts: Vec<(DictionaryId, Spelling)>,
+}
+
+impl Rows {
+    /// One row, as a copy has it.
+    fn of(number: u64) -> Self {
+        Self { numbers: vec![number], texts: Vec::new() }
+    }
+}
 
 /// Consecutive nodes, beginning with the brick's own.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +74,7 @@ fn bricks() -> impl Iterator<Item = BrickAddress> {
 #[derive(Debug)]
 struct Truth {
     owner: Member,
-    rows: BTreeMap<BrickAddress, Rows>,
+    rows: BTreeMap<BrickAddress, Vec<u64>>,
     told: Option<LoadFate>,
     /// Whether those who have it in their snapshot find its rows.
     is_visible: Option<bool>,
@@ -80,7 +97,17 @@ struct Copying {
     from: Member,
     view: ViewNumber,
     /// What is under way, once it was given.
-    given: Option<Bricks>,
+    given: Option<Gift>,
+}
+
+/// What one machine gives another.
+#[derive(Clone)]
+struct Gift {
+    bricks: Bricks,
+    /// The texts of the codes in them.
+    texts: Vec<(DictionaryId, Spelling)>,
+    /// The dictionaries that come too, by themselves.
+    dictionaries: Vec<DictionaryId>,
 }
 
 /// What has happened in a run, to see that enough has.
@@ -100,6 +127,14 @@ pub(super) struct Counts {
     pub(super) moves: usize,
     /// How often LSE moved.
     pub(super) safe: usize,
+    /// How many asks for codes were answered.
+    pub(super) answered: usize,
+    /// How many failed.
+    pub(super) unanswered: usize,
+    /// How often somebody wanted codes and knew them all.
+    pub(super) asked_nobody: usize,
+    /// How many rows with a code were logged, on whichever machine.
+    pub(super) spelled: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -116,6 +151,10 @@ impl std::ops::AddAssign for Counts {
         self.declared += other.declared;
         self.moves += other.moves;
         self.safe += other.safe;
+        self.answered += other.answered;
+        self.unanswered += other.unanswered;
+        self.asked_nobody += other.asked_nobody;
+        self.spelled += other.spelled;
     }
 }
 
@@ -130,6 +169,8 @@ pub(super) enum Faults {
 
 struct Simulation {
     random: StdRng,
+    /// What happens to dictionaries is chosen by this.
+    texts_random: StdRng,
     /// How often machines break: so often for 100 other events.
     storm: u32,
     /// A machine that nothing reaches and that reaches nobody, for a while.
@@ -141,6 +182,7 @@ struct Simulation {
     /// The keeper's log.
     records: Vec<ViewRecord>,
     network: Vec<Message<Rows>>,
+    text_network: Vec<DictionaryMessage>,
     to_keeper: Vec<ToKeeper>,
     copies: Vec<Copying>,
     truth: BTreeMap<Epoch, Truth>,
@@ -148,6 +190,13 @@ struct Simulation {
     /// The snapshots that declared readers have got.
     declared: Vec<Epoch>,
     next_row: u64,
+    /// The rows that have a code.
+    row_codes: BTreeMap<u64, (DictionaryId, Code)>,
+    /// What codes mean, and texts, for all that anybody was ever told.
+    told_texts: BTreeMap<(DictionaryId, Code), Arc<str>>,
+    told_codes: BTreeMap<(DictionaryId, Arc<str>), Code>,
+    /// By machine and ask: the texts that readers look for and have to find.
+    finds: BTreeMap<(usize, AskId), BTreeSet<Arc<str>>>,
     counts: Counts,
     violation: Option<String>,
 }
@@ -179,6 +228,8 @@ impl Simulation {
         let machines = founders.iter().map(|founder| Machine::new(*founder, count, ring, rules)).collect();
         let mut simulation = Self {
             random,
+            // Not the same one: what happens to epochs does not depend on what happens to dictionaries, but by their logs.
+            texts_random: StdRng::seed_from_u64(!seed),
             storm,
             isolated: None,
             ring,
@@ -187,12 +238,17 @@ impl Simulation {
             keeper,
             records: vec![record],
             network: Vec::new(),
+            text_network: Vec::new(),
             to_keeper: Vec::new(),
             copies: Vec::new(),
             truth: BTreeMap::new(),
             held: Vec::new(),
             declared: Vec::new(),
             next_row: 0,
+            row_codes: BTreeMap::new(),
+            told_texts: BTreeMap::new(),
+            told_codes: BTreeMap::new(),
+            finds: BTreeMap::new(),
             counts: Counts::default(),
             violation: None,
         };

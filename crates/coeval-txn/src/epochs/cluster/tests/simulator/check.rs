@@ -115,6 +115,7 @@ impl Simulation {
         self.check_safe();
         if self.one_in(20) {
             self.check_durable();
+            self.check_texts_durable();
         }
     }
 
@@ -183,6 +184,8 @@ impl Simulation {
     /// Everything has ended.
     pub(super) fn check_end(&mut self) {
         self.check_durable();
+        self.check_texts_durable();
+        self.check_texts_end();
         self.check_declared();
         if self.keeper.view().is_moving() {
             self.violate("bricks are still on their way".to_owned());

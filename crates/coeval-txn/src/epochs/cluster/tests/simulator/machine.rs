@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One machine: a process, a disk whose last writes may be lost, and the bricks that its log makes.
+//!
+//! The process has epochs and dictionaries, and one log for both.
 
 use std::collections::BTreeMap;
 
+use super::texts::{BOUNDS, CODES_MAX, dictionaries};
 use super::{Ring, Rows};
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
-    BrickAddress, ClusterNode, Incarnation, LogRecord, Member, Message, ToKeeper, ViewRecord,
+    BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, DictionaryRecord, Incarnation, LogRecord,
+    Member, Message, ToKeeper, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -17,7 +21,25 @@ pub(super) type Bricks = BTreeMap<BrickAddress, Vec<(Epoch, u64)>>;
 #[derive(Debug)]
 pub(super) enum Waiting {
     Message(Message<Rows>),
+    Text(DictionaryMessage),
     ToKeeper(ToKeeper),
+}
+
+/// A record of a machine's log.
+#[derive(Debug)]
+enum Logged {
+    Epochs(LogRecord<Rows>),
+    Texts(DictionaryRecord),
+}
+
+impl Logged {
+    fn of_epochs(&self) -> Option<&LogRecord<Rows>> {
+        if let Self::Epochs(record) = self { Some(record) } else { None }
+    }
+
+    fn of_texts(&self) -> Option<&DictionaryRecord> {
+        if let Self::Texts(record) = self { Some(record) } else { None }
+    }
 }
 
 #[derive(Debug)]
@@ -27,7 +49,9 @@ pub(super) struct Machine {
     ring: Ring,
     rules: Rules,
     pub(super) process: Option<Node>,
-    log: Vec<LogRecord<Rows>>,
+    /// What the process has of dictionaries; of no meaning while it does not run.
+    pub(super) texts: Dictionaries<Ring>,
+    log: Vec<Logged>,
     /// The first incarnation since the disk was empty.
     pub(super) log_since: Incarnation,
     on_disk: usize,
@@ -40,12 +64,12 @@ pub(super) struct Machine {
 fn apply(bricks: &mut Bricks, record: &LogRecord<Rows>) {
     match record {
         LogRecord::Append { epoch, brick, rows, .. } => {
-            bricks.entry(*brick).or_default().extend(rows.iter().map(|row| (*epoch, *row)));
+            bricks.entry(*brick).or_default().extend(rows.numbers.iter().map(|row| (*epoch, *row)));
         }
         LogRecord::Copied { brick, ended, rows } => {
             let here = bricks.entry(*brick).or_default();
             here.retain(|(label, _)| !ended.contains(*label));
-            here.extend(rows.iter().flat_map(|(epoch, rows)| rows.iter().map(|row| (*epoch, *row))));
+            here.extend(rows.iter().flat_map(|(epoch, rows)| rows.numbers.iter().map(|row| (*epoch, *row))));
         }
         LogRecord::Cut(epoch) => {
             bricks.values_mut().for_each(|rows| rows.retain(|(label, _)| label != epoch))
@@ -63,6 +87,7 @@ impl Machine {
             ring,
             rules,
             process: None,
+            texts: Dictionaries::new(member, ring, BOUNDS),
             log: Vec::new(),
             log_since: member.incarnation,
             on_disk: 0,
@@ -75,9 +100,13 @@ impl Machine {
     }
 
     fn boot(&mut self) {
-        let mut node = Node::recover(self.member, self.stride, self.ring, &self.log);
+        let records = self.log.iter().filter_map(Logged::of_epochs);
+        let mut node = Node::recover(self.member, self.stride, self.ring, records);
         node.keep_rules(self.rules);
         self.process = Some(node);
+        self.texts = self.texts_of(self.log.len());
+        self.texts.keep_rules(self.rules);
+        dictionaries().for_each(|dictionary| self.texts.declare(dictionary, CODES_MAX));
         self.followed = 0;
     }
 
@@ -107,12 +136,17 @@ impl Machine {
 
     pub(super) fn log(&mut self, record: LogRecord<Rows>) {
         apply(&mut self.bricks, &record);
-        self.log.push(record);
+        self.log.push(Logged::Epochs(record));
+    }
+
+    pub(super) fn log_texts(&mut self, record: DictionaryRecord) {
+        self.log.push(Logged::Texts(record));
     }
 
     /// Whether a transaction of this number is in the log.
     pub(super) fn has_logged(&self, epoch: Epoch) -> bool {
-        self.log.iter().any(|record| matches!(record, LogRecord::Began(other, _) if *other == epoch))
+        let mut records = self.log.iter().filter_map(Logged::of_epochs);
+        records.any(|record| matches!(record, LogRecord::Began(other, _) if *other == epoch))
     }
 
     pub(super) fn not_on_disk(&self) -> usize {
@@ -136,8 +170,19 @@ impl Machine {
 
     pub(super) fn bricks_on_disk(&self) -> Bricks {
         let mut bricks = Bricks::new();
-        self.log[..self.on_disk].iter().for_each(|record| apply(&mut bricks, record));
+        let records = self.log[..self.on_disk].iter().filter_map(Logged::of_epochs);
+        records.for_each(|record| apply(&mut bricks, record));
         bricks
+    }
+
+    /// The dictionaries that so much of the log makes.
+    fn texts_of(&self, length: usize) -> Dictionaries<Ring> {
+        let records = self.log[..length].iter().filter_map(Logged::of_texts);
+        Dictionaries::recover(self.member, self.ring, BOUNDS, records)
+    }
+
+    pub(super) fn texts_on_disk(&self) -> Dictionaries<Ring> {
+        self.texts_of(self.on_disk)
     }
 
     /// Follows the keeper's next record, if there is one.
@@ -147,6 +192,7 @@ impl Machine {
         };
         self.followed += 1;
         node.follow(record);
+        self.texts.follow(node.view());
         true
     }
 }

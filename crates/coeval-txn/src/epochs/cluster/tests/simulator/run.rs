@@ -3,9 +3,9 @@
 
 use rand::Rng;
 
-use super::machine::Waiting;
-use super::{Copying, Simulation, bricks};
-use crate::epochs::cluster::{Effect, LogRecord, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord};
+use super::machine::{Bricks, Waiting};
+use super::{Copying, Gift, Rows, Simulation, bricks};
+use crate::epochs::cluster::{Body, Effect, LogRecord, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord};
 
 /// For each machine, so many steps in which things break, and so many in which they do not.
 const SPELL: usize = 120;
@@ -13,6 +13,8 @@ const SPELL: usize = 120;
 const SPELLS: usize = 4;
 /// Within how many rounds without faults everything has to end.
 const ROUNDS: usize = 30;
+/// Within how many rounds without faults an ask is answered: fewer than it is patient for.
+const ROUNDS_TO_ANSWER: usize = 6;
 /// More messages than this, for each machine, are not kept under way.
 const MESSAGES: usize = 40;
 
@@ -26,13 +28,17 @@ impl Simulation {
                 self.mend();
             }
             self.step();
+            self.step_texts();
             self.lose_messages();
             self.check_step();
             self.fail()?;
         }
         self.note_moves();
         self.mend();
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS + ROUNDS_TO_ANSWER {
+            if round == ROUNDS {
+                self.ask_everywhere();
+            }
             self.round();
             self.check_step();
             self.fail()?;
@@ -69,6 +75,7 @@ impl Simulation {
             let index = self.random.random_range(0..self.network.len());
             self.network.swap_remove(index);
         }
+        self.lose_texts(MESSAGES * self.machines.len());
     }
 
     /// Delivers a message under way, drops it, or delivers it and leaves it under way.
@@ -87,11 +94,22 @@ impl Simulation {
             1 => self.network[index].clone(),
             _ => self.network.swap_remove(index),
         };
+        self.hand_over(message);
+    }
+
+    /// A machine takes in a message: first the texts that come with rows, then the rows.
+    fn hand_over(&mut self, message: Message<Rows>) {
         let machine = message.to.node.get() as usize - 1;
+        if self.machines[machine].process.is_none() {
+            return;
+        }
+        if let Body::Append { rows, .. } = &message.body {
+            self.learn(machine, &rows.texts);
+        }
         if let Some(node) = &mut self.machines[machine].process {
             node.receive(message);
-            self.pump(machine);
         }
+        self.pump(machine);
     }
 
     fn tell_keeper_any(&mut self) {
@@ -128,6 +146,7 @@ impl Simulation {
         for what in self.machines[machine].sync(count) {
             match what {
                 Waiting::Message(message) => self.network.push(message),
+                Waiting::Text(message) => self.text_network.push(message),
                 Waiting::ToKeeper(_) if self.isolated == Some(machine) => {}
                 Waiting::ToKeeper(message) => self.to_keeper.push(message),
             }
@@ -186,37 +205,48 @@ impl Simulation {
         if self.isolated.is_some() || node.member() != from || node.view().number() != view {
             return;
         }
-        let given = bricks()
+        let bricks = bricks()
             .filter(|brick| node.gives(*brick, receiver))
             .map(|brick| (brick, giver.bricks.get(&brick).cloned().unwrap_or_default()))
             .collect();
-        copying.given = Some(given);
+        let texts = self.spell(&giver.texts, &bricks);
+        let dictionaries = giver.texts.gives(receiver);
+        copying.given = Some(Gift { bricks, texts, dictionaries });
         self.copies.push(copying);
     }
 
     fn copied(&mut self, copying: Copying) {
         let Copying { to, from, view, given } = copying;
-        let Some(node) = self.machines[to].process.as_mut().filter(|node| node.view().number() == view)
-        else {
-            return;
-        };
-        for (brick, rows) in given.into_iter().flatten() {
-            let rows = rows.into_iter().map(|(label, row)| (label, vec![row])).collect();
+        let is_here = self.machines[to].process.as_ref().is_some_and(|node| node.view().number() == view);
+        let Some(Gift { bricks, texts, dictionaries }) = given.filter(|_| is_here) else { return };
+        self.learn(to, &texts);
+        let has_all = self.machines[to].texts.has_all(&dictionaries);
+        let Some(node) = &mut self.machines[to].process else { return };
+        for (brick, rows) in bricks {
+            let rows = rows.into_iter().map(|(label, row)| (label, Rows::of(row))).collect();
             if node.copied(view, brick, rows).is_err() {
                 return;
             }
         }
-        node.copied_all(view, from);
+        if has_all {
+            node.copied_all(view, from);
+        } else {
+            // The bricks are there. It waits for the dictionaries.
+            let given = Some(Gift { bricks: Bricks::new(), texts: Vec::new(), dictionaries });
+            self.copies.push(Copying { to, from, view, given });
+        }
         self.pump(to);
     }
 
     /// Does what the process of a machine wants done.
     pub(super) fn pump(&mut self, machine: usize) {
+        self.pump_texts(machine);
         let Some(node) = &mut self.machines[machine].process else { return };
         for effect in node.take_effects() {
             match effect {
                 Effect::Log(record) => {
                     self.counts.safe += usize::from(matches!(record, LogRecord::Safe(_)));
+                    self.check_spelled(machine, &record);
                     self.machines[machine].log(record);
                 }
                 Effect::Send(message) => self.network.push(message),
@@ -275,11 +305,13 @@ impl Simulation {
         let kept = self.random.random_range(0..=self.machines[index].not_on_disk());
         self.machines[index].stop(kept);
         self.forget_held(index);
+        self.forget_finds(index);
         self.counts.crashes += 1;
     }
 
     fn start(&mut self, index: usize) {
         self.machines[index].start();
+        self.check_all_spelled(index);
         self.pump(index);
     }
 
@@ -328,6 +360,7 @@ impl Simulation {
             self.resend(index);
             self.sync(index, self.machines[index].not_on_disk());
         }
+        self.round_texts();
         for copying in std::mem::take(&mut self.copies) {
             self.copy(copying);
         }
@@ -338,11 +371,7 @@ impl Simulation {
             self.tell_keeper(&message);
         }
         for message in std::mem::take(&mut self.network) {
-            let machine = message.to.node.get() as usize - 1;
-            if let Some(node) = &mut self.machines[machine].process {
-                node.receive(message);
-                self.pump(machine);
-            }
+            self.hand_over(message);
         }
     }
 }

@@ -68,6 +68,7 @@ impl Simulation {
         let choice = self.random.random_range(0..10);
         let brick = BrickAddress { table: 1, brick: self.random.random_range(0..BRICKS) };
         let row = self.next_row;
+        let rows = self.rows_with_codes(machine, row);
         let Some(node) = self.machines[machine].process.as_mut().filter(|node| node.member() == owner) else {
             return;
         };
@@ -76,7 +77,7 @@ impl Simulation {
         }
         match choice {
             0..6 => {
-                if node.append(epoch, brick, vec![row, row + 1]).is_ok() {
+                if node.append(epoch, brick, rows).is_ok() {
                     self.next_row += 2;
                     let truth = self.truth.get_mut(&epoch).expect("it has begun");
                     truth.rows.entry(brick).or_default().extend([row, row + 1]);
