@@ -187,27 +187,72 @@ pub(super) fn by_name(argument: &mut Expr) {
 
 /// Object ids that the query itself gives out by a cast are shown by name, as the type's output function does.
 pub(super) fn show_names(query: &mut Query) {
-    show_in_body(&mut query.body);
-}
-
-fn show_in_body(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => show_in_select(select),
-        SetExpr::Query(query) => show_names(query),
-        SetExpr::SetOperation { left, right, .. } => {
-            show_in_body(left);
-            show_in_body(right);
+    match query.body.as_mut() {
+        SetExpr::SetOperation { .. } => {
+            // A column that one side has plain ids in is of ids.
+            let places = id_places(&query.body);
+            show_at(&mut query.body, &places);
         }
+        SetExpr::Select(select) => outputs(select).for_each(show),
+        SetExpr::Query(query) => show_names(query),
         _ => {}
     }
 }
 
-fn show_in_select(select: &mut Select) {
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
-        {
-            show(expression);
+fn outputs(select: &mut Select) -> impl Iterator<Item = &mut Expr> {
+    select.projection.iter_mut().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+            Some(expression)
         }
+        _ => None,
+    })
+}
+
+/// Which columns of a set of rows are object ids by a cast, on all its sides.
+fn id_places(body: &SetExpr) -> Vec<bool> {
+    match body {
+        SetExpr::Select(select) => select
+            .projection
+            .iter()
+            .map(|item| match item {
+                SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+                    is_id(expression)
+                }
+                _ => false,
+            })
+            .collect(),
+        SetExpr::Query(query) => id_places(&query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            let sides = id_places(left).into_iter().zip(id_places(right));
+            sides.map(|(left, right)| left && right).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an output is an object id by a cast, or NULL.
+fn is_id(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_id(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        other => as_name(other).is_some(),
+    }
+}
+
+/// Shows the ids in these columns.
+fn show_at(body: &mut SetExpr, places: &[bool]) {
+    match body {
+        SetExpr::Select(select) => {
+            for (expression, _) in outputs(select).zip(places).filter(|(_, is_id)| **is_id) {
+                show(expression);
+            }
+        }
+        SetExpr::Query(query) => show_at(&mut query.body, places),
+        SetExpr::SetOperation { left, right, .. } => {
+            show_at(left, places);
+            show_at(right, places);
+        }
+        _ => {}
     }
 }
 
