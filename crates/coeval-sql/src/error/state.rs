@@ -120,6 +120,7 @@ states! {
     InvalidTableDefinition = "42P16",
     InvalidObjectDefinition = "42P17",
     IndeterminateDatatype = "42P18",
+    WindowingError = "42P20",
     WithCheckOptionViolation = "44000",
     DiskFull = "53100",
     OutOfMemory = "53200",

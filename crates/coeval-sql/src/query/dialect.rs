@@ -23,9 +23,12 @@
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
 //! | a part of WITH with a point in its name | one with another name inside the plan |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
+//! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
+//! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod distinct_on;
 mod dotted_names;
 mod merged_columns;
 mod overlaps;
@@ -34,6 +37,7 @@ mod row_subqueries;
 mod rows;
 mod sets;
 mod tables;
+mod windows;
 
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
@@ -67,7 +71,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation.
+/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
@@ -97,6 +101,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
+        distinct_on::follow_order(query);
         dotted_names::rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
@@ -114,7 +119,10 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
-        ControlFlow::Continue(())
+        match windows::write_out(select) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {

@@ -39,6 +39,7 @@ mod sleep;
 mod subquery_order;
 mod sums;
 mod time_parts;
+mod unreversed;
 mod values;
 mod variances;
 mod window_keys;
