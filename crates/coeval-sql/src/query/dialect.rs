@@ -10,6 +10,7 @@
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
+//! | `x LIKE ANY (array)`, `x = ANY (ARRAY(query))` | a function, `x = ANY (query)` |
 //! | `LEFT JOIN LATERAL (query) ON condition` | the same `ON true`, of the rows of the query that meet it |
 //! | `ARRAY[x]` with columns, which DataFusion looks for in the innermost query alone | a function of its elements |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
@@ -33,6 +34,7 @@ mod dotted_names;
 mod merged_columns;
 mod overlaps;
 mod patterns;
+mod quantifiers;
 mod row_subqueries;
 mod rows;
 mod sets;
@@ -123,6 +125,13 @@ impl VisitorMut for Dialect {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let Some(replaced) = quantifiers::rewritten(expression) {
+            *expression = replaced;
+        }
+        ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
