@@ -617,11 +617,11 @@ fn number(digits: &str) -> Expr {
     Expr::Value(Value::Number(digits.to_owned(), false).into())
 }
 
-fn text(value: &str) -> Expr {
+pub(super) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let list = FunctionArgumentList {
         duplicate_treatment: None,
         args: arguments

@@ -8,8 +8,8 @@ use crate::names::fold;
 use crate::walk::Walk;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Visit, Visitor,
+    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ struct Relation {
     some_columns: Vec<String>,
     /// A column that is NULL only where the whole row is.
     row_column: Option<String>,
+    /// Whether a row is the value of its only column.
+    is_value: bool,
 }
 
 impl Relation {
@@ -102,6 +104,8 @@ pub(super) struct WholeRow<'s> {
     pub(super) row_column: Option<&'s str>,
     /// Whether a join beside it may fill up rows with NULL.
     pub(super) is_filled_up: bool,
+    /// Whether a row is the value of its only column.
+    pub(super) is_value: bool,
 }
 
 /// Whose a column is.
@@ -208,6 +212,7 @@ impl<'f> Scopes<'f> {
             columns: relation.columns.as_deref(),
             row_column: relation.row_column.as_deref(),
             is_filled_up: from.fills_up,
+            is_value: relation.is_value,
         })
     }
 
@@ -285,7 +290,7 @@ impl<'f> Scopes<'f> {
                     // A row of a function that returns one column is its value.
                     [only] if gives_one_column(factor) => {
                         let relation = Relation::of(alias, Some(vec![only.clone()]));
-                        Relation { row_column: Some(only.clone()), ..relation }
+                        Relation { row_column: Some(only.clone()), is_value: true, ..relation }
                     }
                     // The function may have more columns than the list.
                     names => Relation { some_columns: names.to_vec(), ..Relation::of(alias, None) },
@@ -346,6 +351,11 @@ impl<'f> Scopes<'f> {
                 [only] if only.joins.is_empty() => self.relation(&only.relation, seen).columns,
                 _ => None,
             },
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                let name = name.0.last().and_then(ObjectNamePart::as_ident).map(fold)?;
+                let relations = self.clause(select, seen).relations;
+                relations.into_iter().find(|one| one.name.as_ref() == Some(&name))?.columns
+            }
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ mod coalesce;
 mod collected;
 mod counting;
 mod declared;
+mod documents;
 mod domains;
 mod float_frames;
 mod group_keys;

@@ -4,7 +4,9 @@
 //! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
-//! written in a subquery. Whether a row is NULL its columns tell.
+//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows.
+
+mod documents;
 
 use super::scopes::{FindTable, Owner, Scopes, WholeRow};
 use crate::dml::{query_of_body, select_body};
@@ -88,7 +90,9 @@ fn names_rows(query: &Query) -> bool {
         type Break = ();
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
             let is_row = match expression {
-                Expr::Function(function) => counted_row(function).is_some(),
+                Expr::Function(function) => {
+                    counted_row(function).is_some() || documents::takes_rows(function)
+                }
                 other => asked_row(other).is_some(),
             };
             if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -167,6 +171,10 @@ impl Rows<'_> {
             if let Some(asked) = self.asked(row, ask)? {
                 *expression = asked;
             }
+        } else if let Expr::Function(function) = expression
+            && documents::takes_rows(function)
+        {
+            self.replace_documents(function)?;
         } else if let Expr::Function(function) = expression
             && let Some(row) = counted_row(function)
             && let Some(argument) = self.counted(row)?

@@ -12,7 +12,9 @@ use super::numbers::nullable;
 use super::operators::refuse_other_enum;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{aggregates, array_keys, arrays, group_keys, in_subquery, jsonb, subquery_order, window_keys};
+use super::{
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
@@ -102,6 +104,9 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         _ => None,
     };
+    if let Some(document) = documents::kept(settled.as_ref().unwrap_or(&expression), schema)? {
+        return Ok(Transformed::yes(document));
+    }
     Ok(settled.map_or_else(|| Transformed::no(expression), Transformed::yes))
 }
 
