@@ -340,8 +340,13 @@ fn nested(expression: &Expr) -> Expr {
     Expr::Nested(Box::new(expression.clone()))
 }
 
-/// A function beside an object id is compared by its id.
+/// A function beside an object id is compared by its id, a type beside a column of names by its name.
 fn compare_functions(left: &mut Expr, right: &mut Expr) {
+    if casts::names_a_type(left) {
+        casts::by_type_name(right);
+    } else if casts::names_a_type(right) {
+        casts::by_type_name(left);
+    }
     let is_column = |side: &Expr| matches!(side, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if is_column(left) && is_column(right) {
         for side in [left, right] {
@@ -461,7 +466,7 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         return Some(call("unnest", vec![call(array, arguments)]));
     }
     if let [column] = crate::json::set_columns(&name) {
-        return Some(tables::set_of_documents(column, arguments_of(function)));
+        return Some(tables::set_of_documents(column, with_document(&name, arguments_of(function))));
     }
     if name == "generate_series" {
         return Some(call("unnest", vec![call(SERIES, arguments_of(function))]));
@@ -586,6 +591,19 @@ fn unqualified(name: &ObjectName) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The arguments of a function of documents, the first one with its type: a `jsonb` is in another order than the text that it is
+/// written as.
+fn with_document(function: &str, mut arguments: Vec<Expr>) -> Vec<Expr> {
+    let ty = if function.starts_with("jsonb") { DataType::JSONB } else { DataType::JSON };
+    if let Some(document) = arguments.first_mut()
+        && matches!(&*document, Expr::Value(value)
+            if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)))
+    {
+        *document = casts::cast(document.clone(), ty);
+    }
+    arguments
 }
 
 fn arguments_of(function: &Function) -> Vec<Expr> {

@@ -282,6 +282,23 @@ fn column_name(expression: &Expr) -> Option<String> {
     }
 }
 
+/// Whether an expression names a column that is a `regtype` in PostgreSQL, as in `pg_sequences`, and has the type's name here.
+pub(super) fn names_a_type(expression: &Expr) -> bool {
+    column_name(expression).is_some_and(|name| name == "data_type")
+}
+
+/// The name of a type instead of its id, if it is one by a cast.
+pub(super) fn by_type_name(expression: &mut Expr) {
+    if let Expr::Nested(inner) = expression {
+        by_type_name(inner);
+    } else if matches!(&*expression, Expr::Function(function)
+        if unqualified(&function.name).as_deref() == Some("coeval_regtype"))
+        && let Some(name) = as_name(expression)
+    {
+        *expression = name;
+    }
+}
+
 /// Whether an expression names a column of the catalog that holds names, whose subscripts give letters.
 pub(super) fn is_name(expression: &Expr) -> bool {
     column_name(expression).is_some_and(|name| crate::catalog::holds_names(&name))

@@ -167,6 +167,7 @@ fn of_function(
     }
     let columns = crate::json::set_columns(function);
     if !columns.is_empty() {
+        let arguments = super::with_document(function, arguments);
         return Some(of_documents(columns, &arguments, function, alias, numbering));
     }
     match function {

@@ -14,7 +14,7 @@
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::array_literals::array_of;
-use super::casts::literal_as;
+use super::casts::{call_parts, literal_as};
 use super::declared::column_type_of_field;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
@@ -311,6 +311,39 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
         return Ok(());
     }
     let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
+    Err(SqlError::new(SqlState::UndefinedFunction, message)
+        .with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .into())
+}
+
+/// `42883` for a column of text, or what is cast to text, that is compared with a date or timestamp. Of a settled plan: a CASE
+/// whose first branch is a literal is a date if another branch is one, and literals beside times are times by then.
+pub(super) fn refuse_text_beside_time(
+    left: &Expr,
+    operator: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Result<()> {
+    let is_text = |side: &Expr| match side {
+        Expr::Column(_) => true,
+        other => matches!(call_parts(other), Some((_, ColumnType::Text | ColumnType::Varchar(_)))),
+    };
+    if !is_text(left) && !is_text(right) {
+        return Ok(());
+    }
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(());
+    };
+    let is_time = |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..));
+    let is_wrong = (left_type.is_string() && is_text(left) && is_time(&right_type))
+        || (right_type.is_string() && is_text(right) && is_time(&left_type));
+    if !is_wrong {
+        return Ok(());
+    }
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
     Err(SqlError::new(SqlState::UndefinedFunction, message)
         .with_hint(
             "No operator matches the given name and argument types. You might need to add explicit type casts.",
