@@ -80,13 +80,10 @@ impl ExprPlanner for PostgresOperators {
             }
             return Ok(PlannerResult::Original(raw));
         };
-        let (Ok(left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
-        if let Some(ty) = beside_time(operator, &left, &raw.right) {
-            raw.right = typed_parameter(raw.right, &ty);
-            right = ty;
-        }
+        type_parameters(operator, &mut raw, &mut left, &mut right);
         if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
             raw.right = literal_as(raw.right, ty)?;
             right = ty.arrow();
@@ -240,13 +237,34 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
+/// Whether an expression is a parameter without a type.
+fn is_bare(expression: &Expr) -> bool {
+    matches!(expression, Expr::Placeholder(Placeholder { field, .. })
+        if field.as_ref().is_none_or(|field| field.data_type().is_null()))
+}
+
+/// Gives a parameter without a type the one that it has beside a time, and beside an interval: what that is multiplied with, or
+/// divided by, is a `double precision`.
+fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataType, right: &mut DataType) {
+    let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
+    let is_product = operator == Operator::Multiply;
+    if is_product && is_bare(&raw.left) && is_interval(right) {
+        *left = DataType::Float64;
+        raw.left = typed_parameter(raw.left.clone(), left);
+    } else if (is_product || operator == Operator::Divide) && is_bare(&raw.right) && is_interval(left) {
+        *right = DataType::Float64;
+        raw.right = typed_parameter(raw.right.clone(), right);
+    } else if let Some(ty) = beside_time(operator, left, &raw.right) {
+        raw.right = typed_parameter(raw.right.clone(), &ty);
+        *right = ty;
+    }
+}
+
 /// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
 fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<DataType> {
-    let is_bare = matches!(right, Expr::Placeholder(Placeholder { field, .. })
-        if field.as_ref().is_none_or(|field| field.data_type().is_null()));
     match (operator, left) {
-        (Operator::Plus, DataType::Timestamp(..)) if is_bare => Some(ColumnType::Interval.arrow()),
-        (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
+        (Operator::Plus, DataType::Timestamp(..)) if is_bare(right) => Some(ColumnType::Interval.arrow()),
+        (Operator::Minus, DataType::Date32) if is_bare(right) => Some(DataType::Date32),
         _ => None,
     }
 }
