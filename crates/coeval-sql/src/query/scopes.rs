@@ -286,14 +286,13 @@ impl<'f> Scopes<'f> {
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
                 let alias = alias.as_ref();
-                match given(alias).as_slice() {
-                    // A row of a function that returns one column is its value.
-                    [only] if gives_one_column(factor) => {
+                match value_column(factor) {
+                    Some(only) => {
                         let relation = Relation::of(alias, Some(vec![only.clone()]));
-                        Relation { row_column: Some(only.clone()), is_value: true, ..relation }
+                        Relation { row_column: Some(only), is_value: true, ..relation }
                     }
                     // The function may have more columns than the list.
-                    names => Relation { some_columns: names.to_vec(), ..Relation::of(alias, None) },
+                    None => Relation { some_columns: given(alias), ..Relation::of(alias, None) },
                 }
             }
             TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
@@ -386,6 +385,30 @@ fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
 /// The names of columns that an alias lists: of all, or of the first ones.
 fn given(alias: Option<&TableAlias>) -> Vec<String> {
     alias.into_iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect()
+}
+
+/// The only column of what is called in FROM, where a row of that is its value and the column has another name: one that the
+/// alias lists, or `value` of `json_array_elements`.
+pub(super) fn value_column(factor: &TableFactor) -> Option<String> {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias, args: Some(_), .. } | TableFactor::Function { name, alias, .. } => {
+            (Some(name), alias)
+        }
+        TableFactor::UNNEST { alias, .. } => (None, alias),
+        _ => return None,
+    };
+    if !gives_one_column(factor) {
+        return None;
+    }
+    match given(alias.as_ref()).as_slice() {
+        [only] => Some(only.clone()),
+        [] => {
+            let function = fold(name?.0.last()?.as_ident()?);
+            let [column] = crate::json::set_columns(&function) else { return None };
+            (column.name != function).then(|| column.name.to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether what is called in FROM is known to return one column.

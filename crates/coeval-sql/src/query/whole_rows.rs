@@ -4,11 +4,13 @@
 //! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
-//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows.
+//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`values`] rows
+//! that are the value of their only column.
 
 mod documents;
+mod values;
 
-use super::scopes::{FindTable, Owner, Scopes, WholeRow};
+use super::scopes::{FindTable, Owner, Scopes, WholeRow, value_column};
 use crate::dml::{query_of_body, select_body};
 use crate::error::SqlError;
 use crate::names::fold;
@@ -97,6 +99,9 @@ fn names_rows(query: &Query) -> bool {
             };
             if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            if value_column(factor).is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
     }
     query.walk(&mut Search).is_break()
 }
@@ -167,7 +172,11 @@ impl Rows<'_> {
     fn replace(&mut self, expression: &mut Expr) -> Result<(), SqlError> {
         let is_null = matches!(expression, Expr::IsNull(_));
         let ask: fn(Box<Expr>) -> Expr = if is_null { Expr::IsNull } else { Expr::IsNotNull };
-        if let Some(row) = asked_row(expression) {
+        if let Expr::Identifier(name) = expression {
+            if let Some(value) = self.value(name) {
+                *expression = value;
+            }
+        } else if let Some(row) = asked_row(expression) {
             if let Some(asked) = self.asked(row, ask)? {
                 *expression = asked;
             }
@@ -274,6 +283,7 @@ impl VisitorMut for Rows<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         self.scopes.enter(query);
         self.marks.push(Marks::default());
+        self.order_by_places(query);
         ControlFlow::Continue(())
     }
 
@@ -291,6 +301,7 @@ impl VisitorMut for Rows<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         self.scopes.turn_to(select);
+        self.name_values(select);
         if let Some(marks) = self.marks.last_mut() {
             *marks = Marks::default();
         }
