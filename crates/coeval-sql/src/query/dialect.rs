@@ -145,6 +145,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
+        tables::expand_records(factor);
         ControlFlow::Continue(())
     }
 
