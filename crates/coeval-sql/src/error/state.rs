@@ -48,6 +48,7 @@ states! {
     InvalidTimeZoneDisplacementValue = "22009",
     SubstringError = "22011",
     DivisionByZero = "22012",
+    InvalidPrecedingOrFollowingSize = "22013",
     IntervalFieldOverflow = "22015",
     InvalidArgumentForLogarithm = "2201E",
     InvalidArgumentForPowerFunction = "2201F",
