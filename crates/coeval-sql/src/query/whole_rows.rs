@@ -5,8 +5,9 @@
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
 //! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`values`] rows
-//! that are the value of their only column.
+//! that are the value of their only column, and [`aliases`] what is known of columns here and is not of rows.
 
+mod aliases;
 mod documents;
 mod values;
 
@@ -100,7 +101,10 @@ fn names_rows(query: &Query) -> bool {
             if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
         fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-            if value_column(factor).is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if value_column(factor).is_some() || aliases::names_columns(factor) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
         }
     }
     query.walk(&mut Search).is_break()
@@ -302,6 +306,7 @@ impl VisitorMut for Rows<'_> {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         self.scopes.turn_to(select);
         self.name_values(select);
+        self.complete_aliases(select);
         if let Some(marks) = self.marks.last_mut() {
             *marks = Marks::default();
         }
