@@ -4,8 +4,8 @@
 use super::{call, text, unqualified};
 use crate::names::fold;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-    TimezoneInfo, Value,
+    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
+    Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -193,19 +193,19 @@ pub(super) fn show_names(query: &mut Query) {
             let places = id_places(&query.body);
             show_at(&mut query.body, &places);
         }
-        SetExpr::Select(select) => outputs(select).for_each(show),
+        SetExpr::Select(select) => select.projection.iter_mut().filter_map(output).for_each(show),
         SetExpr::Query(query) => show_names(query),
         _ => {}
     }
 }
 
-fn outputs(select: &mut Select) -> impl Iterator<Item = &mut Expr> {
-    select.projection.iter_mut().filter_map(|item| match item {
+fn output(item: &mut SelectItem) -> Option<&mut Expr> {
+    match item {
         SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
             Some(expression)
         }
         _ => None,
-    })
+    }
 }
 
 /// Which columns of a set of rows are object ids by a cast, on all its sides.
@@ -243,8 +243,10 @@ fn is_id(expression: &Expr) -> bool {
 fn show_at(body: &mut SetExpr, places: &[bool]) {
     match body {
         SetExpr::Select(select) => {
-            for (expression, _) in outputs(select).zip(places).filter(|(_, is_id)| **is_id) {
-                show(expression);
+            for (item, is_id) in select.projection.iter_mut().zip(places) {
+                if let (true, Some(expression)) = (*is_id, output(item)) {
+                    show(expression);
+                }
             }
         }
         SetExpr::Query(query) => show_at(&mut query.body, places),

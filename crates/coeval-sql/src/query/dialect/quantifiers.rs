@@ -33,22 +33,21 @@ pub(super) fn rewritten(expression: &mut Expr) -> Option<Expr> {
                 all(expr, operator, pattern)
             }
         }
-        Expr::AnyOp { left, compare_op, right, .. } => match matching(compare_op) {
-            Some(name) => Some(called(MATCHES_ANY, left, name, right)),
-            None => {
-                name_query(right);
-                None
-            }
-        },
-        Expr::AllOp { left, compare_op, right } => match matching(compare_op) {
-            Some(name) => Some(called(MATCHES_ALL, left, name, right)),
-            None => {
-                name_query(right);
-                None
-            }
-        },
+        Expr::AnyOp { left, compare_op, right, .. } => compared(MATCHES_ANY, left, compare_op, right),
+        Expr::AllOp { left, compare_op, right } => compared(MATCHES_ALL, left, compare_op, right),
         _ => None,
     }
+}
+
+/// The text beside the patterns, where an operator matches with such; else the query in the place of an array of its rows.
+fn compared(function: &str, left: &Expr, operator: &BinaryOperator, right: &mut Expr) -> Option<Expr> {
+    if let Some(name) = matching(operator) {
+        return Some(called(function, left, name, right));
+    }
+    if let Some(query) = query_of(right) {
+        *right = Expr::Subquery(query);
+    }
+    None
 }
 
 /// `LIKE ALL (array)`, which is read as a call of a function of this name; `None` for another pattern.
@@ -104,13 +103,7 @@ fn matching(operator: &BinaryOperator) -> Option<&'static str> {
     })
 }
 
-/// Puts the query in the place of an array of its rows.
-fn name_query(array: &mut Expr) {
-    if let Some(query) = query_of(array) {
-        *array = Expr::Subquery(query);
-    }
-}
-
+/// The query whose rows an array is made of.
 fn query_of(array: &Expr) -> Option<Box<Query>> {
     match array {
         Expr::Nested(inner) => query_of(inner),
