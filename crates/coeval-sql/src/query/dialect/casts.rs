@@ -187,12 +187,13 @@ pub(super) fn by_name(argument: &mut Expr) {
 
 /// Object ids that the query itself gives out by a cast are shown by name, as the type's output function does.
 pub(super) fn show_names(query: &mut Query) {
+    if matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
+        // A column that one side has plain ids in is of ids.
+        let places = id_places(&query.body);
+        show_at(&mut query.body, &places);
+        return;
+    }
     match query.body.as_mut() {
-        SetExpr::SetOperation { .. } => {
-            // A column that one side has plain ids in is of ids.
-            let places = id_places(&query.body);
-            show_at(&mut query.body, &places);
-        }
         SetExpr::Select(select) => select.projection.iter_mut().filter_map(output).for_each(show),
         SetExpr::Query(query) => show_names(query),
         _ => {}
@@ -235,6 +236,11 @@ fn is_id(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) => is_id(inner),
         Expr::Value(value) => value.value == Value::Null,
+        Expr::Subquery(query) => id_places(&query.body).first() == Some(&true),
+        Expr::Case { conditions, else_result, .. } => {
+            let results = conditions.iter().map(|when| &when.result);
+            results.chain(else_result.as_deref()).all(is_id)
+        }
         other => as_name(other).is_some(),
     }
 }
