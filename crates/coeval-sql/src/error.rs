@@ -4,6 +4,7 @@
 mod datafusion;
 mod instead;
 mod parser;
+mod plan_words;
 mod secrets;
 mod state;
 mod store;

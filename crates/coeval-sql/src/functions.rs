@@ -11,7 +11,7 @@
 //! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
-//! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO` |
+//! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
@@ -56,7 +56,9 @@ pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
-pub(crate) use regular::{Letters, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator};
+pub(crate) use regular::{
+    Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
+};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -95,7 +97,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 9] = [
+    let lists: [&[Entry]; 10] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         digests::ENTRIES,
@@ -103,6 +105,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         number_pattern::ENTRIES,
         numbers::ENTRIES,
         regular::ENTRIES,
+        regular::LIST_ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
     ];

@@ -17,6 +17,6 @@ mod written;
 
 pub(crate) use canonical::canonical;
 pub use changed_rows::ChangeAsJson;
-pub(crate) use functions::{ORDER, function, functions};
-pub(crate) use operators::{MEMBER, aggregated, operator};
+pub(crate) use functions::{ORDER, ROW, function, functions};
+pub(crate) use operators::{MEMBER, ROWS, aggregated, operator};
 pub(crate) use sets::{Document, SetColumn, set_columns};

@@ -171,7 +171,8 @@ mod tests {
         assert!(considered.outcome().is_ok(), "commits wait for nobody");
         let names = ["a", "b"].map(str::to_owned).to_vec();
         let choice = ReplicaChoice::Any;
-        let list = SynchronousReplicas { count: 1, choice, names, primary: String::new() };
+        let (primary, before) = (String::new(), Vec::new());
+        let list = SynchronousReplicas { count: 1, choice, names, primary, before };
         store.require_replicas(Some(list)).unwrap();
         let begun = considered.promised_itself(&store, "a").unwrap();
         let missing = "b".to_owned();

@@ -253,6 +253,9 @@ fn plan_error(text: &str) -> SqlError {
 }
 
 fn not_implemented(text: &str) -> SqlError {
+    if text.contains("does not support logical expression WindowFunction") {
+        return SqlError::new(SqlState::WindowingError, "window functions are not allowed here");
+    }
     for (expression, words) in [
         ("logical expression Exists", "EXISTS outside a condition"),
         ("logical expression InSubquery", "IN with a subquery outside a condition"),
@@ -312,7 +315,7 @@ fn known_plan_error(line: &str) -> Option<SqlError> {
     if line.contains("Correlated scalar subquery must be aggregated") {
         return Some(SqlError::unsupported("a subquery that refers to the outer row and is no aggregate"));
     }
-    None
+    super::plan_words::in_words(line)
 }
 
 fn quoted_rest(text: &str) -> Option<&str> {
@@ -386,7 +389,7 @@ fn cast_error(text: &str) -> SqlError {
 }
 
 /// PostgreSQL's name of an Arrow type as Arrow prints it.
-fn type_name(arrow: &str) -> &str {
+pub(super) fn type_name(arrow: &str) -> &str {
     match arrow {
         "Int16" => "smallint",
         "Int32" => "integer",

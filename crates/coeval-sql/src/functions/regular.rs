@@ -5,6 +5,7 @@
 //! the first that fits is taken, not the longest; there are no back references, and no looking ahead.
 
 mod automaton;
+mod lists;
 mod pattern;
 mod similar;
 
@@ -14,6 +15,8 @@ use super::{Entry, strict};
 use crate::allowance::Meter;
 use crate::error::SqlError;
 use coeval_store::{ColumnType, Value};
+pub(super) use lists::ENTRIES as LIST_ENTRIES;
+pub(crate) use lists::{MATCHES_ALL, MATCHES_ANY};
 pub(crate) use pattern::{Letters, Pattern, compiled_for_operator, pattern_of_operator};
 use pattern::{Options, compiled};
 use regex::Captures;

@@ -67,8 +67,15 @@ const fn entry(name: &'static str, arguments: RangeInclusive<usize>, gives: Give
 /// The function whose texts are in the order of documents.
 pub(crate) const ORDER: &str = "coeval_jsonb_order";
 
+/// The function that makes an object of the columns of a row: of a name and a value for each, with a value in front that is NULL
+/// only where the row is, if it may be.
+pub(crate) const ROW: &str = "coeval_json_row";
+
 /// The most arguments that a function is given.
 const MANY: usize = 100;
+
+/// The most arguments of [`ROW`]: as many columns as a query of PostgreSQL has.
+const ROW_MANY: usize = 1 + 2 * 1664;
 
 const ENTRIES: &[Entry] = &[
     entry("coeval_json_get", 2..=2, Gives::Same, |call, row| Ok(call.step(row).map(text))),
@@ -152,6 +159,10 @@ const ENTRIES: &[Entry] = &[
     entry("jsonb_build_array", 0..=MANY, Gives::Jsonb, |call, row| {
         Ok(Some(Answer::Text(canonical(&call.array(row)?)?)))
     }),
+    // What gives a document says so, though its text comes from where that is forgotten.
+    entry("coeval_json_kept", 1..=1, Gives::Json, same),
+    entry("coeval_jsonb_kept", 1..=1, Gives::Jsonb, same),
+    entry(ROW, 0..=ROW_MANY, Gives::Json, |call, row| call.columns(row)),
     entry(MEMBER, 2..=2, Gives::Text, |call, row| call.member(row).map(|member| Some(Answer::Text(member)))),
     entry("coeval_json_members", 1..=1, Gives::Json, |call, row| {
         call.unless_null(row, |call| call.members(row))
@@ -161,16 +172,24 @@ const ENTRIES: &[Entry] = &[
     }),
     // The array that the aggregates collect their values in, of JSON already.
     entry("coeval_json_collected", 1..=1, Gives::Json, |call, row| {
-        call.unless_null(row, |call| call.collected(row))
+        call.unless_null(row, |call| call.collected(row, ", "))
+    }),
+    // Rows of tables stand in lines of their own.
+    entry("coeval_json_rows_collected", 1..=1, Gives::Json, |call, row| {
+        call.unless_null(row, |call| call.collected(row, ", \n "))
     }),
     entry("coeval_jsonb_collected", 1..=1, Gives::Jsonb, |call, row| {
-        call.unless_null(row, |call| canonical(&call.collected(row)?))
+        call.unless_null(row, |call| canonical(&call.collected(row, ",")?))
     }),
 ];
 
 /// Whether a function of this name makes JSON of values of SQL.
 fn writes_values(name: &str) -> bool {
-    name.starts_with("to_json") || name == "array_to_json" || name.contains("_build_") || name == MEMBER
+    name.starts_with("to_json")
+        || name == "array_to_json"
+        || name.contains("_build_")
+        || name == MEMBER
+        || name == ROW
 }
 
 /// The function of this name.
@@ -196,6 +215,10 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
 
 fn text(part: Part<'_>) -> Answer {
     Answer::Text(part.text().to_owned())
+}
+
+fn same(call: &Arguments<'_>, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+    Ok(call.text(0, row).map(|text| Answer::Text(text.to_owned())))
 }
 
 fn plain(part: Part<'_>) -> Option<Answer> {
@@ -394,6 +417,23 @@ impl<'a> Arguments<'a> {
         Ok(out)
     }
 
+    /// `{"a":1,"b":null}`, as a row is written; NULL if the argument in front of the columns is NULL, where there is one.
+    fn columns(&self, row: usize) -> std::result::Result<Option<Answer>, SqlError> {
+        let first = self.arrays.len() % 2;
+        if first == 1 && self.arrays[0].is_null(row) {
+            return Ok(None);
+        }
+        let mut out = String::from("{");
+        for name in (first..self.arrays.len()).step_by(2) {
+            out.push_str(if name == first { "" } else { "," });
+            push_string(self.text(name, row).unwrap_or_default(), &mut out);
+            out.push(':');
+            push_value(&self.arrays[name + 1], row, &self.fields[name + 1], self.zone, &mut out)?;
+        }
+        out.push('}');
+        Ok(Some(Answer::Text(out)))
+    }
+
     fn array(&self, row: usize) -> std::result::Result<String, SqlError> {
         let values = (0..self.arrays.len()).map(|index| self.value(index, row));
         Ok(format!("[{}]", values.collect::<std::result::Result<Vec<_>, _>>()?.join(", ")))
@@ -433,10 +473,11 @@ impl<'a> Arguments<'a> {
         Ok(arrow::compute::cast(&lists.value(row), &DataType::Utf8View)?)
     }
 
-    fn collected(&self, row: usize) -> std::result::Result<String, SqlError> {
+    /// The array of what an aggregate has collected, with this between its elements.
+    fn collected(&self, row: usize, between: &str) -> std::result::Result<String, SqlError> {
         let values = self.aggregated(row)?;
         let values: Vec<_> = values.as_string_view().iter().map(|value| value.unwrap_or("null")).collect();
-        Ok(format!("[{}]", values.join(", ")))
+        Ok(format!("[{}]", values.join(between)))
     }
 }
 

@@ -22,10 +22,14 @@ pub(crate) fn operator(operator: &BinaryOperator) -> Option<&'static str> {
 /// The function that makes a member of an object of a key and a value.
 pub(crate) const MEMBER: &str = "coeval_json_member";
 
+/// What `json_agg` of the rows of a table is called once they are documents.
+pub(crate) const ROWS: &str = "coeval_json_agg_rows";
+
 /// What an aggregate is made of: the function that makes JSON of each value, and that which makes one document of all.
 pub(crate) fn aggregated(aggregate: &str) -> Option<(&'static str, &'static str)> {
     Some(match aggregate {
         "json_agg" => ("to_json", "coeval_json_collected"),
+        ROWS => ("to_json", "coeval_json_rows_collected"),
         "jsonb_agg" => ("to_jsonb", "coeval_jsonb_collected"),
         "json_object_agg" => (MEMBER, "coeval_json_members"),
         "jsonb_object_agg" => (MEMBER, "coeval_jsonb_members"),

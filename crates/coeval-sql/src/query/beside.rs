@@ -19,7 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Functions whose arguments have one type.
 const ALIKE: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "make_array"];
 
-/// The types of parameters that stand somewhere without one, by their numbers from 0.
+/// The types of parameters that stand somewhere without one, or with another one elsewhere, by their numbers from 0: of
+/// `at >= $1 AND at < $1 + interval '1 day'` the first place says that it is a date.
 ///
 /// # Errors
 /// If the plan cannot be walked: a bug.
@@ -50,8 +51,11 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let Found { types, bare } = found;
-    Ok(types.into_iter().filter(|(place, _)| bare.contains(place)).collect())
+    let Found { mut types, bare, told, differing } = found;
+    types.retain(|place, _| bare.contains(place));
+    let first = told.into_iter().filter(|(place, _)| differing.contains(place));
+    types.extend(first);
+    Ok(types)
 }
 
 /// The place of a parameter that has no type here.
@@ -90,6 +94,10 @@ struct Found {
     types: BTreeMap<usize, DataType>,
     /// The parameters that stand somewhere without a type.
     bare: BTreeSet<usize>,
+    /// The types that parameters have where they stand with one first.
+    told: BTreeMap<usize, DataType>,
+    /// Those that stand with another one as well.
+    differing: BTreeSet<usize>,
 }
 
 impl Found {
@@ -103,7 +111,13 @@ impl Found {
             Expr::Placeholder(Placeholder { id, field }) => {
                 let Some(place) = place(id) else { return };
                 match field {
-                    Some(field) if !field.data_type().is_null() => self.is(place, field.data_type()),
+                    Some(field) if !field.data_type().is_null() => {
+                        self.is(place, field.data_type());
+                        let first = self.told.entry(place).or_insert_with(|| field.data_type().clone());
+                        if *first != *field.data_type() {
+                            self.differing.insert(place);
+                        }
+                    }
                     _ => {
                         self.bare.insert(place);
                     }

@@ -10,6 +10,7 @@
 //! | `x::regclass`, `regtype`, `regnamespace`, `regrole` | a function to the object id; to the name where it is shown or cast to text |
 //! | `x::oid`, `name`, `"char"`, `int2[]` | `int`, `text`, `text`, a function that reads arrays |
 //! | `x = ANY ('{a,b}')` | `x IN ('a', 'b')` |
+//! | `x LIKE ANY (array)`, `x = ANY (ARRAY(query))` | a function, `x = ANY (query)` |
 //! | `LEFT JOIN LATERAL (query) ON condition` | the same `ON true`, of the rows of the query that meet it |
 //! | `ARRAY[x]` with columns, which DataFusion looks for in the innermost query alone | a function of its elements |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
@@ -23,17 +24,22 @@
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
 //! | a part of WITH with a point in its name | one with another name inside the plan |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
+//! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
+//! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod distinct_on;
 mod dotted_names;
 mod merged_columns;
 mod overlaps;
 mod patterns;
+mod quantifiers;
 mod row_subqueries;
 mod rows;
 mod sets;
 mod tables;
+mod windows;
 
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
@@ -67,7 +73,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation.
+/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
@@ -97,6 +103,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
+        distinct_on::follow_order(query);
         dotted_names::rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
@@ -114,6 +121,16 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
+        match windows::write_out(select) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let Some(replaced) = quantifiers::rewritten(expression) {
+            *expression = replaced;
+        }
         ControlFlow::Continue(())
     }
 
@@ -128,6 +145,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         tables::expand_changes(factor);
+        tables::expand_records(factor);
         ControlFlow::Continue(())
     }
 
@@ -323,8 +341,13 @@ fn nested(expression: &Expr) -> Expr {
     Expr::Nested(Box::new(expression.clone()))
 }
 
-/// A function beside an object id is compared by its id.
+/// A function beside an object id is compared by its id, a type beside a column of names by its name.
 fn compare_functions(left: &mut Expr, right: &mut Expr) {
+    if casts::names_a_type(left) {
+        casts::by_type_name(right);
+    } else if casts::names_a_type(right) {
+        casts::by_type_name(left);
+    }
     let is_column = |side: &Expr| matches!(side, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     if is_column(left) && is_column(right) {
         for side in [left, right] {
@@ -444,7 +467,7 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         return Some(call("unnest", vec![call(array, arguments)]));
     }
     if let [column] = crate::json::set_columns(&name) {
-        return Some(tables::set_of_documents(column, arguments_of(function)));
+        return Some(tables::set_of_documents(column, with_document(&name, arguments_of(function))));
     }
     if name == "generate_series" {
         return Some(call("unnest", vec![call(SERIES, arguments_of(function))]));
@@ -571,6 +594,19 @@ fn unqualified(name: &ObjectName) -> Option<String> {
     }
 }
 
+/// The arguments of a function of documents, the first one with its type: a `jsonb` is in another order than the text that it is
+/// written as.
+fn with_document(function: &str, mut arguments: Vec<Expr>) -> Vec<Expr> {
+    let ty = if function.starts_with("jsonb") { DataType::JSONB } else { DataType::JSON };
+    if let Some(document) = arguments.first_mut()
+        && matches!(&*document, Expr::Value(value)
+            if matches!(value.value, Value::SingleQuotedString(_) | Value::Placeholder(_)))
+    {
+        *document = casts::cast(document.clone(), ty);
+    }
+    arguments
+}
+
 fn arguments_of(function: &Function) -> Vec<Expr> {
     match &function.args {
         FunctionArguments::List(list) => plain_arguments(&list.args),
@@ -600,11 +636,11 @@ fn number(digits: &str) -> Expr {
     Expr::Value(Value::Number(digits.to_owned(), false).into())
 }
 
-fn text(value: &str) -> Expr {
+pub(super) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let list = FunctionArgumentList {
         duplicate_treatment: None,
         args: arguments

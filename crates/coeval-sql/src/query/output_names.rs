@@ -11,8 +11,8 @@ use crate::walk::{WalkMut, visit_expressions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart, OrderByExpr, OrderByKind,
-    Query, Select, SelectItem, SetExpr, VisitorMut,
+    AccessExpr, ArrayElemTypeDef, DataType, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TrimWhereField, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -253,12 +253,16 @@ fn figure(expression: &Expr) -> Option<Figured> {
         Expr::Case { else_result, .. } => {
             else_result.as_deref().and_then(kept_of).or_else(|| given_up("case"))
         }
-        Expr::Exists { .. } => kept("exists"),
+        Expr::Exists { negated: false, .. } => kept("exists"),
         Expr::Subquery(query) => first_name(&query.body).and_then(kept),
         Expr::Extract { .. } => kept("extract"),
         Expr::Substring { shorthand: true, .. } => kept("substr"),
         Expr::Substring { .. } => kept("substring"),
-        Expr::Trim { .. } => kept("btrim"),
+        Expr::Trim { trim_where, .. } => kept(match trim_where {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        }),
         Expr::Position { .. } => kept("position"),
         Expr::Overlay { .. } => kept("overlay"),
         Expr::Ceil { .. } => kept("ceil"),
@@ -299,9 +303,12 @@ fn type_name(ty: &DataType) -> String {
         return ty.def().name.name.clone();
     }
     match ty {
-        DataType::Custom(name, _) if name.0.len() > 1 => {
-            type_word(&name.0.last().map(ToString::to_string).unwrap_or_default())
-        }
+        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => type_name(element),
+        DataType::Custom(name, _) => match name.0.last().and_then(ObjectNamePart::as_ident) {
+            // Another type than the word without quotes: `"char"`.
+            Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
+            last => type_word(last.map_or("", |ident| ident.value.as_str())),
+        },
         ty => type_word(&ty.to_string()),
     }
 }

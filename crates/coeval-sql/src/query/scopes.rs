@@ -9,8 +9,8 @@ use crate::stack::with_room;
 use crate::walk::Walk;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableFactor, TableWithJoins, Visit, Visitor,
+    Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableAlias, TableFactor, TableWithJoins, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ struct Relation {
     some_columns: Vec<String>,
     /// A column that is NULL only where the whole row is.
     row_column: Option<String>,
+    /// Whether a row is the value of its only column.
+    is_value: bool,
 }
 
 impl Relation {
@@ -103,6 +105,8 @@ pub(super) struct WholeRow<'s> {
     pub(super) row_column: Option<&'s str>,
     /// Whether a join beside it may fill up rows with NULL.
     pub(super) is_filled_up: bool,
+    /// Whether a row is the value of its only column.
+    pub(super) is_value: bool,
 }
 
 /// Whose a column is.
@@ -209,6 +213,7 @@ impl<'f> Scopes<'f> {
             columns: relation.columns.as_deref(),
             row_column: relation.row_column.as_deref(),
             is_filled_up: from.fills_up,
+            is_value: relation.is_value,
         })
     }
 
@@ -282,14 +287,13 @@ impl<'f> Scopes<'f> {
             | TableFactor::TableFunction { alias, .. }
             | TableFactor::UNNEST { alias, .. } => {
                 let alias = alias.as_ref();
-                match given(alias).as_slice() {
-                    // A row of a function that returns one column is its value.
-                    [only] if gives_one_column(factor) => {
+                match value_column(factor) {
+                    Some(only) => {
                         let relation = Relation::of(alias, Some(vec![only.clone()]));
-                        Relation { row_column: Some(only.clone()), ..relation }
+                        Relation { row_column: Some(only), is_value: true, ..relation }
                     }
                     // The function may have more columns than the list.
-                    names => Relation { some_columns: names.to_vec(), ..Relation::of(alias, None) },
+                    None => Relation { some_columns: given(alias), ..Relation::of(alias, None) },
                 }
             }
             TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
@@ -347,6 +351,11 @@ impl<'f> Scopes<'f> {
                 [only] if only.joins.is_empty() => self.relation(&only.relation, seen).columns,
                 _ => None,
             },
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                let name = name.0.last().and_then(ObjectNamePart::as_ident).map(fold)?;
+                let relations = self.clause(select, seen).relations;
+                relations.into_iter().find(|one| one.name.as_ref() == Some(&name))?.columns
+            }
             _ => None,
         }
     }
@@ -377,6 +386,30 @@ fn renamed(columns: Columns, alias: Option<&TableAlias>) -> Columns {
 /// The names of columns that an alias lists: of all, or of the first ones.
 fn given(alias: Option<&TableAlias>) -> Vec<String> {
     alias.into_iter().flat_map(|alias| &alias.columns).map(|column| fold(&column.name)).collect()
+}
+
+/// The only column of what is called in FROM, where a row of that is its value and the column has another name: one that the
+/// alias lists, or `value` of `json_array_elements`.
+pub(super) fn value_column(factor: &TableFactor) -> Option<String> {
+    let (name, alias) = match factor {
+        TableFactor::Table { name, alias, args: Some(_), .. } | TableFactor::Function { name, alias, .. } => {
+            (Some(name), alias)
+        }
+        TableFactor::UNNEST { alias, .. } => (None, alias),
+        _ => return None,
+    };
+    if !gives_one_column(factor) {
+        return None;
+    }
+    match given(alias.as_ref()).as_slice() {
+        [only] => Some(only.clone()),
+        [] => {
+            let function = fold(name?.0.last()?.as_ident()?);
+            let [column] = crate::json::set_columns(&function) else { return None };
+            (column.name != function).then(|| column.name.to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether what is called in FROM is known to return one column.

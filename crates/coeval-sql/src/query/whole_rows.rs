@@ -4,9 +4,14 @@
 //! A row that an outer join has filled up is NULL, and not counted; one of NULLs alone is. DataFusion counts all rows, and
 //! takes none for NULL. So a column is counted in their place that is NULL only where the row is: one of the table that is
 //! NOT NULL, or else one that is put beside its columns in FROM. It tells as well to which query a count belongs that is
-//! written in a subquery. Whether a row is NULL its columns tell.
+//! written in a subquery. Whether a row is NULL its columns tell. [`documents`] has what makes JSON of rows, [`values`] rows
+//! that are the value of their only column, and [`aliases`] what is known of columns here and is not of rows.
 
-use super::scopes::{FindTable, Owner, Scopes, WholeRow};
+mod aliases;
+mod documents;
+mod values;
+
+use super::scopes::{FindTable, Owner, Scopes, WholeRow, value_column};
 use crate::dml::{query_of_body, select_body};
 use crate::error::SqlError;
 use crate::names::fold;
@@ -88,10 +93,18 @@ fn names_rows(query: &Query) -> bool {
         type Break = ();
         fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
             let is_row = match expression {
-                Expr::Function(function) => counted_row(function).is_some(),
+                Expr::Function(function) => {
+                    counted_row(function).is_some() || documents::takes_rows(function)
+                }
                 other => asked_row(other).is_some(),
             };
             if is_row { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+        fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+            if value_column(factor).is_some() || aliases::names_columns(factor) {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
         }
     }
     query.walk(&mut Search).is_break()
@@ -163,10 +176,18 @@ impl Rows<'_> {
     fn replace(&mut self, expression: &mut Expr) -> Result<(), SqlError> {
         let is_null = matches!(expression, Expr::IsNull(_));
         let ask: fn(Box<Expr>) -> Expr = if is_null { Expr::IsNull } else { Expr::IsNotNull };
-        if let Some(row) = asked_row(expression) {
+        if let Expr::Identifier(name) = expression {
+            if let Some(value) = self.value(name) {
+                *expression = value;
+            }
+        } else if let Some(row) = asked_row(expression) {
             if let Some(asked) = self.asked(row, ask)? {
                 *expression = asked;
             }
+        } else if let Expr::Function(function) = expression
+            && documents::takes_rows(function)
+        {
+            self.replace_documents(function)?;
         } else if let Expr::Function(function) = expression
             && let Some(row) = counted_row(function)
             && let Some(argument) = self.counted(row)?
@@ -266,6 +287,7 @@ impl VisitorMut for Rows<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         self.scopes.enter(query);
         self.marks.push(Marks::default());
+        self.order_by_places(query);
         ControlFlow::Continue(())
     }
 
@@ -283,6 +305,8 @@ impl VisitorMut for Rows<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         self.scopes.turn_to(select);
+        self.name_values(select);
+        self.complete_aliases(select);
         if let Some(marks) = self.marks.last_mut() {
             *marks = Marks::default();
         }

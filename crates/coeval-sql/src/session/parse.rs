@@ -15,6 +15,7 @@ mod operators;
 mod overriding;
 mod postgres;
 mod servers;
+mod short_forms;
 mod whole_tables;
 
 use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
@@ -41,6 +42,7 @@ use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
 use servers::take_server;
+use short_forms::spell_short_forms;
 use whole_tables::spell_tables;
 
 /// How deep a statement may be nested.
@@ -121,7 +123,7 @@ pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed>, SqlError> {
         tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(
             spell_out(tokens),
         ))))));
-        let (spelled, has_elements) = spell_elements(tokens);
+        let (spelled, has_elements) = spell_elements(spell_short_forms(tokens));
         tokens = spelled;
         let overriding = take_overriding(&mut tokens);
         let bricks = take_bricks(&mut tokens)?;

@@ -5,7 +5,7 @@ use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
 use crate::temporary::is_temporary;
-use coeval_store::{ColumnDef, ColumnType, Identity, Transaction, ValueRef};
+use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, Transaction, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
@@ -90,14 +90,26 @@ pub(super) fn sequences(transaction: &Transaction) -> Rows {
         ("cycle_option", TEXT),
     ]);
     for sequence in transaction.catalog().sequences() {
+        let owner = sequence
+            .owned_by
+            .and_then(|(table, column)| transaction.table_def(table).ok()?.columns.get(column));
+        // Those of identity columns and hidden ones are parts of their tables.
+        if owner.is_some_and(|column| column.identity.is_some() || column.state != ColumnState::Live) {
+            continue;
+        }
+        let of_owner = owner.map(|column| column.ty);
+        let ty = of_owner
+            .filter(|ty| matches!(ty, ColumnType::SmallInt | ColumnType::Int))
+            .unwrap_or(ColumnType::BigInt);
+        let number = NumberFacts::of(ty);
         rows.push([
             text(DATABASE_NAME),
             text(&sequence.name.schema),
             text(&sequence.name.name),
-            text("bigint"),
-            integer(Some(64)),
-            integer(Some(2)),
-            integer(Some(0)),
+            text(type_name(ty)),
+            integer(number.precision),
+            integer(number.radix),
+            integer(number.scale),
             text(&sequence.start.to_string()),
             text(&sequence.min.to_string()),
             text(&sequence.max.to_string()),

@@ -5,8 +5,8 @@ use super::{call, text, unqualified};
 use crate::names::fold;
 use crate::stack::with_room;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr,
-    TimezoneInfo, Value,
+    ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
+    Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -188,27 +188,80 @@ pub(super) fn by_name(argument: &mut Expr) {
 
 /// Object ids that the query itself gives out by a cast are shown by name, as the type's output function does.
 pub(super) fn show_names(query: &mut Query) {
-    show_in_body(&mut query.body);
-}
-
-fn show_in_body(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => show_in_select(select),
+    if matches!(query.body.as_ref(), SetExpr::SetOperation { .. }) {
+        // A column that one side has plain ids in is of ids.
+        let places = id_places(&query.body);
+        show_at(&mut query.body, &places);
+        return;
+    }
+    match query.body.as_mut() {
+        SetExpr::Select(select) => select.projection.iter_mut().filter_map(output).for_each(show),
         SetExpr::Query(query) => show_names(query),
-        SetExpr::SetOperation { left, right, .. } => {
-            with_room(|| show_in_body(left));
-            show_in_body(right);
-        }
         _ => {}
     }
 }
 
-fn show_in_select(select: &mut Select) {
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
-        {
-            show(expression);
+fn output(item: &mut SelectItem) -> Option<&mut Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+            Some(expression)
         }
+        _ => None,
+    }
+}
+
+/// Which columns of a set of rows are object ids by a cast, on all its sides.
+fn id_places(body: &SetExpr) -> Vec<bool> {
+    match body {
+        SetExpr::Select(select) => select
+            .projection
+            .iter()
+            .map(|item| match item {
+                SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } => {
+                    is_id(expression)
+                }
+                _ => false,
+            })
+            .collect(),
+        SetExpr::Query(query) => id_places(&query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            let sides = with_room(|| id_places(left)).into_iter().zip(id_places(right));
+            sides.map(|(left, right)| left && right).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an output is an object id by a cast, or NULL.
+fn is_id(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_id(inner),
+        Expr::Value(value) => value.value == Value::Null,
+        Expr::Subquery(query) => id_places(&query.body).first() == Some(&true),
+        Expr::Case { conditions, else_result, .. } => {
+            let results = conditions.iter().map(|when| &when.result);
+            results.chain(else_result.as_deref()).all(is_id)
+        }
+        other => as_name(other).is_some(),
+    }
+}
+
+/// Shows the ids in these columns.
+fn show_at(body: &mut SetExpr, places: &[bool]) {
+    match body {
+        SetExpr::Select(select) => {
+            for (item, is_id) in select.projection.iter_mut().zip(places) {
+                if let (true, Some(expression)) = (*is_id, output(item)) {
+                    show(expression);
+                }
+            }
+        }
+        SetExpr::Query(query) => show_at(&mut query.body, places),
+        SetExpr::SetOperation { left, right, .. } => {
+            with_room(|| show_at(left, places));
+            show_at(right, places);
+        }
+        _ => {}
     }
 }
 
@@ -235,6 +288,23 @@ fn column_name(expression: &Expr) -> Option<String> {
         Expr::CompoundIdentifier(idents) => idents.last().map(fold),
         Expr::Nested(inner) => column_name(inner),
         _ => None,
+    }
+}
+
+/// Whether an expression names a column that is a `regtype` in PostgreSQL, as in `pg_sequences`, and has the type's name here.
+pub(super) fn names_a_type(expression: &Expr) -> bool {
+    column_name(expression).is_some_and(|name| name == "data_type")
+}
+
+/// The name of a type instead of its id, if it is one by a cast.
+pub(super) fn by_type_name(expression: &mut Expr) {
+    if let Expr::Nested(inner) = expression {
+        by_type_name(inner);
+    } else if matches!(&*expression, Expr::Function(function)
+        if unqualified(&function.name).as_deref() == Some("coeval_regtype"))
+        && let Some(name) = as_name(expression)
+    {
+        *expression = name;
     }
 }
 

@@ -167,6 +167,7 @@ fn of_function(
     }
     let columns = crate::json::set_columns(function);
     if !columns.is_empty() {
+        let arguments = super::with_document(function, arguments);
         return Some(of_documents(columns, &arguments, function, alias, numbering));
     }
     match function {
@@ -349,6 +350,57 @@ fn derived(query: Query, function: &str, alias: Option<&TableAlias>, names: &[&s
         alias.columns.push(TableAliasColumnDef { name: Ident::new(*name), data_type: None });
     }
     TableFactor::Derived { lateral: false, subquery: Box::new(query), alias: Some(alias), sample: None }
+}
+
+/// `jsonb_to_recordset(documents) AS r(a int, b text)` and its like become a subquery of the members with these names, in
+/// PostgreSQL's words, which are to be visited yet.
+pub(super) fn expand_records(factor: &mut TableFactor) {
+    let (name, arguments, alias) = match &*factor {
+        TableFactor::Function { name, args, alias: Some(alias), with_ordinality: false, .. } => {
+            (name, plain_arguments(args), alias)
+        }
+        TableFactor::Table {
+            name,
+            args: Some(arguments),
+            alias: Some(alias),
+            with_ordinality: false,
+            ..
+        } => (name, plain_arguments(&arguments.args), alias),
+        _ => return,
+    };
+    let ty = match unqualified(name).as_deref() {
+        Some("json_to_record" | "json_to_recordset") => "json",
+        Some("jsonb_to_record" | "jsonb_to_recordset") => "jsonb",
+        _ => return,
+    };
+    let is_set = unqualified(name).is_some_and(|name| name.ends_with("set"));
+    let ([document], Some(members)) = (arguments.as_slice(), members_of(alias)) else { return };
+    let documents = if is_set {
+        format!("SELECT {ty}_array_elements(({document})::{ty}) AS document")
+    } else {
+        format!("SELECT ({document})::{ty} AS document")
+    };
+    let Some(query) = query_of(&format!("SELECT {members} FROM ({documents}) AS documents")) else { return };
+    let lateral = names_columns(document);
+    let alias = TableAlias { columns: Vec::new(), ..alias.clone() };
+    *factor = TableFactor::Derived { lateral, subquery: Box::new(query), alias: Some(alias), sample: None };
+}
+
+/// The columns that an alias declares as members of a document; `None` if one has no type, or is an array.
+fn members_of(alias: &TableAlias) -> Option<String> {
+    let member = |column: &TableAliasColumnDef| {
+        let ty = column.data_type.as_ref()?;
+        let name = crate::names::fold(&column.name);
+        let arrow = match ty {
+            DataType::Array(_) => return None,
+            DataType::JSON | DataType::JSONB => "->",
+            _ => "->>",
+        };
+        let (key, shown) = (name.replace('\'', "''"), name.replace('"', "\"\""));
+        Some(format!("(document {arrow} '{key}')::{ty} AS \"{shown}\""))
+    };
+    let members: Option<Vec<String>> = alias.columns.iter().map(member).collect();
+    members.filter(|members| !members.is_empty()).map(|members| members.join(", "))
 }
 
 /// `SELECT items FROM tables`.

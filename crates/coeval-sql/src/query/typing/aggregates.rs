@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `sum(1 / x) FILTER (WHERE x <> 0)` | what the filter leaves out is not computed | computed |
 //! | `array_agg(DISTINCT x)` | in the order of the values | in any |
+//! | `array_agg(DISTINCT x ORDER BY x DESC)` | in this order | in the opposite one, beside another aggregate |
 //! | `min`, `max` of intervals | by length | by months, then days, then time |
 //! | `variance`, `stddev` of integers and `numeric` | `numeric`, exactly | floats |
 //! | `corr`, `covar_...`, `regr_...` | NaN of infinities | NULL, or what is left of them |
@@ -15,6 +16,7 @@ use super::instants::settle_default;
 use super::interval_best::Best;
 use super::regressions::Regression;
 use super::settle::doubles;
+use super::unreversed::unreversed;
 use super::variances::Spread;
 use super::{array_keys, float_frames, group_keys, jsonb, window_keys};
 use crate::error::{SqlError, SqlState};
@@ -33,13 +35,12 @@ pub(super) fn settled(call: &AggregateFunction, schema: &DFSchema) -> Result<Opt
         is_changed = true;
     }
     is_changed |= guard_arguments(&mut call)?;
-    if call.params.distinct
-        && call.params.order_by.is_empty()
-        && matches!(call.func.name(), "array_agg" | "string_agg")
-        && let Some(argument) = call.params.args.first()
-    {
-        let argument = argument.clone();
-        call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
+    if call.params.distinct && matches!(call.func.name(), "array_agg" | "string_agg") {
+        if let (true, Some(argument)) = (call.params.order_by.is_empty(), call.params.args.first()) {
+            let argument = argument.clone();
+            call.params.order_by = vec![Sort { expr: argument, asc: true, nulls_first: false }];
+        }
+        call.func = unreversed(call.func);
         is_changed = true;
     }
     refuse_best_document(call.func.name(), &call.params.args, schema)?;

@@ -369,8 +369,13 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
         _ => return Ok(PlannerResult::Original(raw)),
     };
     let list = |side: &Expr| side.get_type(schema).ok().filter(|ty| matches!(ty, DataType::List(_)));
+    // NULL without a type is an array, and no element.
+    let is_missing =
+        |side: &Expr| told.is_none() && matches!(side, Expr::Literal(scalar, _) if scalar.is_null());
     match (list(&raw.left), list(&raw.right)) {
         (None, None) => return Ok(PlannerResult::Original(raw)),
+        (Some(_), None) if is_missing(&raw.right) => return Ok(PlannerResult::Planned(raw.left)),
+        (None, Some(_)) if is_missing(&raw.left) => return Ok(PlannerResult::Planned(raw.right)),
         (Some(ty), None) => raw.right = as_list(raw.right, &ty)?,
         (None, Some(ty)) => raw.left = as_list(raw.left, &ty)?,
         (Some(_), Some(_)) => {}

@@ -65,7 +65,7 @@ pub(super) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
 }
 
-/// Constants of at most so many bytes are cast to `numeric` by Arrow.
+/// Constants of at most so many bytes, without an exponent, are cast to `numeric` by Arrow.
 const SHORT_NUMBER_BYTES: usize = 1 << 10;
 
 /// The cast of a text to `numeric`, or of an array of such, whoever has put it there, as a call of the function; `None` for other casts.
@@ -75,7 +75,9 @@ const SHORT_NUMBER_BYTES: usize = 1 << 10;
 /// If the type cannot be described: a bug.
 pub(crate) fn read_number(input: &Expr, from: &DataType, to: &DataType) -> Result<Option<Expr>, SqlError> {
     let short = input.as_literal().and_then(|literal| literal.try_as_str().flatten());
-    if !reads_numbers(from, to) || short.is_some_and(|text| text.len() <= SHORT_NUMBER_BYTES) {
+    // Arrow knows no exponents.
+    let is_plain = |text: &str| text.len() <= SHORT_NUMBER_BYTES && !text.contains(['e', 'E']);
+    if !reads_numbers(from, to) || short.is_some_and(is_plain) {
         return Ok(None);
     }
     column_type_of_arrow(to).map(|to| called(input.clone(), to)).transpose()

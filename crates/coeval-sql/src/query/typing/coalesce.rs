@@ -4,9 +4,10 @@
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
 
+use super::declared::column_type_of_field;
 use super::instants::common_type;
 use arrow::datatypes::{DataType, Field, FieldRef};
-use coeval_store::EnumType;
+use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -60,11 +61,21 @@ impl ScalarUDFImpl for Coalesce {
             return Ok(Arc::new(Field::new(self.name(), ty.arrow(), is_nullable)));
         }
         // What Arrow does not tell of the type is the same of all that is known.
+        let documents = arguments
+            .arg_fields
+            .iter()
+            .any(|field| matches!(column_type_of_field(field), Some(ColumnType::Json | ColumnType::Jsonb)));
+        // A literal among documents is one.
+        let is_read = |place: usize| {
+            let literal = arguments.scalar_arguments.get(place).copied().flatten();
+            documents && literal.is_some_and(|literal| literal.data_type().is_string())
+        };
         let mut marks = arguments
             .arg_fields
             .iter()
-            .filter(|field| !field.data_type().is_null())
-            .map(|field| field.metadata().clone());
+            .enumerate()
+            .filter(|(place, field)| !field.data_type().is_null() && !is_read(*place))
+            .map(|(_, field)| field.metadata().clone());
         let mark = marks.next().filter(|first| self.name() == "nullif" || marks.all(|other| other == *first));
         let field = self.general.return_field_from_args(arguments)?;
         match mark.filter(|mark| !mark.is_empty()) {

@@ -14,7 +14,7 @@
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::array_literals::array_of;
-use super::casts::literal_as;
+use super::casts::{call_parts, literal_as};
 use super::declared::column_type_of_field;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
@@ -80,13 +80,10 @@ impl ExprPlanner for PostgresOperators {
             }
             return Ok(PlannerResult::Original(raw));
         };
-        let (Ok(left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
+        let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
-        if let Some(ty) = beside_time(operator, &left, &raw.right) {
-            raw.right = typed_parameter(raw.right, &ty);
-            right = ty;
-        }
+        type_parameters(operator, &mut raw, &mut left, &mut right);
         if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
             raw.right = literal_as(raw.right, ty)?;
             right = ty.arrow();
@@ -240,13 +237,34 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
+/// Whether an expression is a parameter without a type.
+fn is_bare(expression: &Expr) -> bool {
+    matches!(expression, Expr::Placeholder(Placeholder { field, .. })
+        if field.as_ref().is_none_or(|field| field.data_type().is_null()))
+}
+
+/// Gives a parameter without a type the one that it has beside a time, and beside an interval: what that is multiplied with, or
+/// divided by, is a `double precision`.
+fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataType, right: &mut DataType) {
+    let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
+    let is_product = operator == Operator::Multiply;
+    if is_product && is_bare(&raw.left) && is_interval(right) {
+        *left = DataType::Float64;
+        raw.left = typed_parameter(raw.left.clone(), left);
+    } else if (is_product || operator == Operator::Divide) && is_bare(&raw.right) && is_interval(left) {
+        *right = DataType::Float64;
+        raw.right = typed_parameter(raw.right.clone(), right);
+    } else if let Some(ty) = beside_time(operator, left, &raw.right) {
+        raw.right = typed_parameter(raw.right.clone(), &ty);
+        *right = ty;
+    }
+}
+
 /// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
 fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<DataType> {
-    let is_bare = matches!(right, Expr::Placeholder(Placeholder { field, .. })
-        if field.as_ref().is_none_or(|field| field.data_type().is_null()));
     match (operator, left) {
-        (Operator::Plus, DataType::Timestamp(..)) if is_bare => Some(ColumnType::Interval.arrow()),
-        (Operator::Minus, DataType::Date32) if is_bare => Some(DataType::Date32),
+        (Operator::Plus, DataType::Timestamp(..)) if is_bare(right) => Some(ColumnType::Interval.arrow()),
+        (Operator::Minus, DataType::Date32) if is_bare(right) => Some(DataType::Date32),
         _ => None,
     }
 }
@@ -311,6 +329,39 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
         return Ok(());
     }
     let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
+    Err(SqlError::new(SqlState::UndefinedFunction, message)
+        .with_hint(
+            "No operator matches the given name and argument types. You might need to add explicit type casts.",
+        )
+        .into())
+}
+
+/// `42883` for a column of text, or what is cast to text, that is compared with a date or timestamp. Of a settled plan: a CASE
+/// whose first branch is a literal is a date if another branch is one, and literals beside times are times by then.
+pub(super) fn refuse_text_beside_time(
+    left: &Expr,
+    operator: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Result<()> {
+    let is_text = |side: &Expr| match side {
+        Expr::Column(_) => true,
+        other => matches!(call_parts(other), Some((_, ColumnType::Text | ColumnType::Varchar(_)))),
+    };
+    if !is_text(left) && !is_text(right) {
+        return Ok(());
+    }
+    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
+        return Ok(());
+    };
+    let is_time = |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..));
+    let is_wrong = (left_type.is_string() && is_text(left) && is_time(&right_type))
+        || (right_type.is_string() && is_text(right) && is_time(&left_type));
+    if !is_wrong {
+        return Ok(());
+    }
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
     Err(SqlError::new(SqlState::UndefinedFunction, message)
         .with_hint(
             "No operator matches the given name and argument types. You might need to add explicit type casts.",

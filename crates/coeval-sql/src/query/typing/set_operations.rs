@@ -10,44 +10,85 @@
 //! A EXCEPT ALL B -> A, row_number() OVER (PARTITION BY all columns)  anti join  B, the same
 //! ```
 
-use super::casts::literal_as;
+use super::casts::{called, literal_as};
+use super::declared::column_type_of_field;
 use super::group_keys::{keyed_columns, with_keys};
 use super::instants;
 use crate::error::{SqlError, SqlState};
-use arrow::datatypes::DataType;
+use crate::types::column_type_of_arrow;
+use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
-    Cast, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Projection, Union,
+    Cast, Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Projection, Union,
 };
 use std::sync::Arc;
 
 /// The column with the number of a row among its equals: no name of a user's.
 const PLACE: &str = "\u{1}place";
 
+/// What is done to a column of several inputs, so that it has one type.
+enum Common {
+    /// Nothing: it has one, or DataFusion is to find it, or to refuse the inputs.
+    Kept,
+    /// All inputs have this type.
+    Of(DataType),
+    /// All are text without a length: blanks that one input would be filled up with are of no other.
+    PlainText,
+}
+
+/// What a column is to be.
+fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
+    // NULLs and literals are as long as the others are.
+    let of_a_type = |input: &&&LogicalPlan| {
+        !is_literal(input, place) && !input.schema().field(place).data_type().is_null()
+    };
+    let of_column = |input: &&LogicalPlan| column_type_of_field(input.schema().field(place));
+    let known: Option<Vec<ColumnType>> = inputs.iter().filter(of_a_type).map(of_column).collect();
+    let is_text =
+        |ty: &ColumnType| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
+    if let Some(known) = known
+        && known.iter().all(is_text)
+        && known.iter().any(|ty| *ty != known[0])
+    {
+        return Common::PlainText;
+    }
+    let types: Vec<&DataType> = inputs.iter().map(|input| input.schema().field(place).data_type()).collect();
+    common_type(&types).map_or(Common::Kept, Common::Of)
+}
+
 /// The type of a column of several inputs; `None` if DataFusion is to find it, or to refuse them.
-fn common_type<'t>(mut types: impl Iterator<Item = &'t DataType> + Clone) -> Option<DataType> {
-    let is_double = types.clone().any(DataType::is_floating) && types.clone().any(DataType::is_decimal);
-    if is_double {
+fn common_type(types: &[&DataType]) -> Option<DataType> {
+    let mut all = types.iter().copied();
+    if all.clone().any(DataType::is_floating) && all.clone().any(DataType::is_decimal) {
         return Some(DataType::Float64);
     }
-    if let Some(labels) = types.clone().find_map(EnumType::of_arrow) {
+    if let Some(labels) = all.clone().find_map(EnumType::of_arrow) {
         let is_same = |ty: &DataType| ty.is_null() || ty.is_string() || *ty == labels.arrow();
-        return types.all(is_same).then(|| labels.arrow());
+        return all.all(is_same).then(|| labels.arrow());
     }
-    if let Some(common) = instants::common_type(types.clone()) {
+    if let Some(common) = instants::common_type(all.clone()) {
         return Some(common);
     }
-    let first = types.next()?.clone();
-    types.try_fold(first, |known, other| {
+    // Texts beside another type are literals by now, which are read as that.
+    let others: Vec<&DataType> = all.clone().filter(|ty| !ty.is_string()).collect();
+    if others.len() < types.len() && others.iter().any(|ty| !ty.is_null()) {
+        return common_type(&others).filter(|ty| !ty.is_decimal());
+    }
+    let first = all.next()?.clone();
+    all.try_fold(first, |known, other| {
         if known == *other || other.is_null() {
             return Some(known);
         }
         if known.is_null() {
             return Some(other.clone());
+        }
+        if let (DataType::List(one), DataType::List(two)) = (&known, other) {
+            let element = common_type(&[one.data_type(), two.data_type()])?;
+            return Some(DataType::List(Arc::new(Field::new_list_field(element, true))));
         }
         let alike =
             (known.is_numeric() && other.is_numeric()) || (known.is_temporal() && other.is_temporal());
@@ -55,65 +96,141 @@ fn common_type<'t>(mut types: impl Iterator<Item = &'t DataType> + Clone) -> Opt
     })
 }
 
-/// For each column the type that it is to have.
-fn common_types(inputs: &[&LogicalPlan]) -> Vec<Option<DataType>> {
+/// For each column what it is to be.
+fn common_types(inputs: &[&LogicalPlan], operation: &str) -> Result<Vec<Common>> {
     let width = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
-    let of_column =
-        |column: usize| common_type(inputs.iter().map(move |input| input.schema().field(column).data_type()));
-    (0..width).map(of_column).collect()
+    (0..width)
+        .map(|place| {
+            require_one_kind(inputs, place, operation)?;
+            Ok(common(inputs, place))
+        })
+        .collect()
+}
+
+/// Types of which PostgreSQL makes one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Number,
+    Boolean,
+    Moment,
+    Time,
+    Interval,
+    Bytes,
+    Uuid,
+}
+
+/// The kind of a type, or of the elements of an array and that it is one; `None` for NULLs and types that are checked elsewhere.
+fn kind_of(ty: &DataType) -> Option<(Kind, bool)> {
+    let kind = match ty {
+        DataType::List(element) => return kind_of(element.data_type()).map(|(kind, _)| (kind, true)),
+        DataType::Boolean => Kind::Boolean,
+        DataType::Date32 | DataType::Timestamp(..) => Kind::Moment,
+        DataType::Time64(_) => Kind::Time,
+        DataType::Interval(_) => Kind::Interval,
+        DataType::BinaryView => Kind::Bytes,
+        DataType::FixedSizeBinary(_) => Kind::Uuid,
+        ty if ty.is_string() => Kind::Text,
+        ty if ty.is_numeric() => Kind::Number,
+        _ => return None,
+    };
+    Some((kind, false))
+}
+
+/// `42804` for a column that is of one kind in one input and of another in the next: DataFusion makes text of both, which is
+/// then read as what the first was. Literals are of the type of the others.
+fn require_one_kind(inputs: &[&LogicalPlan], place: usize, operation: &str) -> Result<()> {
+    let mut known: Option<(&DataType, (Kind, bool))> = None;
+    for input in inputs {
+        let ty = input.schema().field(place).data_type();
+        let Some(kind) = kind_of(ty) else { continue };
+        if ty.is_string() && is_literal(input, place) {
+            continue;
+        }
+        let Some((first, first_kind)) = known else {
+            known = Some((ty, kind));
+            continue;
+        };
+        if kind != first_kind {
+            let name =
+                |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+            let message = format!("{operation} types {} and {} cannot be matched", name(first), name(ty));
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
+        }
+    }
+    Ok(())
 }
 
 /// The input with its columns of these types.
-fn with_types(input: Arc<LogicalPlan>, types: &[Option<DataType>]) -> Result<Arc<LogicalPlan>> {
+fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPlan>> {
     let schema = Arc::clone(input.schema());
-    let differs = |(field, ty): (&Arc<arrow::datatypes::Field>, &Option<DataType>)| {
-        ty.as_ref().is_some_and(|ty| ty != field.data_type())
+    let differs = |(field, common): (&Arc<Field>, &Common)| match common {
+        Common::Kept => false,
+        Common::Of(ty) => ty != field.data_type(),
+        Common::PlainText => column_type_of_field(field) != Some(ColumnType::Text),
     };
     if !schema.fields().iter().zip(types).any(differs) {
         return Ok(input);
     }
-    let columns = schema.iter().zip(types).enumerate().map(|(place, ((qualifier, field), ty))| {
+    let columns = schema.iter().zip(types).enumerate().map(|(place, ((qualifier, field), common))| {
         let column = Expr::Column(Column::from((qualifier, field)));
-        Ok(match ty {
-            Some(ty)
-                if field.data_type().is_string()
-                    && let Some(labels) = EnumType::of_arrow(ty) =>
-            {
-                require_literal(&input, place, labels)?;
-                literal_as(column, ColumnType::Enum(labels))?
-                    .alias_qualified(qualifier.cloned(), field.name())
-            }
-            Some(ty) if ty != field.data_type() && ty.is_temporal() => {
-                instants::as_type(column, ty)?.alias_qualified(qualifier.cloned(), field.name())
-            }
-            Some(ty) if ty != field.data_type() => Expr::Cast(Cast::new(Box::new(column), ty.clone()))
-                .alias_qualified(qualifier.cloned(), field.name()),
-            _ => column,
-        })
+        if !differs((field, common)) {
+            return Ok(column);
+        }
+        let typed = match common {
+            Common::Kept => column,
+            Common::PlainText => called(column, ColumnType::Text)?,
+            Common::Of(ty) => of_type(&input, place, column, ty)?,
+        };
+        Ok(typed.alias_qualified(qualifier.cloned(), field.name()))
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
 }
 
+/// The column of an input as one of this type, which is not its own.
+fn of_type(input: &LogicalPlan, place: usize, column: Expr, ty: &DataType) -> Result<Expr> {
+    let is_text = input.schema().field(place).data_type().is_string();
+    if is_text && let Some(labels) = EnumType::of_arrow(ty) {
+        require_literal(input, place, labels)?;
+        return Ok(literal_as(column, ColumnType::Enum(labels))?);
+    }
+    if ty.is_temporal() {
+        return instants::as_type(column, ty);
+    }
+    match column_type_of_arrow(ty) {
+        Some(ty) if is_text => Ok(called(column, ty)?),
+        Some(_) | None => Ok(Expr::Cast(Cast::new(Box::new(column), ty.clone()))),
+    }
+}
+
+/// Whether a column of an input is a literal of no type of its own, or a parameter.
+fn is_literal(input: &LogicalPlan, place: usize) -> bool {
+    match input {
+        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(|expression| {
+            matches!(expression.clone().unalias(), Expr::Literal(..) | Expr::Placeholder(_))
+        }),
+        LogicalPlan::Limit(limit) => is_literal(&limit.input, place),
+        LogicalPlan::Sort(sort) => is_literal(&sort.input, place),
+        // The first side of INTERSECT and EXCEPT.
+        LogicalPlan::Distinct(Distinct::All(input)) => is_literal(input, place),
+        _ => false,
+    }
+}
+
 /// `42804` for text beside an enum that is no literal.
 fn require_literal(input: &LogicalPlan, place: usize, labels: EnumType) -> Result<()> {
-    let is_literal = |expression: &Expr| match expression {
-        Expr::Alias(alias) => matches!(*alias.expr, Expr::Literal(..)),
-        other => matches!(other, Expr::Literal(..)),
-    };
-    match input {
-        LogicalPlan::Projection(projection) if projection.expr.get(place).is_some_and(is_literal) => Ok(()),
-        _ => {
-            let message = format!("types {labels} and text cannot be matched");
-            Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
-        }
+    if is_literal(input, place) {
+        return Ok(());
     }
+    let message = format!("types {labels} and text cannot be matched");
+    Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
 }
 
 /// The UNION with inputs of one type.
 pub(super) fn settle_union(union: Union) -> Result<Transformed<LogicalPlan>> {
     let inputs: Vec<&LogicalPlan> = union.inputs.iter().map(AsRef::as_ref).collect();
-    let types = common_types(&inputs);
+    let types = common_types(&inputs, "UNION")?;
     let inputs =
         union.inputs.into_iter().map(|input| with_types(input, &types)).collect::<Result<Vec<_>>>()?;
     // Anew in any case: an input may be a UNION itself, which has become one of other types.
@@ -129,7 +246,8 @@ pub(super) fn is_set_operation(join: &Join) -> bool {
 
 /// The INTERSECT or EXCEPT with both sides of one type; with ALL, by the places of rows among their equals.
 pub(super) fn settle_join(join: Join) -> Result<Transformed<LogicalPlan>> {
-    let types = common_types(&[&join.left, &join.right]);
+    let operation = if join.join_type == JoinType::LeftSemi { "INTERSECT" } else { "EXCEPT" };
+    let types = common_types(&[&join.left, &join.right], operation)?;
     // Without ALL the first side has no doubles.
     let is_all = !matches!(join.left.as_ref(), LogicalPlan::Distinct(_));
     let schema = Arc::clone(join.left.schema());

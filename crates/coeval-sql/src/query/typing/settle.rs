@@ -9,10 +9,12 @@ use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
-use super::operators::refuse_other_enum;
+use super::operators::{refuse_other_enum, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
-use super::{aggregates, array_keys, arrays, group_keys, in_subquery, jsonb, subquery_order, window_keys};
+use super::{
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+};
 use crate::error::{SqlError, SqlState};
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
@@ -72,9 +74,12 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             None => exact_window_sum(call, schema),
         },
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => pair(left, right, schema)?
-            .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
-            .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right)))),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            refuse_text_beside_time(left, *op, right, schema)?;
+            pair(left, right, schema)?
+                .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
+                .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
+        }
         Expr::Cast(cast) => {
             refuse_cast_of_enum(cast, schema)?;
             settle_parameter(cast)?
@@ -102,6 +107,9 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         _ => None,
     };
+    if let Some(document) = documents::kept(settled.as_ref().unwrap_or(&expression), schema)? {
+        return Ok(Transformed::yes(document));
+    }
     Ok(settled.map_or_else(|| Transformed::no(expression), Transformed::yes))
 }
 

@@ -70,8 +70,8 @@ impl Failover {
         let (store, follower) = open_follower(&files);
         let feed = feed_of(&primary, &follower).unwrap();
         let (count, choice, names) = (1, ReplicaChoice::Any, vec!["*".to_owned()]);
-        let (primary, before) = Default::default();
-        let required = SynchronousReplicas { count, choice, names, primary, before };
+        let (own, before) = (String::new(), Vec::new());
+        let required = SynchronousReplicas { count, choice, names, primary: own, before };
         primary.require_replicas(Some(required)).unwrap();
         let session = primary.replica_session("copy");
         let (late, first) = late(&primary, &def);

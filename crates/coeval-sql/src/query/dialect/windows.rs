@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Windows that are made of named ones: `OVER (w ORDER BY x)`, `WINDOW v AS (w ORDER BY x)`.
+//!
+//! DataFusion knows `OVER w` alone and passes over the name inside of parentheses, and with it over what the window is divided
+//! by. So what a window takes from another one is written into it.
+
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitorMut, WindowSpec,
+    WindowType,
+};
+use std::ops::ControlFlow;
+
+/// Writes out the windows of one SELECT; those of its subqueries have their own names.
+///
+/// # Errors
+/// `42704` for a name that no window before has, `42P20` for one that is defined twice, and for a window that divides or
+/// orders otherwise what it takes from another.
+pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
+    let mut known = Windows(Vec::with_capacity(select.named_window.len()));
+    for NamedWindowDefinition(name, window) in &mut select.named_window {
+        let name = fold(name);
+        if known.find(&name).is_ok() {
+            let message = format!("window \"{name}\" is already defined");
+            return Err(SqlError::new(SqlState::WindowingError, message));
+        }
+        let spec = match window {
+            NamedWindowExpr::NamedWindow(other) => known.find(&fold(other))?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => {
+                known.fill(spec)?;
+                spec.clone()
+            }
+        };
+        *window = NamedWindowExpr::WindowSpec(spec.clone());
+        known.0.push((name, spec));
+    }
+    let mut calls = Calls { known: &known, depth: 0 };
+    for item in &mut select.projection {
+        if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// The windows that have names, in the order of their definitions.
+struct Windows(Vec<(String, WindowSpec)>);
+
+impl Windows {
+    fn find(&self, name: &str) -> Result<&WindowSpec, SqlError> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, spec)| spec).ok_or_else(|| {
+            SqlError::new(SqlState::UndefinedObject, format!("window \"{name}\" does not exist"))
+        })
+    }
+
+    /// Writes into a window what it takes from the one that it names.
+    fn fill(&self, spec: &mut WindowSpec) -> Result<(), SqlError> {
+        let Some(name) = spec.window_name.take() else { return Ok(()) };
+        let name = fold(&name);
+        let from = self.find(&name)?;
+        let refused = |message: String| Err(SqlError::new(SqlState::WindowingError, message));
+        if !spec.partition_by.is_empty() {
+            return refused(format!("cannot override PARTITION BY clause of window \"{name}\""));
+        }
+        if !spec.order_by.is_empty() && !from.order_by.is_empty() {
+            return refused(format!("cannot override ORDER BY clause of window \"{name}\""));
+        }
+        if from.window_frame.is_some() {
+            return refused(format!("cannot copy window \"{name}\" because it has a frame clause"));
+        }
+        spec.partition_by.clone_from(&from.partition_by);
+        if spec.order_by.is_empty() {
+            spec.order_by.clone_from(&from.order_by);
+        }
+        Ok(())
+    }
+}
+
+/// Writes out the windows of calls; `depth` says how many subqueries there are around the place.
+struct Calls<'w> {
+    known: &'w Windows,
+    depth: usize,
+}
+
+impl Calls<'_> {
+    fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
+        match &mut call.over {
+            Some(WindowType::NamedWindow(name)) => self.require(name),
+            Some(WindowType::WindowSpec(spec)) => self.known.fill(spec),
+            None => Ok(()),
+        }
+    }
+
+    /// `42704` for a window that nobody has defined.
+    fn require(&self, name: &Ident) -> Result<(), SqlError> {
+        self.known.find(&fold(name)).map(|_| ())
+    }
+}
+
+impl VisitorMut for Calls<'_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
+        if let (0, Expr::Function(call)) = (self.depth, expression)
+            && let Err(error) = self.write_out(call)
+        {
+            return ControlFlow::Break(error);
+        }
+        ControlFlow::Continue(())
+    }
+}

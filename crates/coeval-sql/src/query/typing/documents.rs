@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What gives one of several documents is a document: CASE, `coalesce`, the row of a subquery.
+//!
+//! That a text is a `json` or `jsonb` is said by a mark of its field, which DataFusion forgets of these when it runs them.
+//! Whoever makes JSON of values, `json_build_object('tags', coalesce(json_agg(t.name), '[]'))`, then took the document for a
+//! text, and put it in quotes. So a function that gives the same text stands around each, and says of what type it is.
+
+use super::casts::literal_as;
+use super::declared::column_type_of_field;
+use coeval_store::ColumnType;
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Case, Expr, ExprSchemable};
+
+/// The expression with its literals among documents as documents, and with its type; `None` if it gives none.
+pub(super) fn kept(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let (kept, ty) = match expression {
+        Expr::Case(case) => {
+            let results = case.when_then_expr.iter().map(|(_, then)| then).chain(&case.else_expr);
+            let Some(ty) = common(results.map(AsRef::as_ref), schema) else { return Ok(None) };
+            (Expr::Case(with_literals(case.clone(), ty)?), ty)
+        }
+        Expr::ScalarFunction(call) if call.name() == "coalesce" => {
+            let Some(ty) = common(call.args.iter(), schema) else { return Ok(None) };
+            let mut call = call.clone();
+            for argument in &mut call.args {
+                read_literal(argument, ty)?;
+            }
+            (Expr::ScalarFunction(call), ty)
+        }
+        Expr::ScalarSubquery(query) => {
+            let row = query.subquery.schema().fields().first().and_then(|field| column_type_of_field(field));
+            let Some(ty) = row.filter(is_document) else { return Ok(None) };
+            (expression.clone(), ty)
+        }
+        _ => return Ok(None),
+    };
+    let function = if ty == ColumnType::Jsonb { "coeval_jsonb_kept" } else { "coeval_json_kept" };
+    Ok(Some(crate::json::function(function)?.call(vec![kept])))
+}
+
+fn is_document(ty: &ColumnType) -> bool {
+    matches!(ty, ColumnType::Json | ColumnType::Jsonb)
+}
+
+/// The type of documents that all of these are, but for literals and NULLs.
+fn common<'e>(choices: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<ColumnType> {
+    let mut common = None;
+    for choice in choices {
+        match choice {
+            Expr::Literal(scalar, _) if scalar.is_null() || scalar.data_type().is_string() => continue,
+            // No operator but one of functions gives a document, and long chains of them are asked for nothing.
+            Expr::BinaryExpr(_) => return None,
+            _ => {}
+        }
+        let (_, field) = choice.to_field(schema).ok()?;
+        if field.data_type().is_null() {
+            continue;
+        }
+        let ty = column_type_of_field(&field).filter(is_document)?;
+        if *common.get_or_insert(ty) != ty {
+            return None;
+        }
+    }
+    common
+}
+
+fn with_literals(mut case: Case, ty: ColumnType) -> Result<Case> {
+    let results = case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr);
+    for result in results {
+        read_literal(result, ty)?;
+    }
+    Ok(case)
+}
+
+/// A text literal becomes a document.
+fn read_literal(choice: &mut Expr, ty: ColumnType) -> Result<()> {
+    if matches!(choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
+        *choice = literal_as(choice.clone(), ty)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rows as documents: `row_to_json(t)`, `json_agg(t)` and their like, of what is called `t` in FROM. Each becomes a call with
+//! the names and values of its columns.
+
+use super::{Marks, Rows, Written, mark_of, named_row, only_part};
+use crate::error::SqlError;
+use crate::json::{ROW, ROWS};
+use crate::names::fold;
+use crate::query::dialect::{call, text};
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+};
+
+/// Functions that make JSON of their arguments, rows among them.
+const FUNCTIONS: [&str; 11] = [
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+    "json_agg",
+    "jsonb_agg",
+    "json_build_object",
+    "jsonb_build_object",
+    "json_build_array",
+    "jsonb_build_array",
+    "json_object_agg",
+    "jsonb_object_agg",
+];
+
+/// The function of [`FUNCTIONS`] that is called.
+fn known(function: &Function) -> Option<&'static str> {
+    let name = fold(only_part(&function.name)?);
+    FUNCTIONS.into_iter().find(|known| *known == name)
+}
+
+/// Whether a call may make documents of rows.
+pub(super) fn takes_rows(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    known(function).is_some() && list.args.iter().any(|argument| row_of(argument).is_some())
+}
+
+/// What may be a row among the arguments of a call.
+fn row_of(argument: &FunctionArg) -> Option<(&Ident, Written)> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+            Some((only_part(name)?, Written::Wildcard))
+        }
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => named_row(argument),
+        _ => None,
+    }
+}
+
+impl Rows<'_> {
+    /// Writes rows among the arguments of a call as documents of their columns.
+    ///
+    /// # Errors
+    /// `0A000` for rows whose columns are not known, and for different rows.
+    pub(super) fn replace_documents(&mut self, function: &mut Function) -> Result<(), SqlError> {
+        let Some(name) = known(function) else { return Ok(()) };
+        let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+        // Of two arguments the second says how the text is broken into lines.
+        if name == "row_to_json" && list.args.len() != 1 {
+            return Ok(());
+        }
+        let mut has_rows = false;
+        for argument in &mut list.args {
+            let Some(row) = row_of(argument) else { continue };
+            let Some(document) = self.document(row)? else { continue };
+            *argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(document));
+            has_rows = true;
+        }
+        if has_rows && list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
+            return Err(SqlError::unsupported("different rows as documents"));
+        }
+        let renamed = match name {
+            "row_to_json" if has_rows => "to_json",
+            "json_agg" if has_rows => ROWS,
+            _ => return Ok(()),
+        };
+        function.name = ObjectName::from(vec![Ident::new(renamed)]);
+        Ok(())
+    }
+
+    /// The document of a row; `None` if no row is meant.
+    fn document(&mut self, row: (&Ident, Written)) -> Result<Option<Expr>, SqlError> {
+        let Some(whole) = self.row(row) else { return Ok(None) };
+        if whole.is_value {
+            return Ok(None);
+        }
+        let name = fold(row.0);
+        let Some(columns) = whole.columns else {
+            let message = format!("rows of \"{name}\", whose columns are not known, as documents");
+            return Err(SqlError::unsupported(message).with_hint("Select its columns in a subquery."));
+        };
+        let column =
+            |column: String| Expr::CompoundIdentifier(vec![row.0.clone(), Ident::with_quote('"', column)]);
+        let members = columns.iter().flat_map(|own| {
+            // A name that is there twice has a mark behind it.
+            let shown = own.split('\u{1}').next().unwrap_or_default();
+            [text(shown), column(own.clone())]
+        });
+        let mut arguments: Vec<Expr> = members.collect();
+        let (place, known) = (whole.place, whole.row_column.map(str::to_owned));
+        if whole.is_filled_up {
+            let is_mark = known.is_none();
+            arguments.insert(0, column(known.unwrap_or_else(|| mark_of(&name))));
+            if is_mark && let Some(Marks { wanted, .. }) = self.marks.get_mut(place) {
+                wanted.push(name);
+            }
+        }
+        Ok(Some(call(ROW, arguments)))
+    }
+}
