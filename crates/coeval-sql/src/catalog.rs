@@ -10,7 +10,7 @@
 //! A relation is put together when a statement names it, from the definitions that the statement's transaction
 //! sees, its own changes included. A relation that is listed and has nothing to say here is empty.
 //!
-//! Object ids are stable: see [`oids`].
+//! Object ids are stable: see [`crate::oids`].
 
 mod access;
 mod activity;
@@ -25,7 +25,6 @@ mod listings;
 mod locks;
 mod named_types;
 mod objects;
-mod oids;
 mod origin;
 mod relations;
 mod replication;
@@ -33,7 +32,6 @@ mod roles;
 mod rows;
 mod sequence_row;
 mod server;
-mod types;
 mod user_types;
 
 pub use functions::format_shown;
@@ -42,18 +40,13 @@ pub(crate) use deparse::{declared_default, origin as origin_of_dimension};
 pub use named_types::CatalogType;
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};
-pub(crate) use types::cast_name;
 
 pub(crate) use access::{CatalogAccess, SettingRequest};
-pub(crate) use functions::{
-    array_elements, array_of_text, each_element, functions, gives_texts, is_blank, is_catalog_function,
-    set_returning,
-};
+pub(crate) use functions::{array_of_text, functions, gives_texts, is_catalog_function, set_returning};
 pub(crate) use identifiers::{literal as quoted_literal, quoted as quoted_name};
 pub(crate) use objects::ViewColumns;
 pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
 pub(crate) use sequence_row::sequence_row;
-pub use types::type_number;
 
 use crate::engine::Engine;
 use crate::error::SqlError;

@@ -42,6 +42,7 @@ mod hand_over;
 mod json;
 mod memory;
 mod names;
+mod oids;
 mod password;
 mod point;
 mod provider;
@@ -68,7 +69,7 @@ mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
-pub use catalog::{CatalogType, format_shown, origin_of, type_number};
+pub use catalog::{CatalogType, format_shown, origin_of};
 pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
@@ -94,6 +95,7 @@ pub use session::{
 pub use settings::Settings;
 pub use token::SnapshotToken;
 pub use types::{
-    column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
+    column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, type_number,
+    utf8,
 };
 pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

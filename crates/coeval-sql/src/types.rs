@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types as SQL names them, as the store keeps them and as Arrow carries them.
+//! Types as SQL names them, as the store keeps them, as Arrow carries them and as `pg_type` numbers them.
 
+mod array_text;
 mod assign;
 mod binary;
 mod date_text;
 mod date_tokens;
 mod datetime;
+mod facts;
 mod interval_text;
+pub(crate) mod json;
 mod lists;
 mod names;
 pub(crate) mod numeric;
@@ -14,10 +17,13 @@ mod scalar;
 mod text;
 mod zones;
 
+pub(crate) use array_text::{array_elements, is_blank};
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use date_text::{read_date, read_timestamp};
 pub(crate) use datetime::{is_date, is_timestamp};
+pub use facts::type_number;
+pub(crate) use facts::{TypeFacts, cast_name, facts, facts_of_arrow, facts_of_name};
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub(crate) use names::resolved_enum;
 pub use names::{column_type, column_type_of_arrow};

@@ -4,8 +4,8 @@
 use super::classes::{column_number, column_numbers};
 use super::deparse::{self, Style};
 use super::objects::{Class, Kind, Objects};
-use super::oids;
 use super::rows::{Cell, Table};
+use crate::oids;
 use coeval_store::{
     CheckDef, ColumnDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness, ViewDef,
 };

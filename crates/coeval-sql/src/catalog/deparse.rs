@@ -3,10 +3,10 @@
 
 use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
-use super::oids;
-use super::types::{cast_name, type_number};
+use crate::oids;
 use crate::session::parse_expression;
 use crate::types::format_value;
+use crate::types::{cast_name, type_number};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDimension, ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef,

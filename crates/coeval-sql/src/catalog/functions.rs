@@ -20,7 +20,7 @@ mod strings;
 mod type_names;
 
 pub use arrays::format_shown;
-pub(crate) use arrays::{array_elements, array_of_text, each_element, is_blank, set_returning};
+pub(crate) use arrays::{array_of_text, set_returning};
 pub(super) use type_names::formatted as type_name;
 
 use super::access::{CatalogAccess, access};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects of a snapshot with their ids: what the catalog's relations and functions look things up in.
 
-use super::oids;
 use super::relations;
 use super::roles::owner_name;
 use crate::ddl::index_keys;
 use crate::definitions::Definitions;
+use crate::oids;
 use crate::rights;
 use crate::settings::Settings;
 use arrow::datatypes::DataType;

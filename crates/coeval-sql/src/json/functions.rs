@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The functions of JSON, and those that stand behind its operators.
 
-use super::canonical::{canonical, push_string};
 use super::changes::{self, Change};
-use super::document::{Kind, Part};
 use super::operators::MEMBER;
 use super::order::order_key;
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::query::{column_type_of_field, session_zone};
+use crate::types::json::{Kind, Part, canonical, push_string};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
@@ -290,7 +289,7 @@ impl<'a> Arguments<'a> {
                 texts.as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
             }
             _ => match self.text(index, row) {
-                Some(text) => crate::catalog::array_elements(text)?,
+                Some(text) => crate::types::array_elements(text)?,
                 None => return Ok(None),
             },
         }))

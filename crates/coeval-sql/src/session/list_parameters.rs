@@ -2,7 +2,7 @@
 //! Parameters that are arrays. Their values are texts like `{1,2}`, which the statement reads as arrays: so it says
 //! itself, or so the client declared them.
 
-use crate::catalog::array_elements;
+use crate::types::array_elements;
 use crate::walk::{Walk, WalkMut};
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{

@@ -210,7 +210,7 @@ fn default_text(transaction: &Transaction, column: &ColumnDef) -> Option<String>
             .catalog()
             .sequence(id)
             .map(|sequence| format!("nextval('{}'::regclass)", sequence.name)),
-        (None, None) => crate::catalog::declared_default(column, &crate::catalog::cast_name),
+        (None, None) => crate::catalog::declared_default(column, &crate::types::cast_name),
         (Some(_), _) => None,
     }
 }

@@ -3,11 +3,10 @@
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
-use crate::cancel;
 use crate::catalog::rows::Cell;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::query::session_zone;
-use crate::types::{column_type, scalar_of};
+use crate::types::{array_elements, column_type, is_blank, scalar_of};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
@@ -129,11 +128,6 @@ fn is_bare_field(text: &str) -> bool {
     !text.is_empty() && !text.contains(needs_quotes)
 }
 
-/// Whether a letter does not count around the elements of an array: PostgreSQL's blanks, and no others of Unicode.
-pub(crate) fn is_blank(letter: char) -> bool {
-    letter.is_ascii_whitespace() || letter == '\u{b}'
-}
-
 /// Whether an element needs no quotes.
 fn is_bare(text: &str) -> bool {
     !text.is_empty()
@@ -190,76 +184,6 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> std::result::R
     };
     let value = crate::types::parse_value(text, column, zone)?;
     Ok(scalar_of(&value, column)?.cast_to(ty)?)
-}
-
-/// The elements of `{a,"b c",NULL}`.
-///
-/// # Errors
-/// As [`each_element`].
-pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
-    let mut elements = Vec::new();
-    each_element(text, |element| {
-        elements.push(element.map(str::to_owned));
-        Ok(())
-    })?;
-    Ok(elements)
-}
-
-/// Hands over each element of `{a,"b c",NULL}`.
-///
-/// # Errors
-/// `22P02` for text that is no array, `0A000` for one of several dimensions; what is said of an element; that of a statement that is to
-/// end.
-pub(crate) fn each_element(
-    text: &str,
-    mut push: impl FnMut(Option<&str>) -> std::result::Result<(), SqlError>,
-) -> std::result::Result<(), SqlError> {
-    let malformed =
-        || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
-    let text = text.trim_matches(is_blank);
-    if text.strip_prefix('{').is_some_and(|inner| inner.trim_start_matches(is_blank).starts_with('{')) {
-        return Err(SqlError::unsupported("an array of several dimensions")
-            .with_hint("Keep it as jsonb, or its rows in a table of their own."));
-    }
-    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
-    let mut letters = inner.chars().peekable();
-    if inner.trim_matches(is_blank).is_empty() {
-        return Ok(());
-    }
-    let mut part = String::new();
-    let mut is_last = false;
-    while !is_last {
-        cancel::check()?;
-        part.clear();
-        let (mut quoted, mut inside) = (false, false);
-        loop {
-            match letters.next() {
-                Some('"') => (quoted, inside) = (true, !inside),
-                Some('\\') => part.push(letters.next().ok_or_else(malformed)?),
-                Some(',') if !inside => {
-                    letters.next_if_eq(&',').map_or(Ok(()), |_| Err(malformed()))?;
-                    break;
-                }
-                Some('{' | '}') if !inside => return Err(malformed()),
-                // Blanks around an element do not count.
-                Some(blank) if !inside && is_blank(blank) && (quoted || part.is_empty()) => {}
-                Some(letter) => part.push(letter),
-                None if inside => return Err(malformed()),
-                None => {
-                    is_last = true;
-                    break;
-                }
-            }
-        }
-        push(if quoted { Some(&part) } else { bare_element(&part) })?;
-    }
-    Ok(())
-}
-
-/// An element without quotes.
-fn bare_element(part: &str) -> Option<&str> {
-    let trimmed = part.trim_matches(is_blank);
-    (!trimmed.eq_ignore_ascii_case("null")).then_some(trimmed)
 }
 
 /// A function that makes an array; unnested, it stands for one that returns a set.

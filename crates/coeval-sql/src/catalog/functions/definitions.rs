@@ -5,8 +5,9 @@ use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::deparse::{self, Style};
 use crate::catalog::objects::Kind;
 use crate::catalog::rows::Cell;
-use crate::catalog::{constraints, descriptions, functions::names, identifiers, oids};
+use crate::catalog::{constraints, descriptions, functions::names, identifiers};
 use crate::error::{SqlError, SqlState};
+use crate::oids;
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict("pg_get_indexdef", 1..=3, Gives::Text, index),

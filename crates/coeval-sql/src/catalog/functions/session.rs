@@ -4,9 +4,9 @@
 use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::access::SettingRequest;
 use crate::catalog::objects::Objects;
-use crate::catalog::oids;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
+use crate::oids;
 use crate::rights::{insufficient, is_member};
 use crate::temporary::is_temporary;
 use std::net::SocketAddr;

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Column types as `pg_type` and `pg_attribute` have them.
 
+use crate::oids;
+use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, ElementType};
 
 /// A type as `pg_attribute` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TypeFacts {
+pub(crate) struct TypeFacts {
     /// Its id in `pg_type`.
-    pub(super) oid: i32,
+    pub(crate) oid: i32,
     /// The modifier: lengths and precisions.
-    pub(super) modifier: i32,
+    pub(crate) modifier: i32,
     /// Bytes of a value, -1 if they vary.
-    pub(super) length: i16,
+    pub(crate) length: i16,
     /// How PostgreSQL would keep large values.
-    pub(super) storage: &'static str,
+    pub(crate) storage: &'static str,
     /// `c`, `s`, `i` or `d`.
-    pub(super) align: &'static str,
+    pub(crate) align: &'static str,
     /// The collation, 0 for what has none.
-    pub(super) collation: i32,
+    pub(crate) collation: i32,
     /// Whether it is an array type.
-    pub(super) is_array: bool,
+    pub(crate) is_array: bool,
 }
 
 /// The header that PostgreSQL counts into the modifiers of `varchar` and `numeric`.
@@ -31,7 +33,7 @@ const TEXT: i32 = 25;
 const DEFAULT_COLLATION: i32 = 100;
 
 /// The facts of a column type.
-pub(super) fn facts(ty: ColumnType) -> TypeFacts {
+pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
     let fixed = |oid, length, align| TypeFacts {
         oid,
         modifier: -1,
@@ -64,7 +66,7 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::TimestampTz => fixed(1184, 8, "d"),
         ColumnType::Interval => fixed(1186, 16, "d"),
         ColumnType::Uuid => fixed(2950, 16, "c"),
-        ColumnType::Enum(ty) => fixed(super::oids::of_space(ty.def().id), 4, "i"),
+        ColumnType::Enum(ty) => fixed(oids::of_space(ty.def().id), 4, "i"),
         ColumnType::Numeric { precision, scale } => TypeFacts {
             modifier: (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_HEADER,
             storage: "m",
@@ -75,7 +77,7 @@ pub(super) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Jsonb => TypeFacts { storage: "x", ..fixed(3802, -1, "i") },
         ColumnType::Array(element) => {
             let array_oid = match element {
-                ElementType::Enum(ty) => super::oids::of_space(ty.def().array_id),
+                ElementType::Enum(ty) => oids::of_space(ty.def().array_id),
                 element => array_of(facts(element.column_type()).oid),
             };
             let element = facts(element.column_type());
@@ -106,10 +108,9 @@ pub(crate) fn cast_name(ty: ColumnType) -> String {
 }
 
 /// The facts of a column of a query.
-pub(super) fn facts_of_arrow(ty: &DataType) -> TypeFacts {
+pub(crate) fn facts_of_arrow(ty: &DataType) -> TypeFacts {
     if let DataType::List(element) = ty {
-        if let Some(array @ ColumnType::Array(ElementType::Enum(_))) = crate::types::column_type_of_arrow(ty)
-        {
+        if let Some(array @ ColumnType::Array(ElementType::Enum(_))) = column_type_of_arrow(ty) {
             return facts(array);
         }
         let oid = array_of(facts_of_arrow(element.data_type()).oid);
@@ -123,7 +124,7 @@ pub(super) fn facts_of_arrow(ty: &DataType) -> TypeFacts {
             is_array: true,
         };
     }
-    let known = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
+    let known = column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
     let facts = facts(known);
     match known {
         // What a query gives has no declared precision.
@@ -158,7 +159,7 @@ fn array_of(element: i32) -> i32 {
 }
 
 /// The type of a column of the catalog itself, by its name in `pg_type`.
-pub(super) fn facts_of_name(name: &str) -> TypeFacts {
+pub(crate) fn facts_of_name(name: &str) -> TypeFacts {
     let fixed = |oid, length| TypeFacts {
         oid,
         modifier: -1,

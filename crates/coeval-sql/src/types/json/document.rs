@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 /// A value in a document: the part of the text that writes it, without blanks around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part<'a>(&'a str);
+pub(crate) struct Part<'a>(&'a str);
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Object,
     Array,
     String,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// As `json_typeof` calls it.
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Object => "object",
             Self::Array => "array",
@@ -34,16 +34,16 @@ impl Kind {
 
 impl<'a> Part<'a> {
     /// The value that a text is. The text has been looked at when it became a value of its type.
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(crate) fn of(text: &'a str) -> Self {
         Self(text.trim_ascii())
     }
 
     /// As it is written.
-    pub(super) fn text(self) -> &'a str {
+    pub(crate) fn text(self) -> &'a str {
         self.0
     }
 
-    pub(super) fn kind(self) -> Kind {
+    pub(crate) fn kind(self) -> Kind {
         match self.0.as_bytes().first() {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,
@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
     }
 
     /// A string without its quotes and escapes; `None` if it is none, or writes half a character.
-    pub(super) fn string(self) -> Option<Cow<'a, str>> {
+    pub(crate) fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
             serde_json::from_str(self.0).ok().map(Cow::Owned)
@@ -65,7 +65,7 @@ impl<'a> Part<'a> {
     }
 
     /// As `->>` gives it: strings without quotes, nothing for null.
-    pub(super) fn plain(self) -> Option<Cow<'a, str>> {
+    pub(crate) fn plain(self) -> Option<Cow<'a, str>> {
         match self.kind() {
             Kind::Null => None,
             Kind::String => self.string(),
@@ -74,14 +74,14 @@ impl<'a> Part<'a> {
     }
 
     /// The elements of an array, in order; none of anything else.
-    pub(super) fn elements(self) -> impl Iterator<Item = Part<'a>> {
+    pub(crate) fn elements(self) -> impl Iterator<Item = Part<'a>> {
         let mut walk = Walk { text: self.0, at: 1 };
         let is_array = self.kind() == Kind::Array;
         std::iter::from_fn(move || if is_array { walk.next_value() } else { None })
     }
 
     /// The members of an object, in order; none of anything else.
-    pub(super) fn members(self) -> impl Iterator<Item = (Part<'a>, Part<'a>)> {
+    pub(crate) fn members(self) -> impl Iterator<Item = (Part<'a>, Part<'a>)> {
         let mut walk = Walk { text: self.0, at: 1 };
         let is_object = self.kind() == Kind::Object;
         std::iter::from_fn(
@@ -90,13 +90,13 @@ impl<'a> Part<'a> {
     }
 
     /// The member of this name; the last one of several.
-    pub(super) fn member(self, name: &str) -> Option<Part<'a>> {
+    pub(crate) fn member(self, name: &str) -> Option<Part<'a>> {
         let named = self.members().filter(|(key, _)| key.string().is_some_and(|key| key == name));
         named.last().map(|(_, value)| value)
     }
 
     /// The element at this place, counted from the end if it is negative.
-    pub(super) fn element(self, place: i64) -> Option<Part<'a>> {
+    pub(crate) fn element(self, place: i64) -> Option<Part<'a>> {
         match usize::try_from(place) {
             Ok(place) => self.elements().nth(place),
             Err(_) => {
@@ -107,12 +107,12 @@ impl<'a> Part<'a> {
         }
     }
 
-    pub(super) fn tokens(self) -> Tokens<'a> {
+    pub(crate) fn tokens(self) -> Tokens<'a> {
         Tokens { text: self.0, at: 0 }
     }
 
     /// What a step of a path leads to: a member, or an element by its number.
-    pub(super) fn step(self, step: &str) -> Option<Part<'a>> {
+    pub(crate) fn step(self, step: &str) -> Option<Part<'a>> {
         match self.kind() {
             Kind::Object => self.member(step),
             Kind::Array => self.element(step.trim().parse().ok()?),
@@ -122,7 +122,7 @@ impl<'a> Part<'a> {
 }
 
 /// The words and marks of a document, in their order: strings with their quotes, numbers, literals, and each of `{}[],:`.
-pub(super) struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     text: &'a str,
     at: usize,
 }

@@ -137,7 +137,7 @@ fn string(part: Part<'_>) -> Result<Cow<'_, str>, SqlError> {
 const PIECE_BYTES: usize = 1 << 20;
 
 /// A text as a string of JSON.
-pub(super) fn push_string(text: &str, out: &mut String) {
+pub(crate) fn push_string(text: &str, out: &mut String) {
     out.push('"');
     push_escaped(text, out);
     out.push('"');
@@ -147,7 +147,7 @@ pub(super) fn push_string(text: &str, out: &mut String) {
 ///
 /// # Errors
 /// That of a statement that is to end.
-pub(super) fn push_long_string(text: &str, out: &mut String) -> Result<(), SqlError> {
+pub(crate) fn push_long_string(text: &str, out: &mut String) -> Result<(), SqlError> {
     let mut rest = text;
     out.push('"');
     while !rest.is_empty() {

@@ -20,29 +20,29 @@ use coeval_store::{SequenceId, SpaceId};
 const FIRST: i64 = 16_384;
 
 /// The namespace `pg_catalog`.
-pub(super) const PG_CATALOG_NAMESPACE: i32 = 11;
+pub(crate) const PG_CATALOG_NAMESPACE: i32 = 11;
 /// The namespace `information_schema`, as the fixed rows of `pg_type` and `pg_proc` name it.
 const INFORMATION_SCHEMA_NAMESPACE: i32 = 13_283;
 /// The namespace `public`.
 const PUBLIC_NAMESPACE: i32 = 2_200;
 /// The user that owns everything.
-pub(super) const OWNER: i32 = 10;
+pub(crate) const OWNER: i32 = 10;
 /// The only database.
-pub(super) const DATABASE: i32 = 5;
+pub(crate) const DATABASE: i32 = 5;
 /// The access method of tables.
-pub(super) const HEAP: i32 = 2;
+pub(crate) const HEAP: i32 = 2;
 /// The access method of indexes.
-pub(super) const BTREE: i32 = 403;
+pub(crate) const BTREE: i32 = 403;
 /// `pg_class`, as catalogs name it in `classoid`.
-pub(super) const PG_CLASS: i32 = 1_259;
+pub(crate) const PG_CLASS: i32 = 1_259;
 /// `pg_constraint`.
-pub(super) const PG_CONSTRAINT: i32 = 2_606;
+pub(crate) const PG_CONSTRAINT: i32 = 2_606;
 /// `pg_attrdef`.
-pub(super) const PG_ATTRDEF: i32 = 2_604;
+pub(crate) const PG_ATTRDEF: i32 = 2_604;
 /// `pg_rewrite`.
-pub(super) const PG_REWRITE: i32 = 2_618;
+pub(crate) const PG_REWRITE: i32 = 2_618;
 /// `pg_namespace`.
-pub(super) const PG_NAMESPACE: i32 = 2_615;
+pub(crate) const PG_NAMESPACE: i32 = 2_615;
 
 fn numbered(number: u32, kind: i64) -> i32 {
     // Numbers beyond a quarter of the ids are out of reach: each costs a definition in the log.
@@ -50,22 +50,22 @@ fn numbered(number: u32, kind: i64) -> i32 {
 }
 
 /// A table or an index of one.
-pub(super) fn of_space(id: SpaceId) -> i32 {
+pub(crate) fn of_space(id: SpaceId) -> i32 {
     numbered(id.get(), 0)
 }
 
 /// The index behind a primary key.
-pub(super) fn of_primary_key(table: SpaceId) -> i32 {
+pub(crate) fn of_primary_key(table: SpaceId) -> i32 {
     numbered(table.get(), 1)
 }
 
 /// A sequence.
-pub(super) fn of_sequence(id: SequenceId) -> i32 {
+pub(crate) fn of_sequence(id: SequenceId) -> i32 {
     numbered(id.get(), 2)
 }
 
 /// What is known by its name only.
-pub(super) fn of_name(kind: &str, owner: &str, name: &str) -> i32 {
+pub(crate) fn of_name(kind: &str, owner: &str, name: &str) -> i32 {
     // FNV-1a, folded to thirty bits; the parts are divided by a byte that no name holds.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in [kind, owner, name].join("\0").bytes() {
@@ -76,7 +76,7 @@ pub(super) fn of_name(kind: &str, owner: &str, name: &str) -> i32 {
 }
 
 /// A schema.
-pub(super) fn of_schema(name: &str) -> i32 {
+pub(crate) fn of_schema(name: &str) -> i32 {
     match name {
         "pg_catalog" => PG_CATALOG_NAMESPACE,
         "information_schema" => INFORMATION_SCHEMA_NAMESPACE,
@@ -86,11 +86,11 @@ pub(super) fn of_schema(name: &str) -> i32 {
 }
 
 /// A constraint of a table.
-pub(super) fn of_constraint(table: SpaceId, name: &str) -> i32 {
+pub(crate) fn of_constraint(table: SpaceId, name: &str) -> i32 {
     of_name("constraint", &table.to_string(), name)
 }
 
 /// The default of a column.
-pub(super) fn of_default(table: SpaceId, column: usize) -> i32 {
+pub(crate) fn of_default(table: SpaceId, column: usize) -> i32 {
     of_name("default", &table.to_string(), &column.to_string())
 }
