@@ -11,11 +11,12 @@ use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
-use crate::hand_over::Watch;
+use crate::hand_over::{Watch, aside};
 use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
 use crate::query::tasks_work_for_their_queries;
 use crate::quota::Quotas;
 use crate::registry::Registry;
+use crate::relations::CATALOG_NAME;
 use crate::rights::{Authority, Rights, is_member};
 use crate::session::Session;
 use crate::tique::Servers;
@@ -31,10 +32,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use left_behind::{LEFT_BEHIND_MAX, LEFT_BEHIND_WAIT, LeftBehind};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
-
-/// The name of the database, as `current_database()` and qualified names have it.
-pub(crate) const CATALOG_NAME: &str = "coeval";
+use tokio::runtime::{Handle, Runtime};
 
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
 pub struct Engine {
@@ -285,17 +283,6 @@ fn query_threads(count: usize) -> std::io::Result<(Runtime, Watch)> {
     let runtime = builder.build()?;
     watch.begin(runtime.handle().clone())?;
     Ok((runtime, watch))
-}
-
-/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
-/// another one meanwhile.
-pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            tokio::task::block_in_place(work)
-        }
-        Ok(_) | Err(_) => work(),
-    }
 }
 
 /// The threads that run queries, of whom one can wait for one.

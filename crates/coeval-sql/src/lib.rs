@@ -48,7 +48,9 @@ mod point;
 mod provider;
 mod query;
 mod quota;
+mod quoting;
 mod registry;
+mod relations;
 mod result;
 mod rights;
 mod row_locking;
@@ -69,7 +71,7 @@ mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
-pub use catalog::{CatalogType, format_shown, origin_of};
+pub use catalog::{format_shown, origin_of};
 pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
@@ -85,12 +87,15 @@ pub use point::Rows;
 pub use provider::BrickScan;
 pub use query::column_type_of_field;
 pub use quota::{Quota, QuotaShare};
-pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard};
+pub use registry::{
+    Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,
+};
+pub use relations::CatalogType;
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
     Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParameterType, ParsedStatement,
-    Prepared, Session, TransactionStatus,
+    Prepared, Session,
 };
 pub use settings::Settings;
 pub use token::SnapshotToken;

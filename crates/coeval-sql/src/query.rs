@@ -63,8 +63,8 @@ pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
 pub use typing::column_type_of_field;
 pub(crate) use typing::{
-    ROUNDED_TIME, cast_array, is_comparison, marked_field, session_zone, settled_expression,
-    with_postgres_types, with_typed_literals,
+    ROUNDED_TIME, cast_array, marked_field, session_zone, settled_expression, with_postgres_types,
+    with_typed_literals,
 };
 pub(crate) use watch::Watch;
 pub(crate) use watched::WATCHED;

@@ -31,7 +31,6 @@ mod variables;
 
 pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
-pub(crate) use deferrable::Deferrable;
 pub use execution::{Execution, ParsedStatement};
 pub use late_failure::LateFailure;
 pub use list_parameters::ParameterType;
@@ -48,13 +47,14 @@ use crate::cancel::{self, CancelHandle};
 use crate::context::{Clock, SequenceValues, StatementContext};
 use crate::deadline::Deadline;
 use crate::definitions::Definitions;
-use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
+use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, SqlState, place_in};
+use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
-use crate::registry::OpenTransaction;
+use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
 use crate::settings::Settings;
@@ -82,17 +82,6 @@ use variables::{Assigned, Scope};
 
 /// How often a statement outside a transaction block is run again before its conflict is reported.
 const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// No transaction block is open.
-    Idle,
-    /// In a transaction block.
-    Active,
-    /// In a transaction block that only ROLLBACK leaves.
-    Failed,
-}
 
 enum State {
     Idle,
@@ -194,7 +183,11 @@ impl Session {
         let settings = if is_read_only { settings.on_replica() } else { settings };
         Self {
             settings,
-            advisory_locks: Arc::new(SessionLocks::new(&engine, &cancel)),
+            advisory_locks: Arc::new(SessionLocks::new(
+                engine.advisory_locks(),
+                &engine.quotas().advisory_locks,
+                &cancel,
+            )),
             named: NamedStatements::new(engine.quotas()),
             cursors_open: QuotaShare::of(&engine.quotas().cursors),
             cached: StatementCache::new(engine.quotas()),

@@ -11,7 +11,7 @@ use crate::context::{Clock, StatementContext};
 use crate::error::SqlError;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
-use crate::settings::{Settings, of_database};
+use crate::settings::{SettingRequest, Settings, of_database};
 use crate::system::WaitGraph;
 use crate::upstream::Upstream;
 use coeval_store::{RoleAttribute, Store, World};
@@ -20,15 +20,6 @@ use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-
-/// A change of a setting that `set_config` asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingRequest {
-    pub(crate) name: String,
-    pub(crate) value: String,
-    /// Whether it ends with the transaction.
-    pub(crate) is_local: bool,
-}
 
 /// The changes that a statement has asked for.
 #[derive(Default)]

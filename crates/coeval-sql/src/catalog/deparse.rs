@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Definitions as SQL: what `pg_get_indexdef` and its like answer.
 
-use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
 use crate::oids;
+use crate::quoting::{literal, quoted};
 use crate::session::parse_expression;
 use crate::types::format_value;
 use crate::types::{cast_name, type_number};

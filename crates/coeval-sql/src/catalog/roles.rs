@@ -3,8 +3,8 @@
 
 use super::Source;
 use super::rows::{Cell, Table};
-use crate::engine::CATALOG_NAME;
 use crate::oids;
+use crate::relations::CATALOG_NAME;
 use crate::rights::Standing;
 use coeval_store::{Catalog, RoleAttribute, RoleDef};
 use std::collections::BTreeSet;

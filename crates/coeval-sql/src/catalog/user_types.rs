@@ -2,11 +2,11 @@
 //! Types that users have made, as `pg_type` and `pg_enum` have them, and by their names and ids.
 
 use super::Source;
-use super::identifiers::quoted;
 use super::objects::Objects;
 use super::roles::owner_oid;
 use super::rows::Table;
 use crate::oids;
+use crate::quoting::quoted;
 use coeval_store::{EnumDef, QualifiedName, TypeDef};
 use std::sync::Arc;
 

@@ -314,7 +314,7 @@ fn rename_in_defaults(
             let Some(text) = &column.default else { continue };
             let expr = expressions::parse(text)?;
             if is_text(&expr, from) {
-                column.default = Some(crate::catalog::quoted_literal(to));
+                column.default = Some(crate::quoting::literal(to));
             } else {
                 values::validate_default(context, column, &expr)?;
             }

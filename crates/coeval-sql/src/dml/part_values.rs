@@ -16,12 +16,12 @@
 use super::parts::Parts;
 use super::select;
 use super::subqueries::{literal, literals};
-use crate::catalog::CatalogType;
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::point::conjuncts;
 use crate::query::column_type_of_field;
+use crate::relations::CatalogType;
 use crate::result::RowSet;
 use crate::walk::{Walk, WalkMut};
 use arrow::datatypes::Field;

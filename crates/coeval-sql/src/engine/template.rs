@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<SessionState, SqlError> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
-        .with_default_catalog_and_schema(super::CATALOG_NAME, "public")
+        .with_default_catalog_and_schema(crate::relations::CATALOG_NAME, "public")
         .with_create_default_catalog_and_schema(false)
         .with_information_schema(false);
     let options = config.options_mut();

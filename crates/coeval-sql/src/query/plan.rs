@@ -15,12 +15,13 @@ use super::typing::{
 };
 use super::whole_rows::counted;
 use crate::cancel;
-use crate::catalog::is_vector;
 use crate::context::StatementContext;
-use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
+use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, place_in};
+use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
 use crate::provider::{HiddenColumns, Keys};
+use crate::relations::is_vector;
 use crate::rights::MadeFor;
 use crate::session::ParameterType;
 use crate::types::{column_type, column_type_of_arrow};

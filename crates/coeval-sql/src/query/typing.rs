@@ -58,7 +58,7 @@ pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
-pub(crate) use settle::{is_comparison, settled, settled_expression};
+pub(crate) use settle::{settled, settled_expression};
 pub(crate) use time_parts::EXTRACT;
 pub(crate) use values::without_subqueries_in_values;
 

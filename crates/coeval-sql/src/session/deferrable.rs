@@ -10,28 +10,12 @@ use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
+use crate::settings::Deferrable;
 use coeval_store::AccessMode;
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{Set, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
-
-/// Whether a transaction waits for a safe snapshot of its own time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deferrable {
-    Yes,
-    No,
-}
-
-impl Deferrable {
-    /// As settings have it.
-    pub(crate) fn shown(self) -> &'static str {
-        match self {
-            Self::Yes => "on",
-            Self::No => "off",
-        }
-    }
-}
 
 /// A statement about transaction modes, `[NOT] DEFERRABLE` among them.
 #[derive(Clone, Debug)]

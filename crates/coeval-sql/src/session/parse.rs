@@ -17,12 +17,13 @@ mod postgres;
 mod servers;
 mod whole_tables;
 
-use super::deferrable::{Deferrable, DeferrableModes, take_deferrable};
+use super::deferrable::{DeferrableModes, take_deferrable};
 use super::utility::Utility;
 use crate::cancel;
 use crate::ddl::{BrickClause, Extended};
 use crate::error::{SqlError, SqlState, syntax_error};
 use crate::row_locking::spell_out;
+use crate::settings::Deferrable;
 use bricks::take_bricks;
 use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types by their ids and names: `format_type`, `to_regtype`.
 
-use crate::catalog::{fixed, relations};
+use crate::catalog::fixed;
+use crate::relations;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int32Type;
 use std::collections::HashMap;

@@ -14,6 +14,7 @@ use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{aggregates, array_keys, arrays, group_keys, in_subquery, jsonb, subquery_order, window_keys};
 use crate::error::{SqlError, SqlState};
+use crate::guarded::is_comparison;
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
 use crate::scalar::decimal_literal;
@@ -169,21 +170,6 @@ fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>
     };
     let message = format!("operator does not exist: {ty} {operator} text");
     Err(SqlError::new(SqlState::UndefinedFunction, message).with_hint("Cast the value to text.").into())
-}
-
-/// Whether an operator orders its operands or tells whether they are the same.
-pub(crate) fn is_comparison(operator: Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
 }
 
 /// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Names as SQL writes them: quoted where they need it.
 
-use super::fixed;
+use crate::relations::special_keywords;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
@@ -25,12 +25,12 @@ fn is_plain(name: &str) -> bool {
 
 /// Whether PostgreSQL quotes the word when it is a name: all keywords but those that are never special.
 fn is_keyword(name: &str) -> bool {
-    static KEYWORDS: LazyLock<HashSet<String>> = LazyLock::new(fixed::special_keywords);
+    static KEYWORDS: LazyLock<HashSet<String>> = LazyLock::new(special_keywords);
     KEYWORDS.contains(name)
 }
 
 /// The parts of a name as SQL writes it, folded; `None` if it is no name.
-pub(super) fn parts(text: &str) -> Option<Vec<String>> {
+pub(crate) fn parts(text: &str) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
     loop {

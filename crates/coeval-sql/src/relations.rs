@@ -1,14 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which relations the catalog has, and their columns: read from `relations.txt`.
+//! What the system brings along by name: its database, its schemas, and their relations with their columns, which are read
+//! from `relations.txt`. The rows of these relations are put together by `catalog` and `system`.
 
-use super::named_types::CatalogType;
+mod library;
+mod named_types;
+mod own;
+
+pub(crate) use library::{keywords, library_table, special_keywords};
+pub use named_types::CatalogType;
+pub(crate) use own::{is_own, is_unqualified};
+
 use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
+/// The name of the database, as `current_database()` and qualified names have it.
+pub(crate) const CATALOG_NAME: &str = "coeval";
+
+/// The schema of PostgreSQL's own relations, functions and types.
+pub(crate) const PG_CATALOG: &str = "pg_catalog";
+
+/// The schema of the standard's catalog views.
+pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// The relation of PostgreSQL's keywords, which is a function there.
+pub(crate) const KEYWORDS: &str = "pg_get_keywords";
+
 /// Whether a relation is a table or a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RelationKind {
+pub(crate) enum RelationKind {
     /// A table: columns that a row does not name are zero, false or empty, where they cannot be NULL.
     Table,
     /// A view: such columns are NULL.
@@ -17,25 +37,25 @@ pub(super) enum RelationKind {
 
 /// A column of a relation.
 #[derive(Debug)]
-pub(super) struct Column {
-    pub(super) name: &'static str,
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
     /// The name of its type in `pg_type`.
-    pub(super) type_name: &'static str,
+    pub(crate) type_name: &'static str,
 }
 
 /// A relation of `pg_catalog` or `information_schema`.
 #[derive(Debug)]
-pub(super) struct Relation {
-    pub(super) schema: &'static str,
-    pub(super) name: &'static str,
-    pub(super) oid: i32,
-    pub(super) kind: RelationKind,
-    pub(super) columns: Vec<Column>,
+pub(crate) struct Relation {
+    pub(crate) schema: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) oid: i32,
+    pub(crate) kind: RelationKind,
+    pub(crate) columns: Vec<Column>,
 }
 
 impl Relation {
     /// Its schema for queries.
-    pub(super) fn arrow(&self) -> SchemaRef {
+    pub(crate) fn arrow(&self) -> SchemaRef {
         let fields: Vec<Field> = self.columns.iter().map(Column::field).collect();
         Arc::new(Schema::new(fields))
     }
@@ -65,7 +85,7 @@ impl Column {
     }
 
     /// The Arrow type of its values.
-    pub(super) fn arrow(&self) -> DataType {
+    pub(crate) fn arrow(&self) -> DataType {
         let list = |element| DataType::List(Arc::new(Field::new_list_field(element, true)));
         match self.type_name {
             "int2vector" => list(DataType::Int16),
@@ -80,7 +100,7 @@ impl Column {
     }
 
     /// Whether its values are never NULL in a table.
-    pub(super) fn is_never_null(&self) -> bool {
+    pub(crate) fn is_never_null(&self) -> bool {
         matches!(self.type_name, "oid" | "int2" | "int4" | "int8" | "float4" | "bool" | "char" | "name")
     }
 }
@@ -102,17 +122,22 @@ fn scalar(type_name: &str) -> DataType {
 }
 
 /// All relations.
-pub(super) fn all() -> &'static [Relation] {
+pub(crate) fn all() -> &'static [Relation] {
     static RELATIONS: LazyLock<Vec<Relation>> = LazyLock::new(|| parse(include_str!("relations.txt")));
     &RELATIONS
 }
 
 /// The relation of this name.
-pub(super) fn find(schema: &str, name: &str) -> Option<&'static Relation> {
+pub(crate) fn find(schema: &str, name: &str) -> Option<&'static Relation> {
     static PLACES: LazyLock<HashMap<(&str, &str), usize>> = LazyLock::new(|| {
         all().iter().enumerate().map(|(place, relation)| ((relation.schema, relation.name), place)).collect()
     });
     PLACES.get(&(schema, name)).map(|place| &all()[*place])
+}
+
+/// Whether `pg_catalog` has a relation of this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    name == KEYWORDS || find(PG_CATALOG, name).is_some()
 }
 
 /// Whether a column of the catalog holds functions, which are kept there by name.
@@ -136,7 +161,7 @@ pub(crate) fn holds_names(column: &str) -> bool {
 
 /// The columns of a view of `information_schema` with their types, in order; `None` if there is no such view.
 pub(crate) fn standard_columns(name: &str) -> Option<SchemaRef> {
-    find(crate::system::INFORMATION_SCHEMA, name).map(Relation::arrow)
+    find(INFORMATION_SCHEMA, name).map(Relation::arrow)
 }
 
 /// The catalog's own relations: schema, name, kind as the standard calls it.
