@@ -31,8 +31,6 @@ mod sequence_row;
 mod server;
 mod user_types;
 
-pub use functions::format_shown;
-
 pub(crate) use deparse::{declared_default, origin as origin_of_dimension};
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};

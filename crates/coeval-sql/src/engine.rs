@@ -18,6 +18,7 @@ use crate::quota::Quotas;
 use crate::registry::Registry;
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Authority, Rights, is_member};
+use crate::scalar::{PlanExpressions, check_compiler};
 use crate::session::Session;
 use crate::tique::Servers;
 use crate::upstream::{Upstream, UpstreamStatus};
@@ -25,13 +26,17 @@ use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
 use coeval_store::{RoleDef, Store};
 use coeval_txn::RowLocks;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr;
+use datafusion::sql::sqlparser::ast::Expr;
 use left_behind::{LEFT_BEHIND_MAX, LEFT_BEHIND_WAIT, LeftBehind};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use tokio::runtime::{Handle, Runtime};
 
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
@@ -101,7 +106,7 @@ impl Engine {
             _watch: watch,
         });
         engine.servers.look(engine.store.world().catalog());
-        engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
+        engine.store.set_check_compiler(engine.check_compiler());
         engine.store.set_run_aside(|work| aside(work));
         engine.store.set_memory_accounts(engine.queries.change_accounts());
         if let Some(data) = engine.store.data_memory() {
@@ -118,7 +123,8 @@ impl Engine {
     /// What gives CHECK constraints their meaning, for tools that look at a database without opening it.
     #[must_use]
     pub fn check_compiler(self: &Arc<Self>) -> Arc<dyn coeval_store::CheckCompiler> {
-        crate::scalar::check_compiler(self)
+        let engine: Weak<Self> = Arc::downgrade(self);
+        check_compiler(engine)
     }
 
     /// The store below.
@@ -255,6 +261,16 @@ impl Engine {
     /// The DataFusion state with all functions and rules, bound to no statement.
     pub(crate) fn template(&self) -> &SessionState {
         &self.template
+    }
+}
+
+impl PlanExpressions for Engine {
+    fn expression_plan(&self, expression: Expr, schema: &DFSchema) -> Result<logical_expr::Expr, SqlError> {
+        self.template.expression_plan(expression, schema)
+    }
+
+    fn expression_options(&self) -> &Arc<ConfigOptions> {
+        self.template.expression_options()
     }
 }
 

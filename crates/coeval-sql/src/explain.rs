@@ -128,7 +128,7 @@ pub(crate) fn columns(statement: &Statement) -> SchemaRef {
     let is_json = request(statement).is_ok_and(|request| request.is_json);
     let ty = if is_json { ColumnType::Json } else { ColumnType::Text };
     let field = Field::new("QUERY PLAN", DataType::Utf8, true);
-    Arc::new(Schema::new(vec![query::marked_field(field, ty)]))
+    Arc::new(Schema::new(vec![crate::types::marked_field(field, ty)]))
 }
 
 fn explain_query(
@@ -233,7 +233,7 @@ fn rows(explained: &Explained) -> Result<StatementResult, SqlError> {
 /// A row for each text.
 fn result(texts: Vec<String>, ty: ColumnType) -> Result<StatementResult, SqlError> {
     let field = Field::new("QUERY PLAN", DataType::Utf8, false);
-    let schema = Arc::new(Schema::new(vec![query::marked_field(field, ty)]));
+    let schema = Arc::new(Schema::new(vec![crate::types::marked_field(field, ty)]));
     let column: ArrayRef = Arc::new(texts.into_iter().map(Some).collect::<StringArray>());
     let batch = RecordBatch::try_new(schema.clone(), vec![column])?;
     let rows = RowSet::new(schema, vec![batch]);

@@ -71,7 +71,7 @@ mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
-pub use catalog::{format_shown, origin_of};
+pub use catalog::origin_of;
 pub use changes::ChangeSource;
 pub use context::{Clock, SequenceValues};
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
@@ -85,7 +85,6 @@ pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;
 pub use provider::BrickScan;
-pub use query::column_type_of_field;
 pub use quota::{Quota, QuotaShare};
 pub use registry::{
     Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,
@@ -100,7 +99,7 @@ pub use session::{
 pub use settings::Settings;
 pub use token::SnapshotToken;
 pub use types::{
-    column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, type_number,
-    utf8,
+    column_type, column_type_of_arrow, column_type_of_field, decode_binary, encode_binary, format_shown,
+    format_value, parse_value, type_number, utf8,
 };
 pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

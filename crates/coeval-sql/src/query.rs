@@ -11,6 +11,7 @@ mod concatenation;
 mod dialect;
 mod duplicate_groups;
 mod eager_aggregation;
+mod expressions;
 mod files;
 mod group_top;
 mod join_conditions;
@@ -43,9 +44,9 @@ mod window_memory;
 mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
-pub(crate) use array_bounds::{ArrayBounds, has_elements};
+pub(crate) use array_bounds::ArrayBounds;
 pub(crate) use coded_groups::CodedGroups;
-pub(crate) use dialect::{compares, expression_in_dialect, plain_type};
+pub(crate) use dialect::{compares, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
@@ -61,11 +62,7 @@ pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
-pub use typing::column_type_of_field;
-pub(crate) use typing::{
-    ROUNDED_TIME, cast_array, marked_field, session_zone, settled_expression, with_postgres_types,
-    with_typed_literals,
-};
+pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
 pub(crate) use watch::Watch;
 pub(crate) use watched::WATCHED;
 pub(crate) use whole_groups::WholeGroups;

@@ -19,7 +19,6 @@ mod sizes;
 mod strings;
 mod type_names;
 
-pub use arrays::format_shown;
 pub(crate) use arrays::{array_of_text, set_returning};
 pub(super) use type_names::formatted as type_name;
 

@@ -68,7 +68,7 @@ impl Returning {
         let mut fields = Vec::new();
         for (name, expression) in expand(list, relations)? {
             let scalar = expressions.result(&expression)?;
-            fields.push(crate::query::marked_field(Field::new(name, scalar.ty().arrow(), true), scalar.ty()));
+            fields.push(crate::types::marked_field(Field::new(name, scalar.ty().arrow(), true), scalar.ty()));
             columns.push(scalar);
         }
         let builders = columns.iter().map(|scalar| ColumnBuilder::new(scalar.ty(), 0)).collect();

@@ -7,8 +7,8 @@ use super::order::order_key;
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::query::{column_type_of_field, session_zone};
 use crate::types::json::{Kind, Part, canonical, push_string};
+use crate::types::{column_type_of_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
@@ -595,14 +595,14 @@ impl ScalarUDFImpl for JsonFunction {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.entry.name, self.entry.gives.arrow(), true);
         let first =
-            || arguments.arg_fields.first().and_then(|field| crate::query::column_type_of_field(field));
+            || arguments.arg_fields.first().and_then(|field| crate::types::column_type_of_field(field));
         let ty = match self.entry.gives {
             Gives::Json => ColumnType::Json,
             Gives::Jsonb => ColumnType::Jsonb,
             Gives::Same => first().filter(|ty| *ty == ColumnType::Jsonb).unwrap_or(ColumnType::Json),
             Gives::Text | Gives::Bool | Gives::Int => return Ok(Arc::new(field)),
         };
-        Ok(Arc::new(crate::query::marked_field(field, ty)))
+        Ok(Arc::new(crate::types::marked_field(field, ty)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

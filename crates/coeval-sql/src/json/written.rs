@@ -2,9 +2,8 @@
 //! Values as JSON: what `to_json` makes of them.
 
 use crate::error::SqlError;
-use crate::query::{column_type_of_field, marked_field};
-use crate::types::format_value;
 use crate::types::json::{push_long_string, push_string};
+use crate::types::{column_type_of_field, format_value, marked_field};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};

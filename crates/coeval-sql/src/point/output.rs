@@ -179,7 +179,7 @@ impl Output {
             .zip(&written)
             .map(|(column, (name, _))| {
                 let field = Field::new(name, column.ty().arrow(), true);
-                let field = crate::query::marked_field(field, column.ty());
+                let field = crate::types::marked_field(field, column.ty());
                 let is_plain = if groups.is_none() { column.as_column() } else { None };
                 let origin = is_plain.and_then(|(table, column)| column_oids(&source.tables[table], column));
                 match origin {

@@ -5,7 +5,7 @@ use super::parse::Parsed;
 use super::{Session, State};
 use crate::error::SqlError;
 use crate::names::{resolve, split_name};
-use crate::query::column_type_of_field;
+use crate::types::column_type_of_field;
 use crate::walk::visit_relations;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};

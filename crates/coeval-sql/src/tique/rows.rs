@@ -3,9 +3,8 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::query::column_type_of_field;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::types::{column_type_of_arrow, format_value};
+use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
 use crate::walk::WalkMut;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;

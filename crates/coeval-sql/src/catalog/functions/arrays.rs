@@ -5,13 +5,12 @@ use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
-use crate::query::session_zone;
-use crate::types::{array_elements, column_type, is_blank, scalar_of};
+use crate::types::{array_elements, column_type, element_text, scalar_of, session_zone, shown_elements};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, ElementType, EnumType};
+use coeval_store::{ColumnType, ElementType};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -24,7 +23,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("array_lower", 2..=2, Gives::Int, |call| bound(call, |_| 1)),
     strict("coeval_array_text", 1..=1, Gives::Text, |call| {
         let zone = session_zone(call.options);
-        Ok(elements(&call.arguments[0]).map(|elements| written(&elements, zone)).transpose()?.into())
+        Ok(elements(&call.arguments[0]).map(|elements| shown_elements(&elements, zone)).transpose()?.into())
     }),
     strict("coeval_vector_text", 1..=1, Gives::Text, |call| {
         let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
@@ -48,91 +47,6 @@ fn elements(value: &ScalarValue) -> Option<ArrayRef> {
 fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> std::result::Result<Cell, SqlError> {
     let length = elements(&call.arguments[0]).map_or(0, |elements| elements.len());
     Ok(if length == 0 || call.int(1) != Some(1) { Cell::Null } else { pick(length).into() })
-}
-
-fn element_text(elements: &ArrayRef, row: usize, zone: Tz) -> std::result::Result<Option<String>, SqlError> {
-    if elements.is_null(row) {
-        return Ok(None);
-    }
-    let is_row = matches!(elements.data_type(), DataType::Struct(_))
-        && EnumType::of_arrow(elements.data_type()).is_none();
-    if is_row || matches!(elements.data_type(), DataType::List(_)) {
-        return format_shown(elements, row, zone);
-    }
-    let known = crate::types::column_type_of_arrow(elements.data_type());
-    let Some(ty) = known else { return Ok(Some(ScalarValue::try_from_array(elements, row)?.to_string())) };
-    let plain = cast(elements, &ty.arrow())?;
-    let mut text = String::new();
-    crate::types::format_value(coeval_store::value_at(&plain, row), ty, zone, &mut text);
-    Ok(Some(text))
-}
-
-/// `{1,2,NULL,"a b"}`, instants as local times of the zone.
-fn written(elements: &ArrayRef, zone: Tz) -> std::result::Result<String, SqlError> {
-    let mut texts = Vec::with_capacity(elements.len());
-    let is_nested = matches!(elements.data_type(), DataType::List(_));
-    for row in 0..elements.len() {
-        texts.push(match element_text(elements, row, zone)? {
-            None => "NULL".to_owned(),
-            Some(text) if is_nested || is_bare(&text) => text,
-            Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
-        });
-    }
-    Ok(format!("{{{}}}", texts.join(",")))
-}
-
-/// The value at a row as PostgreSQL writes it, also of types that no column has: arrays of arrays, rows. Instants are local
-/// times of `zone`. `None` if it is NULL.
-///
-/// # Errors
-/// If the value has no text.
-pub fn format_shown(
-    values: &ArrayRef,
-    row: usize,
-    zone: Tz,
-) -> std::result::Result<Option<String>, SqlError> {
-    if values.data_type().is_null() || values.is_null(row) {
-        return Ok(None);
-    }
-    match values.data_type() {
-        DataType::List(_) => written(&values.as_list::<i32>().value(row), zone).map(Some),
-        DataType::Struct(_) if EnumType::of_arrow(values.data_type()).is_none() => {
-            row_text(values.as_struct(), row, zone).map(Some)
-        }
-        _ => element_text(values, row, zone),
-    }
-}
-
-/// `(1,"a b",,"")`: NULL is nothing.
-fn row_text(rows: &StructArray, row: usize, zone: Tz) -> std::result::Result<String, SqlError> {
-    let mut text = String::from("(");
-    for (place, column) in rows.columns().iter().enumerate() {
-        text.push_str(if place == 0 { "" } else { "," });
-        match format_shown(column, row, zone)? {
-            None => {}
-            Some(field) if is_bare_field(&field) => text.push_str(&field),
-            Some(field) => {
-                text.push('"');
-                text.push_str(&field.replace('\\', "\\\\").replace('"', "\"\""));
-                text.push('"');
-            }
-        }
-    }
-    text.push(')');
-    Ok(text)
-}
-
-/// Whether a field of a row needs no quotes.
-fn is_bare_field(text: &str) -> bool {
-    let needs_quotes = |letter: char| matches!(letter, '(' | ')' | ',' | '"' | '\\') || is_blank(letter);
-    !text.is_empty() && !text.contains(needs_quotes)
-}
-
-/// Whether an element needs no quotes.
-fn is_bare(text: &str) -> bool {
-    !text.is_empty()
-        && !text.eq_ignore_ascii_case("null")
-        && !text.contains(|letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || is_blank(letter))
 }
 
 /// `array_to_string(array, delimiter [, what stands for NULL])`.
@@ -317,7 +231,7 @@ impl ScalarUDFImpl for ArrayFunction {
             _ => None,
         };
         Ok(Arc::new(match element {
-            Some(element) => crate::query::marked_field(field, ColumnType::Array(element)),
+            Some(element) => crate::types::marked_field(field, ColumnType::Array(element)),
             None => field,
         }))
     }
@@ -373,7 +287,7 @@ fn cast_elements(lists: &ListArray, ty: &DataType, zone: Tz) -> Result<ArrayRef>
     let element = element_type(ty);
     let values = match crate::types::column_type_of_arrow(&element) {
         Some(column) if *lists.values().data_type() != element => {
-            let cast_values = crate::query::cast_array(lists.values(), column, zone)?;
+            let cast_values = crate::scalar::cast_function::cast_array(lists.values(), column, zone)?;
             cast(&cast_values, &element)?
         }
         _ => cast(lists.values(), &element)?,

@@ -10,10 +10,10 @@
 //! A EXCEPT ALL B -> A, row_number() OVER (PARTITION BY all columns)  anti join  B, the same
 //! ```
 
-use super::casts::literal_as;
 use super::group_keys::{keyed_columns, with_keys};
 use super::instants;
 use crate::error::{SqlError, SqlState};
+use crate::scalar::cast_function::literal_as;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;

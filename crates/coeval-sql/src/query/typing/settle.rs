@@ -3,7 +3,6 @@
 
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
-use super::casts::{is_own, literal_as};
 use super::choice_by_key::Choice;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
@@ -17,6 +16,7 @@ use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
+use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;

@@ -4,10 +4,10 @@
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
 //! cast to that type, too; a date beside a timestamp becomes one.
 
-use super::casts::CAST;
 use super::literals::{is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
+use crate::scalar::cast_function::CAST;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{

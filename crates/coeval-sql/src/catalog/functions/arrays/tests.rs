@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-
-#[test]
-fn an_element_with_a_blank_of_postgresql_is_quoted_and_other_blanks_are_letters() {
-    assert!(!is_bare("a\u{b}") && is_bare("a\u{a0}"));
-}
+use crate::types::format_shown;
 
 #[test]
 fn an_array_is_written_as_it_is_read() {

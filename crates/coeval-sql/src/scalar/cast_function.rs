@@ -4,10 +4,11 @@
 //!
 //! They are a function of the value and of the type's description, which runs the casts of the point path.
 
-use super::moments::session_zone;
+use super::cast::{CastContext, CastPlan, plan as cast_plan};
+use super::datum::Datum;
+use super::environment::Environment;
 use crate::error::{SqlError, SqlState};
-use crate::scalar::{CastContext, CastPlan, Datum, Environment, cast_plan};
-use crate::types::column_type_of_arrow;
+use crate::types::{column_type_of_arrow, format_shown, marked_field, parse_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -23,10 +24,10 @@ use datafusion::logical_expr::{
 use std::sync::{Arc, LazyLock};
 
 /// The function's name.
-pub(super) const CAST: &str = "coeval_cast";
+pub(crate) const CAST: &str = "coeval_cast";
 
 /// Whether casts to this type go through the function.
-pub(super) fn is_own(to: ColumnType) -> bool {
+pub(crate) fn is_own(to: ColumnType) -> bool {
     matches!(
         to,
         ColumnType::Text
@@ -46,12 +47,12 @@ pub(super) fn is_own(to: ColumnType) -> bool {
 }
 
 /// The type as the function's second argument.
-pub(super) fn description(to: ColumnType) -> Result<String, SqlError> {
+pub(crate) fn description(to: ColumnType) -> Result<String, SqlError> {
     serde_json::to_string(&to).map_err(|error| SqlError::internal(error.to_string()))
 }
 
 /// The cast of a text literal to the type of what stands beside it.
-pub(super) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+pub(crate) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     if !is_own(to) {
         return Ok(cast(literal, to.arrow()));
     }
@@ -59,7 +60,7 @@ pub(super) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError
 }
 
 /// A call of the function that casts.
-pub(super) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+pub(crate) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
     let arguments = vec![input, lit(description(to)?)];
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
@@ -89,7 +90,7 @@ fn reads_numbers(from: &DataType, to: &DataType) -> bool {
 }
 
 /// What is cast and to which type, if an expression is a call of that function.
-pub(super) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
+pub(crate) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
     let Expr::ScalarFunction(call) = expression else { return None };
     match &call.args[..] {
         [input, Expr::Literal(ty, _)] if call.func.name() == CAST => Some((input, target(Some(ty)).ok()?)),
@@ -180,7 +181,7 @@ impl ScalarUDFImpl for CastFunction {
             way(from.data_type(), to)?;
         }
         let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
-        Ok(Arc::new(super::declared::marked(Field::new(CAST, to.arrow(), is_nullable), to)))
+        Ok(Arc::new(marked_field(Field::new(CAST, to.arrow(), is_nullable), to)))
     }
 
     fn simplify(&self, mut arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
@@ -237,7 +238,7 @@ fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlErr
     let mut builder = ColumnBuilder::new(to, texts.len());
     for text in texts.as_string_view() {
         match text {
-            Some(text) => builder.push(crate::types::parse_value(text, to, zone)?.borrow()),
+            Some(text) => builder.push(parse_value(text, to, zone)?.borrow()),
             None => builder.push(ValueRef::Null),
         }
     }
@@ -261,7 +262,7 @@ pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<A
         Way::Read => return parsed(array, to, zone),
         Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
         Way::Shown => {
-            let texts = (0..array.len()).map(|row| crate::catalog::format_shown(array, row, zone));
+            let texts = (0..array.len()).map(|row| format_shown(array, row, zone));
             return Ok(Arc::new(texts.collect::<Result<StringViewArray, SqlError>>()?));
         }
         Way::Elements(ty) => return cast_elements(array.as_list(), ty, zone),
