@@ -47,7 +47,6 @@ mod view;
 mod view_columns;
 mod view_query;
 
-pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use columns::{ROW_ID_COLUMN, counts_rows};
 pub(crate) use dependents::relations_of_view;
 pub(crate) use expressions::{columns_named, sequences_named};

@@ -34,10 +34,7 @@ mod target;
 mod underlying;
 mod update;
 
-pub(crate) use assignments::is_default;
-pub(crate) use insert::OVERRIDING;
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
-pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};
 pub(crate) use needs::{needs_of_delete, needs_of_insert, needs_of_update};
 pub(crate) use parameters::parameter_types;
 pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};

@@ -64,7 +64,7 @@ pub struct Engine {
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
 /// what a statement uses is ever taken from the system.
-pub const STATEMENT_STACK_BYTES: usize = crate::session::STACK_BYTES;
+pub const STATEMENT_STACK_BYTES: usize = crate::parse::STACK_BYTES;
 
 impl Engine {
     /// The engine over this store, with default options for memory. CHECK constraints get their meaning here.

@@ -53,7 +53,6 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};

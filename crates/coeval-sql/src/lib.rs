@@ -43,6 +43,7 @@ mod json;
 mod memory;
 mod names;
 mod oids;
+mod parse;
 mod password;
 mod point;
 mod provider;

@@ -36,11 +36,7 @@ pub use late_failure::LateFailure;
 pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
 pub(crate) use open_objects::OpenObjects;
-pub(crate) use parse::{
-    STACK_BYTES, parse_expression, parse_known, parse_query, regroup_distinct, to_next_word,
-};
 pub use prepared::Prepared;
-pub(crate) use utility::{rewind, take_word};
 
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};

@@ -3,10 +3,9 @@
 
 use super::objects::{Class, IndexShape, Kind, Objects};
 use crate::oids;
+use crate::parse::parse_expression;
 use crate::quoting::{literal, quoted};
-use crate::session::parse_expression;
-use crate::types::format_value;
-use crate::types::{cast_name, type_number};
+use crate::types::{cast_name, format_value, type_number};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDimension, ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef,

@@ -356,7 +356,7 @@ pub(super) fn query_of_table(
     let text =
         format!("SELECT {} FROM {}.{}", list.join(", "), quoted(&def.name.schema), quoted(&def.name.name));
     debug_assert!(named.iter().all(|ident| columns.iter().any(|(name, _)| *name == fold(ident))));
-    Ok((columns, crate::session::parse_query(&text)?))
+    Ok((columns, crate::parse::parse_query(&text)?))
 }
 
 impl CopyOut {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE TABLE and CREATE TABLE AS.
 
-use super::bricks::{self, BrickClause};
+use super::bricks;
 use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
 use super::constraints::{self, DeclaredKey};
 use super::temporary::{self, Lasting};
 use super::{expressions, generated_columns, lookup, naming, storage_parameters, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::BrickClause;
 use crate::result::{CommandTag, StatementResult};
 use crate::temporary::OnCommit;
 use crate::types;

@@ -6,7 +6,7 @@ use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
-use crate::session::parse_expression;
+use crate::parse::parse_expression;
 use crate::walk::{visit_expressions, visit_expressions_mut};
 use coeval_store::{ColumnType, ObjectRef, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::{

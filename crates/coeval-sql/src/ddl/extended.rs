@@ -2,7 +2,7 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
-use super::bricks::{self, BrickClause, RetentionChange};
+use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
@@ -11,8 +11,8 @@ use super::{enum_types, lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::parse::{BrickClause, rewind};
 use crate::result::StatementResult;
-use crate::session::rewind;
 use crate::tique::{self, ServerStatement};
 use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};

@@ -156,11 +156,6 @@ pub(super) fn name_parts(def: &TableDef, columns: &[usize]) -> Vec<String> {
     keys_of(def, columns).iter().map(part).collect()
 }
 
-/// How the parts of an ON CONFLICT target begin that are no columns: the parser takes names alone.
-pub(crate) const TARGET_EXPRESSION: &str = "\u{1}expression ";
-/// How the condition of an ON CONFLICT target begins.
-pub(crate) const TARGET_PREDICATE: &str = "\u{1}where ";
-
 /// An expression in the form in which definitions keep it; `None` if it is none.
 pub(crate) fn normal(text: &str) -> Option<String> {
     let expression = expressions::parse(text).ok()?;

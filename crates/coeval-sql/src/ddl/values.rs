@@ -5,10 +5,10 @@
 use super::expressions;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::{parse_known, regroup_distinct};
 use crate::query;
 use crate::result::RowSet;
 use crate::rights::Checks;
-use crate::session::{parse_known, regroup_distinct};
 use crate::types::assign_array;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::concat;

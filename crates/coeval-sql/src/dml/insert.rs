@@ -5,7 +5,7 @@ mod source;
 mod upsert;
 mod values;
 
-use super::assignments::{always_generated, is_default};
+use super::assignments::always_generated;
 use super::bricks::BrickRowsToInsert;
 use super::environment;
 use super::expressions::Rows;
@@ -17,6 +17,7 @@ use super::target::Target;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::{OVERRIDING, is_default};
 use crate::result::{CommandTag, StatementResult};
 use coeval_store::{Identity, Value};
 use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
@@ -28,7 +29,7 @@ use values::given_rows;
 const BULK_ROWS_MIN: usize = 4_096;
 
 /// What OVERRIDING says about values for identity columns. The parser does not know the clause;
-/// [`crate::session`] turns it into this setting of the statement.
+/// [`crate::parse`] turns it into this setting of the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overriding {
     Nothing,
@@ -37,9 +38,6 @@ enum Overriding {
     /// The user's values are ignored.
     User,
 }
-
-/// The name of the setting that stands for OVERRIDING.
-pub(crate) const OVERRIDING: &str = "overriding";
 
 impl Overriding {
     fn of(insert: &Insert) -> Self {

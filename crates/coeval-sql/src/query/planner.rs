@@ -211,7 +211,7 @@ impl<'a> Planner<'a> {
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
-        let mut parsed = crate::session::parse_query(&view.query)?;
+        let mut parsed = crate::parse::parse_query(&view.query)?;
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);

@@ -9,7 +9,7 @@ use super::node::Scalar;
 use super::parameters::ParameterTypes;
 use super::scope::Scope;
 use crate::error::{SqlError, syntax_error};
-use crate::session::parse_expression;
+use crate::parse::parse_expression;
 use chrono_tz::Tz;
 use coeval_store::{
     CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks,

@@ -7,11 +7,12 @@
 use super::block::End;
 use super::execution::is_query_statement;
 use super::prepared::run_unplanned;
-use super::utility::{Utility, take_word};
+use super::utility::Utility;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::memory::{Kept, bytes_of_rows};
 use crate::names::fold;
+use crate::parse::take_word;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::interleave_record_batch;

@@ -13,9 +13,9 @@ use crate::context::StatementContext;
 use crate::ddl;
 use crate::error::{SqlError, SqlState};
 use crate::names;
+use crate::parse::{rewind, take_word};
 use crate::result::StatementResult;
 use crate::rights::{Object, insufficient};
-use crate::session::{rewind, take_word};
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,

@@ -4,12 +4,12 @@
 use super::{ColumnList, Shape};
 use crate::cancel;
 use crate::context::StatementContext;
-use crate::dml::assignments::is_default;
 use crate::dml::environment;
 use crate::dml::expressions::{ColumnExpression, Expressions};
 use crate::dml::select;
 use crate::dml::selected::{self, source_type};
 use crate::error::SqlError;
+use crate::parse::is_default;
 use crate::query;
 use crate::scalar::{Inputs, NoRows, Scope};
 use coeval_store::{Value, value_at};

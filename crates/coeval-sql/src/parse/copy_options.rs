@@ -3,11 +3,14 @@
 //! `MAX_REJECTED 100`, of which the parser knows nothing: it comes through as an encoding with a mark.
 
 use super::{is_space, is_word};
-use crate::copy::options::MAX_REJECTED_MARK;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Options that are on or off.
 const OPTIONS: [&str; 2] = ["freeze", "header"];
+
+/// Begins the text of an ENCODING that is `MAX_REJECTED`, which the parser does not know: no statement's text holds a
+/// zero byte.
+pub(crate) const MAX_REJECTED_MARK: &str = "\0max_rejected ";
 
 /// Writes the options of a COPY as the parser takes them.
 pub(super) fn spell_copy_options(tokens: &mut [TokenWithSpan]) {

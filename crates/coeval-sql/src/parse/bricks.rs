@@ -4,10 +4,29 @@
 //! cube is written as a table.
 
 use super::{is_space, is_word};
-use crate::ddl::{BrickClause, DimensionClause};
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::Ident;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+
+/// `USING brick PARTITION BY (...)`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BrickClause {
+    /// At least one.
+    pub(crate) dimensions: Vec<DimensionClause>,
+}
+
+/// One dimension; the values as they were written, without quotes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DimensionClause {
+    /// The column.
+    pub(crate) column: Ident,
+    /// How many values there can be.
+    pub(crate) cardinality: Option<String>,
+    /// How many of them share a brick.
+    pub(crate) range_size: Option<String>,
+    /// The least one.
+    pub(crate) origin: Option<String>,
+}
 
 /// Removes the clause from the tokens of a CREATE TABLE, or makes one of a CREATE CUBE.
 ///

@@ -3,8 +3,12 @@
 //! that no column has.
 
 use super::{is_space, is_word, quoted_word};
-use crate::ddl::index_keys::{TARGET_EXPRESSION, TARGET_PREDICATE};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// How the parts of an ON CONFLICT target begin that are no columns: the parser takes names alone.
+pub(crate) const TARGET_EXPRESSION: &str = "\u{1}expression ";
+/// How the condition of an ON CONFLICT target begins.
+pub(crate) const TARGET_PREDICATE: &str = "\u{1}where ";
 
 /// Writes what is no name in the targets of ON CONFLICT as one.
 pub(super) fn spell_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {

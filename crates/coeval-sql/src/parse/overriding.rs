@@ -4,9 +4,11 @@
 //! has room for and PostgreSQL's grammar does not use.
 
 use super::{is_space, is_word};
-use crate::dml::OVERRIDING;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, SetExpr, Setting, Statement};
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
+
+/// The name of the setting that stands for OVERRIDING.
+pub(crate) const OVERRIDING: &str = "overriding";
 
 /// Removes the clause from the tokens of a statement and says whose value it named.
 pub(super) fn take_overriding(tokens: &mut Vec<TokenWithSpan>) -> Option<&'static str> {

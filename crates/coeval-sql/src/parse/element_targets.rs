@@ -4,7 +4,7 @@
 //! Before the text is parsed such a target becomes one name, which no identifier of a statement is; behind that the
 //! assignment becomes one of the whole array: `a = coeval_array_with(a, 1, value)`.
 
-use super::{is_space, is_word, quoted_word};
+use super::{is_default, is_space, is_word, quoted_word};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::walk::WalkMut;
@@ -17,6 +17,9 @@ use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::ControlFlow;
+
+/// The function behind `SET array[place] = value`.
+pub(crate) const ARRAY_WITH: &str = "coeval_array_with";
 
 /// The beginning of such a name, and what divides its parts: the column, the subscript.
 const MARK: char = '\u{1}';
@@ -146,7 +149,7 @@ fn with_whole_arrays(
             whole.push(assignment);
             continue;
         };
-        if crate::dml::is_default(&assignment.value) {
+        if is_default(&assignment.value) {
             return Err(SqlError::unsupported("setting an array element to DEFAULT"));
         }
         let known = arrays.iter().find(|(name, _)| *name == column).map(|(_, place)| *place);
@@ -192,7 +195,7 @@ fn with_element(arguments: Vec<Expr>) -> Expr {
         clauses: Vec::new(),
     };
     Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(crate::functions::ARRAY_WITH)]),
+        name: ObjectName::from(vec![Ident::new(ARRAY_WITH)]),
         uses_odbc_syntax: false,
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(list),

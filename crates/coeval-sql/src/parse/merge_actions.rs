@@ -3,8 +3,12 @@
 //! on columns that no table has.
 
 use super::{is_space, is_word, quoted_word};
-use crate::dml::{MERGE_DEFAULTS, MERGE_NOTHING};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// The column whose change stands for DO NOTHING, which the parser does not know: no column's name begins like this.
+pub(crate) const MERGE_NOTHING: &str = "\u{1}nothing";
+/// The column that stands for INSERT DEFAULT VALUES.
+pub(crate) const MERGE_DEFAULTS: &str = "\u{1}default values";
 
 /// Writes the actions of MERGE in forms that the parser knows.
 pub(super) fn spell_merge(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {

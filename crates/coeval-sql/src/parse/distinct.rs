@@ -84,14 +84,15 @@ fn lifted(
 
 #[cfg(test)]
 mod tests {
-    use crate::session::parse::{Parsed, parse};
+    use crate::parse::{Syntax, pieces};
     use crate::walk::visit_expressions_mut;
     use datafusion::sql::sqlparser::ast::{Expr, Statement};
     use std::ops::ControlFlow;
 
     fn parsed(condition: &str) -> Statement {
-        match parse(&format!("SELECT {condition}")).unwrap().pop() {
-            Some(Parsed::Statement(statement)) => *statement,
+        let sql = format!("SELECT {condition}");
+        match pieces::<(), _>(&sql, |_| Ok(None), |piece| Ok(piece.syntax)).unwrap().pop() {
+            Some(Syntax::Statement(statement)) => *statement,
             other => panic!("{other:?}"),
         }
     }
