@@ -42,9 +42,9 @@ pub(crate) use sequence_row::sequence_row;
 
 use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::open_objects::OpenObjects;
 use crate::relations::{self, KEYWORDS, PG_CATALOG, RelationKind};
 use crate::rights::{Authority, Rights};
-use crate::session::OpenObjects;
 use crate::settings::Settings;
 use coeval_store::Transaction;
 use datafusion::catalog::{MemTable, TableProvider};

@@ -19,7 +19,6 @@ use crate::registry::Registry;
 use crate::relations::CATALOG_NAME;
 use crate::rights::{Authority, Rights, is_member};
 use crate::scalar::{PlanExpressions, check_compiler};
-use crate::session::Session;
 use crate::tique::Servers;
 use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
@@ -239,12 +238,6 @@ impl Engine {
     /// The servers that have tables of the database.
     pub(crate) fn servers(&self) -> &Servers {
         &self.servers
-    }
-
-    /// A new session with default settings.
-    #[must_use]
-    pub fn session(self: &Arc<Self>) -> Session {
-        Session::new(self.clone())
     }
 
     /// The threads that run queries.

@@ -43,6 +43,7 @@ mod json;
 mod memory;
 mod names;
 mod oids;
+mod open_objects;
 mod parse;
 mod password;
 mod point;
@@ -94,13 +95,12 @@ pub use relations::CatalogType;
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParameterType, ParsedStatement,
-    Prepared, Session,
+    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared, Session,
 };
 pub use settings::Settings;
 pub use token::SnapshotToken;
 pub use types::{
-    column_type, column_type_of_arrow, column_type_of_field, decode_binary, encode_binary, format_shown,
-    format_value, parse_value, type_number, utf8,
+    ParameterType, column_type, column_type_of_arrow, column_type_of_field, decode_binary, encode_binary,
+    format_shown, format_value, parse_value, type_number, utf8,
 };
 pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

@@ -21,7 +21,6 @@ mod implicit;
 mod late_failure;
 mod list_parameters;
 mod named;
-mod open_objects;
 mod parse;
 mod prepared;
 mod set_constraints;
@@ -33,9 +32,7 @@ pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
 pub use execution::{Execution, ParsedStatement};
 pub use late_failure::LateFailure;
-pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
-pub(crate) use open_objects::OpenObjects;
 pub use prepared::Prepared;
 
 use crate::advisory::SessionLocks;
@@ -47,6 +44,7 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, SqlState, place_in};
 use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
+use crate::open_objects::OpenObjects;
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
@@ -168,6 +166,14 @@ pub struct Session {
     tique: Mutex<tique::Part>,
     /// What its transactions that have lost hand on to the next one, if they have priority.
     priority: Option<Priority>,
+}
+
+impl Engine {
+    /// A new session with default settings.
+    #[must_use]
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session::new(self.clone())
+    }
 }
 
 impl Session {

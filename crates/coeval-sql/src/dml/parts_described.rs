@@ -10,7 +10,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
 use crate::result::RowSet;
-use crate::session::ParameterType;
+use crate::types::ParameterType;
 use arrow::datatypes::SchemaRef;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{Query, Statement};

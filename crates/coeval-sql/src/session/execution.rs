@@ -4,7 +4,7 @@
 
 use super::block::IsQuery;
 use super::cursors::ForwardFetch;
-use super::list_parameters::{ParameterType, with_casts};
+use super::list_parameters::with_casts;
 use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_and_plan};
 use super::{Prepared, Session, State};
@@ -19,6 +19,7 @@ use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, is_unqualified};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
+use crate::types::ParameterType;
 use crate::walk::visit_relations;
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;
