@@ -6,11 +6,13 @@ use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::open_objects::OpenObjects;
+use crate::result::StatementResult;
 use crate::rights::{Authority, Checks, Rights};
 use crate::settings::Settings;
 use crate::tique;
 use chrono::Utc;
 use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
+use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,6 +95,9 @@ pub(crate) struct StatementContext<'a> {
     /// What it has to say without failing.
     pub(crate) notices: &'a mut Vec<SqlError>,
 }
+
+/// Runs a statement, whatever it is: handed to those of whom one says that another is to run.
+pub(crate) type Execute = fn(&mut StatementContext<'_>, &Statement) -> Result<StatementResult, SqlError>;
 
 /// How much a statement has to say without failing; the rest is left out.
 const NOTICES_MAX: usize = 1_000;

@@ -45,7 +45,7 @@ pub(crate) use select::{around as select_around, body as select_body, of_body as
 pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement, With};
 
@@ -87,8 +87,35 @@ pub(crate) fn execute_with(
         Statement::Update(update) => update::run(context, update, with),
         Statement::Delete(delete) => delete::run(context, delete, with),
         Statement::Merge(merge) => merge::run(context, merge, with),
-        other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+        other => Err(SqlError::unsupported(crate::names::statement_name(other))),
     }
+}
+
+/// `25006` for a statement that changes rows in a read-only transaction, whether it finds any or not.
+///
+/// # Errors
+/// That.
+pub(crate) fn refuse_read_only(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let inner = match statement {
+        Statement::Query(body) => first_change(body),
+        other => Some(other),
+    };
+    let verb = match inner {
+        Some(Statement::Insert(_)) => "INSERT",
+        Some(Statement::Update(_)) => "UPDATE",
+        Some(Statement::Delete(_)) => "DELETE",
+        Some(Statement::Merge(_)) => "MERGE",
+        Some(Statement::Copy { to: false, .. }) => "COPY FROM",
+        _ => return Ok(()),
+    };
+    if !context.transaction.is_read_only() {
+        return Ok(());
+    }
+    let message = format!("cannot execute {verb} in a read-only transaction");
+    Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message))
 }
 
 /// `0A000` for the first clause that is there.

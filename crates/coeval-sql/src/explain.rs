@@ -3,7 +3,7 @@
 
 mod document;
 
-use crate::context::StatementContext;
+use crate::context::{Execute, StatementContext};
 use crate::error::SqlError;
 use crate::point::PointPlan;
 use crate::query;
@@ -48,13 +48,14 @@ impl Explained {
     }
 }
 
-/// Runs EXPLAIN. With ANALYZE the statement itself runs too, and its effects stay.
+/// Runs EXPLAIN. With ANALYZE the statement itself runs too, by `run`, and its effects stay.
 ///
 /// # Errors
 /// As the statement; `0A000` for formats other than text and JSON.
 pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
+    run: Execute,
 ) -> Result<StatementResult, SqlError> {
     let request = request(statement)?;
     let started = Instant::now();
@@ -62,9 +63,9 @@ pub(crate) fn execute(
     match crate::tique::explain(context, request.statement)? {
         Some(lines) => {
             explained.lines = lines;
-            analyze(context, &request, started, &mut explained)?;
+            analyze(context, &request, run, started, &mut explained)?;
         }
-        None => explain_here(context, &request, started, &mut explained)?,
+        None => explain_here(context, &request, run, started, &mut explained)?,
     }
     if request.is_json { document::row(&explained) } else { rows(&explained) }
 }
@@ -73,12 +74,13 @@ pub(crate) fn execute(
 fn analyze(
     context: &mut StatementContext<'_>,
     request: &Request<'_>,
+    run: Execute,
     started: Instant,
     explained: &mut Explained,
 ) -> Result<(), SqlError> {
     if request.analyze {
         let planned = started.elapsed();
-        let result = crate::statement::execute(context, request.statement)?;
+        let result = run(context, request.statement)?;
         explained.measure(planned, started.elapsed(), result.tag);
     }
     Ok(())
@@ -88,6 +90,7 @@ fn analyze(
 fn explain_here(
     context: &mut StatementContext<'_>,
     request: &Request<'_>,
+    run: Execute,
     started: Instant,
     explained: &mut Explained,
 ) -> Result<(), SqlError> {
@@ -106,7 +109,7 @@ fn explain_here(
                     None => {
                         let note = "More rows than the point path is for: the general path ran";
                         explained.lines.push(note.to_owned());
-                        crate::statement::execute(context, request.statement)?
+                        run(context, request.statement)?
                     }
                 };
                 explained.measure(planned, started.elapsed(), result.tag);
@@ -116,8 +119,8 @@ fn explain_here(
             explain_query(context, request, body, explained)?
         }
         (None, other) => {
-            explained.lines.push(format!("General path: {}", crate::statement::statement_name(other)));
-            analyze(context, request, started, explained)?;
+            explained.lines.push(format!("General path: {}", crate::names::statement_name(other)));
+            analyze(context, request, run, started, explained)?;
         }
     }
     Ok(())

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names: folding, schemas, the search path.
+//! Names: folding, schemas, the search path, what messages call a statement.
 
 use crate::error::{SqlError, SqlState};
 use crate::relations::{CATALOG_NAME, INFORMATION_SCHEMA, PG_CATALOG, is_own, is_unqualified};
 use crate::rights::insufficient;
 use crate::settings::Settings;
 use coeval_store::{QualifiedName, TableDef, Transaction};
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use std::sync::Arc;
 
 /// An identifier as it is stored: lower case unless it was quoted.
@@ -169,4 +169,15 @@ pub(crate) fn table(
     transaction
         .resolve_table(&found)
         .ok_or_else(|| SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name)))
+}
+
+/// The first words of a statement, in capitals: what messages call it.
+pub(crate) fn statement_name(statement: &Statement) -> String {
+    let text = statement.to_string();
+    text.split_whitespace()
+        .take(2)
+        .take_while(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
 }

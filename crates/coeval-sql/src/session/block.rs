@@ -421,7 +421,7 @@ impl Session {
                 self.release(&fold(name))?;
                 Ok(StatementResult::plain("RELEASE"))
             }
-            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -405,7 +405,7 @@ impl Session {
                 self.forget_statement(&name);
                 Ok(StatementResult::plain("DEALLOCATE"))
             }
-            other => Err(SqlError::unsupported(statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -66,7 +66,7 @@ impl Session {
                 self.show(&words)
             }
             Statement::Discard { object_type } => self.discard(object_type),
-            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -11,6 +11,7 @@ use super::servers::text;
 use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::context::StatementContext;
 use crate::ddl;
+use crate::dml;
 use crate::error::{SqlError, SqlState};
 use crate::names;
 use crate::parse::{rewind, take_word};
@@ -156,7 +157,13 @@ fn run(context: &mut StatementContext<'_>, sql: &str) -> Result<StatementResult,
     let parsed = parsed.map_err(|error| SqlError::internal(format!("{sql}: {error}")))?;
     let mut result = StatementResult::plain("");
     for statement in &parsed {
-        result = crate::statement::execute(context, statement)?;
+        result = match ddl::execute(context, statement)? {
+            Some(result) => result,
+            None => {
+                dml::refuse_read_only(context, statement)?;
+                dml::execute(context, statement)?
+            }
+        };
     }
     Ok(result)
 }

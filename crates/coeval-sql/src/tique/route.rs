@@ -143,7 +143,7 @@ pub(crate) fn explain(
 ) -> Result<Option<Vec<String>>, SqlError> {
     let Some(Whole { server, bound }) = whole(context, statement)? else { return Ok(None) };
     require_rights(context, statement, &bound.tables)?;
-    let mut lines = vec![format!("Server {server}: {}", crate::statement::statement_name(statement))];
+    let mut lines = vec![format!("Server {server}: {}", crate::names::statement_name(statement))];
     if matches!(statement, Statement::Query(_)) {
         let mut sent = parsed("EXPLAIN SELECT 1")?;
         if let Statement::Explain { statement: explained, .. } = &mut sent {
