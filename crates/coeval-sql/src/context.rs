@@ -2,6 +2,7 @@
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
 use crate::advisory::SessionLocks;
+use crate::clock::Clock;
 use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
@@ -10,36 +11,11 @@ use crate::result::StatementResult;
 use crate::rights::{Authority, Checks, Rights};
 use crate::settings::Settings;
 use crate::tique;
-use chrono::Utc;
 use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The two times that stand still: `now()` in a transaction, `statement_timestamp()` in a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
-    /// When the transaction began, in microseconds since 1970-01-01 UTC.
-    pub transaction_micros: i64,
-    /// When the statement began, likewise.
-    pub statement_micros: i64,
-}
-
-impl Clock {
-    /// A transaction that begins now with its first statement.
-    #[must_use]
-    pub fn start() -> Self {
-        let now = Utc::now().timestamp_micros();
-        Self { transaction_micros: now, statement_micros: now }
-    }
-
-    /// The next statement of the same transaction.
-    #[must_use]
-    pub fn next_statement(self) -> Self {
-        Self { statement_micros: Utc::now().timestamp_micros(), ..self }
-    }
-}
 
 /// What `currval` and `lastval` of a session answer.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +29,7 @@ pub struct SequenceValues {
 impl SequenceValues {
     /// Remembers a value that `nextval` gave; the numbers of hidden row ids are nobody's.
     pub fn note(&mut self, sequence: &SequenceDef, value: i64) {
-        if crate::ddl::counts_rows(sequence) {
+        if crate::stored::counts_rows(sequence) {
             return;
         }
         self.current.insert(sequence.id, value);

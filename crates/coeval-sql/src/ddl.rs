@@ -24,7 +24,7 @@ mod extended;
 mod generated_columns;
 mod grants;
 mod index;
-pub(crate) mod index_keys;
+mod index_keys;
 mod index_memory;
 mod instants;
 mod lookup;
@@ -45,11 +45,7 @@ mod validate;
 mod values;
 mod view;
 mod view_columns;
-mod view_query;
 
-pub(crate) use columns::{ROW_ID_COLUMN, counts_rows};
-pub(crate) use dependents::relations_of_view;
-pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use extended::{Extended, execute as execute_extended};
 pub(crate) use values::default_column;
 

@@ -37,7 +37,8 @@ pub use prepared::Prepared;
 
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
-use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::clock::Clock;
+use crate::context::{SequenceValues, StatementContext};
 use crate::deadline::Deadline;
 use crate::definitions::Definitions;
 use crate::engine::{Engine, LONG_TEXT_BYTES};

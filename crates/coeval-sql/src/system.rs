@@ -11,7 +11,6 @@ mod bricks;
 mod conflicts;
 mod constraints;
 mod dimensions;
-mod lock_graph;
 mod lock_waits;
 mod memory;
 mod objects;
@@ -30,7 +29,6 @@ use std::sync::Arc;
 
 /// What stands for the database in the rows until they are a table, which has its name instead.
 pub(crate) use crate::relations::CATALOG_NAME as DATABASE_NAME;
-pub(crate) use lock_graph::WaitGraph;
 
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
 /// `None` if there is no such system table. The schema is `None` for an unqualified name: those of the catalog

@@ -171,7 +171,7 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
         return declared_default(column, &written);
     }
     let text = column.default.as_deref()?;
-    match crate::ddl::sequences_named(text).as_slice() {
+    match crate::stored::sequences_named(text).as_slice() {
         [(schema, name)] if is_next_value(text) => {
             let named = objects.class_named(schema.as_deref(), name);
             Some(named.map_or_else(|| text.to_owned(), |class| next_value(objects, class)))

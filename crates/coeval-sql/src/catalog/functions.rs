@@ -26,7 +26,7 @@ use super::access::{CatalogAccess, access};
 use super::rows::Cell;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::system::WaitGraph;
+use crate::lock_graph::WaitGraph;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};

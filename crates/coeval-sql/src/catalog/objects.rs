@@ -2,12 +2,12 @@
 //! The objects of a snapshot with their ids: what the catalog's relations and functions look things up in.
 
 use super::roles::owner_name;
-use crate::ddl::index_keys;
 use crate::definitions::Definitions;
 use crate::oids;
 use crate::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights;
 use crate::settings::Settings;
+use crate::stored::index_keys;
 use arrow::datatypes::DataType;
 use coeval_store::{
     ColumnState, DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef,

@@ -2,7 +2,7 @@
 //! CREATE TABLE and CREATE TABLE AS.
 
 use super::bricks;
-use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
+use super::columns::{self, DeclaredColumn, Place};
 use super::constraints::{self, DeclaredKey};
 use super::temporary::{self, Lasting};
 use super::{expressions, generated_columns, lookup, naming, storage_parameters, values};
@@ -10,6 +10,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::parse::BrickClause;
 use crate::result::{CommandTag, StatementResult};
+use crate::stored::ROW_ID_COLUMN;
 use crate::temporary::OnCommit;
 use crate::types;
 use coeval_store::{

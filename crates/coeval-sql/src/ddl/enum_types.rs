@@ -5,7 +5,7 @@
 //! stored does not change: see [`EnumDef`].
 
 use super::alter_table::put;
-use super::dependents::{Behavior, still_needed, view_query_of};
+use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
 use super::{expressions, lookup, owners, values};
@@ -14,6 +14,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use crate::rights::Object;
+use crate::stored::view_query_of;
 use crate::user_types::find;
 use crate::walk::visit_expressions;
 use coeval_store::{

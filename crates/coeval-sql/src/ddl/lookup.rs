@@ -9,19 +9,7 @@ pub(super) use crate::names::{fold, split_name, unknown_schema};
 use crate::rights::Object;
 use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
-use datafusion::sql::sqlparser::keywords::{
-    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
-};
 use std::sync::Arc;
-
-/// Whether a name must be quoted to be read back as an identifier everywhere.
-pub(super) fn is_reserved(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    ALL_KEYWORDS.binary_search(&upper.as_str()).is_ok_and(|place| {
-        let keyword = &ALL_KEYWORDS_INDEX[place];
-        RESERVED_FOR_COLUMN_ALIAS.contains(keyword) || RESERVED_FOR_TABLE_ALIAS.contains(keyword)
-    })
-}
 
 /// Where a new object of this name goes: its schema, or the first of the search path that exists.
 ///

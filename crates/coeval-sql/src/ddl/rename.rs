@@ -3,7 +3,6 @@
 //! What is kept as text about them follows.
 
 use super::alter_table::put;
-use super::view_query::{self, quoted};
 use super::{
     create_table, dependents, expressions, generated_columns, lookup, naming, owners, sequence_values,
     view_columns,
@@ -11,6 +10,8 @@ use super::{
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
+use crate::stored::view_query::quoted;
+use crate::stored::{view_query, view_query_of};
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use std::sync::Arc;
@@ -131,7 +132,7 @@ fn rename_in_views(
     new: &QualifiedName,
 ) -> Result<(), SqlError> {
     for view in dependents::views_on(context, old)? {
-        let mut body = dependents::view_query_of(&view)?;
+        let mut body = view_query_of(&view)?;
         view_query::rename_relations(&mut body, |schema, name| {
             (schema == Some(&old.schema) && name == old.name).then(|| new.clone())
         });

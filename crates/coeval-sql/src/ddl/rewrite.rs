@@ -5,10 +5,10 @@
 //! constraints, the sequences and the foreign keys of others. Dropped columns stay behind.
 
 use super::columns::{self, Place};
-use super::view_query::quoted;
 use super::{dependents, expressions, sequence_values, validate, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::stored::view_query::quoted;
 use crate::types::assign_array;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};

@@ -3,10 +3,10 @@
 //! that does not.
 
 use super::values;
-use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::RowSet;
+use crate::stored::view_query::quoted;
 use crate::types::format_value;
 use coeval_store::{CheckDef, ForeignKeyDef, TableDef, value_at};
 

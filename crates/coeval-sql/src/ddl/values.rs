@@ -5,32 +5,16 @@
 use super::expressions;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::parse::{parse_known, regroup_distinct};
 use crate::query;
 use crate::result::RowSet;
 use crate::rights::Checks;
+use crate::stored::parse_query;
 use crate::types::assign_array;
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, SchemaRef};
 use coeval_store::{CheckDef, ColumnBuilder, ColumnDef, ColumnType, TableDef, Value, constant_column};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
-
-/// The query in a text of our own making, or one that was read before.
-///
-/// # Errors
-/// XX000 if the text is not one query.
-pub(super) fn parse_query(sql: &str) -> Result<Box<Query>, SqlError> {
-    let mut statements = parse_known(sql)
-        .map_err(|error| SqlError::internal(format!("a stored query cannot be read: {error}")))?;
-    match (statements.pop(), statements.is_empty()) {
-        (Some(Statement::Query(mut query)), true) => {
-            regroup_distinct(&mut query);
-            Ok(query)
-        }
-        _ => Err(SqlError::internal(format!("a stored query is not one query: {sql}"))),
-    }
-}
+use datafusion::sql::sqlparser::ast::{Expr, Query};
 
 /// The rows of a query of our own.
 pub(super) fn collect(context: &mut StatementContext<'_>, sql: &str) -> Result<RowSet, SqlError> {

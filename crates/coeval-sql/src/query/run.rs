@@ -228,7 +228,14 @@ fn physical_plan(
         SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
     }
     if planned.asks_the_catalog() {
-        CatalogAccess::of(context).carry_in(state.config_mut().options_mut());
+        CatalogAccess::of(
+            context.engine,
+            context.transaction,
+            context.settings,
+            context.clock,
+            context.advisory_locks,
+        )
+        .carry_in(state.config_mut().options_mut());
     }
     // Functions find the session's time zone and the sequences here, and what memory they may take: less while constants
     // are folded, for which DataFusion hands them the state's own options.

@@ -3,7 +3,7 @@
 
 use super::{LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
-use crate::context::Clock;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::aside;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::ddl::values::parse_query;
+use crate::stored::parse_query;
 
 fn names(sql: &str) -> Vec<String> {
     let found = relations(&parse_query(sql).unwrap());

@@ -4,10 +4,14 @@
 //! A view's query is kept as text in which every table and view is named with its schema, so that it means
 //! the same whatever search path the reader has. Names of common table expressions stay as they are.
 
+use crate::names::fold;
 use crate::walk::{Walk, WalkMut};
 use coeval_store::QualifiedName;
 use datafusion::sql::sqlparser::ast::{
     Ident, ObjectName, ObjectNamePart, Query, TableAlias, TableFactor, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -31,7 +35,7 @@ impl Level {
     fn of(query: &Query) -> Self {
         let tables = query.with.iter().flat_map(|with| &with.cte_tables);
         Self {
-            names: tables.map(|table| super::lookup::fold(&table.alias.name)).collect(),
+            names: tables.map(|table| fold(&table.alias.name)).collect(),
             is_recursive: query.with.as_ref().is_some_and(|with| with.recursive),
             visited: 0,
         }
@@ -61,7 +65,7 @@ impl CommonTables {
             .0
             .iter()
             .map(|part| match part {
-                ObjectNamePart::Identifier(ident) => Some(super::lookup::fold(ident)),
+                ObjectNamePart::Identifier(ident) => Some(fold(ident)),
                 ObjectNamePart::Function(_) => None,
             })
             .collect::<Option<_>>()?;
@@ -99,7 +103,7 @@ impl Visitor for Collector {
 }
 
 /// The relations that a query names, each with its schema if one is written.
-pub(super) fn relations(query: &Query) -> BTreeSet<(Option<String>, String)> {
+pub(crate) fn relations(query: &Query) -> BTreeSet<(Option<String>, String)> {
     let mut collector = Collector { common: CommonTables::default(), found: BTreeSet::new() };
     let _ = query.walk(&mut collector);
     collector.found
@@ -141,7 +145,7 @@ impl<F: FnMut(Option<&str>, &str) -> Option<QualifiedName>> VisitorMut for Renam
 
 /// Gives the relations that a query names the names that `rename` answers; those it answers nothing for
 /// stay as they are.
-pub(super) fn rename_relations(
+pub(crate) fn rename_relations(
     query: &mut Query,
     rename: impl FnMut(Option<&str>, &str) -> Option<QualifiedName>,
 ) {
@@ -149,14 +153,19 @@ pub(super) fn rename_relations(
 }
 
 /// An identifier that reads back as `name`, quoted only where it must be.
-pub(super) fn quoted(name: &str) -> Ident {
+pub(crate) fn quoted(name: &str) -> Ident {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
     let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-    if starts && plain && !super::lookup::is_reserved(name) {
-        Ident::new(name)
-    } else {
-        Ident::with_quote('"', name)
-    }
+    if starts && plain && !is_reserved(name) { Ident::new(name) } else { Ident::with_quote('"', name) }
+}
+
+/// Whether a name must be quoted to be read back as an identifier everywhere.
+fn is_reserved(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    ALL_KEYWORDS.binary_search(&upper.as_str()).is_ok_and(|place| {
+        let keyword = &ALL_KEYWORDS_INDEX[place];
+        RESERVED_FOR_COLUMN_ALIAS.contains(keyword) || RESERVED_FOR_TABLE_ALIAS.contains(keyword)
+    })
 }
 
 #[cfg(test)]
