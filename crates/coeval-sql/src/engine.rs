@@ -3,7 +3,6 @@
 
 mod apart;
 mod left_behind;
-pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
 use crate::archiving::{Archiving, ArchivingStatus, Backups};
@@ -12,14 +11,14 @@ use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
 use crate::hand_over::{Watch, aside};
-use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
-use crate::query::tasks_work_for_their_queries;
+use crate::memory::{QueryEnvironment, QueryMemoryStanding};
 use crate::quota::Quotas;
 use crate::registry::Registry;
 use crate::relations::CATALOG_NAME;
+use crate::result::StatementResult;
 use crate::rights::{Authority, Rights, is_member};
 use crate::scalar::{PlanExpressions, check_compiler};
-use crate::tique::Servers;
+use crate::servers::{OfServers, Servers};
 use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
@@ -38,6 +37,18 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use tokio::runtime::{Handle, Runtime};
 
+/// Runs a statement of the database's own in a session of its own.
+pub(crate) type RunOwn = fn(&Arc<Engine>, &str) -> Result<StatementResult, SqlError>;
+
+/// What an engine is handed that is made by those who know all of SQL.
+pub(crate) struct Parts {
+    /// What every statement's DataFusion state is cloned from.
+    pub(crate) template: SessionState,
+    /// The memory of queries.
+    pub(crate) queries: QueryEnvironment,
+    pub(crate) run_own: RunOwn,
+}
+
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
 pub struct Engine {
     store: Store,
@@ -45,6 +56,7 @@ pub struct Engine {
     runtime: Option<Runtime>,
     /// What every statement's DataFusion state is cloned from.
     template: SessionState,
+    run_own: RunOwn,
     pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
     advisory_locks: AdvisoryLocks,
@@ -66,30 +78,19 @@ pub struct Engine {
 pub const STATEMENT_STACK_BYTES: usize = crate::parse::STACK_BYTES;
 
 impl Engine {
-    /// The engine over this store, with default options for memory. CHECK constraints get their meaning here.
+    /// The engine over this store, with so many threads for queries. CHECK constraints get their meaning here.
     ///
     /// # Errors
-    /// If the threads cannot be started.
-    pub fn new(store: Store) -> Result<Arc<Self>, SqlError> {
-        Self::with_memory(store, &QueryMemory::default())
-    }
-
-    /// As [`new`](Self::new), with this memory for queries.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_memory(store: Store, memory: &QueryMemory) -> Result<Arc<Self>, SqlError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    /// If the threads cannot be started; those of dropping what sessions have left.
+    pub(crate) fn made_of(store: Store, threads: usize, parts: Parts) -> Result<Arc<Self>, SqlError> {
         let (runtime, watch) = query_threads(threads)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        tasks_work_for_their_queries();
-        let queries = QueryEnvironment::new(memory)?;
-        let template = template::session_state(threads, queries.query_max())?;
-        let template = crate::query::with_postgres_types(template)?;
+        let Parts { template, queries, run_own } = parts;
         let engine = Arc::new(Self {
             store,
             runtime: Some(runtime),
             template,
+            run_own,
             queries,
             registry: Arc::default(),
             advisory_locks: Arc::new(RowLocks::new()),
@@ -264,6 +265,16 @@ impl PlanExpressions for Engine {
 
     fn expression_options(&self) -> &Arc<ConfigOptions> {
         self.template.expression_options()
+    }
+}
+
+impl OfServers for Arc<Engine> {
+    fn own_store(&self) -> &Store {
+        &self.store
+    }
+
+    fn run_own(&self, sql: &str) -> Result<StatementResult, SqlError> {
+        (self.run_own)(self, sql)
     }
 }
 

@@ -169,6 +169,17 @@ pub struct Session {
     priority: Option<Priority>,
 }
 
+/// Runs a statement of the database's own in a session of its own.
+///
+/// # Errors
+/// Those of the statement.
+pub(crate) fn run_own(engine: &Arc<Engine>, sql: &str) -> Result<StatementResult, SqlError> {
+    let mut session = engine.session();
+    session.configure("default_transaction_isolation", "repeatable read")?;
+    let result = session.execute(sql)?.pop();
+    result.ok_or_else(|| SqlError::internal("a statement of ours gave no result"))
+}
+
 impl Engine {
     /// A new session with default settings.
     #[must_use]

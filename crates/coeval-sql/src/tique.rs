@@ -8,27 +8,14 @@
 
 mod bound;
 mod definitions;
-mod engines;
-mod error;
 mod explanation;
 mod harmless;
-mod moments;
 mod part;
 mod route;
 mod rows;
-mod servers;
 
 pub(crate) use definitions::{
     ServerStatement, children, create_table, forget_table, is_server, refuse_alter, refuse_definition,
 };
-pub(crate) use error::unknown_server;
 pub(crate) use part::{Ended, Part, end_statement};
 pub(crate) use route::{explain, is_sent_whole, refuse_change, run, scan};
-pub(crate) use servers::Servers;
-
-/// The schema of the tables below.
-const SCHEMA: &str = "tique";
-/// The servers, each with its engine and options.
-const SERVERS: &str = "servers";
-/// The transactions of servers that have committed here, as far as the server has not said that it knows.
-const DECISIONS: &str = "decisions";

@@ -6,9 +6,6 @@
 //! knows, which CREATE TABLE of its name takes over.
 
 use super::bound::is_harmless;
-use super::engines::{check, driver};
-use super::servers::text;
-use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::context::StatementContext;
 use crate::ddl;
 use crate::dml;
@@ -17,6 +14,8 @@ use crate::names;
 use crate::parse::{rewind, take_word};
 use crate::result::StatementResult;
 use crate::rights::{Object, insufficient};
+use crate::servers::engines::{check, driver};
+use crate::servers::{DECISIONS, SCHEMA, SERVERS, text, unknown_server};
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,
@@ -132,7 +131,7 @@ impl ServerStatement {
             }
             Self::Drop { name, skips_missing } => {
                 if !is_server(context, name)? && !skips_missing {
-                    return Err(super::error::unknown_server(name));
+                    return Err(unknown_server(name));
                 }
                 if let Some(def) = foreign_tables(context).into_iter().find(|def| is_of(def, name, None)) {
                     let message = format!("cannot drop server {name} because other objects depend on it");

@@ -21,13 +21,11 @@
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
-use super::moments::Moment;
-use super::servers::Server;
-use super::{DECISIONS, SCHEMA};
 use crate::context::StatementContext;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::aside;
+use crate::servers::{DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};

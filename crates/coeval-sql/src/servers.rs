@@ -8,49 +8,72 @@
 //! time: those fail. Which transactions were seen on it is not known any more, so those of the database that read an older world
 //! than the newest may not take a snapshot of it.
 
-use super::engines::{driver, settings};
-use super::error::unknown_server;
-use super::moments::{Moments, Opened, Place};
-use super::{DECISIONS, SCHEMA, SERVERS};
-use crate::engine::Engine;
+pub(crate) mod engines;
+mod error;
+mod moments;
+
+pub(crate) use error::unknown_server;
+pub(crate) use moments::Moment;
+
 use crate::error::SqlError;
 use crate::result::StatementResult;
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
-use coeval_store::Catalog;
+use coeval_store::{Catalog, Store};
 use coeval_tique::{Database, Decision};
 use coeval_txn::Version;
+use engines::{driver, settings};
+use moments::{Moments, Opened, Place};
 use parking_lot::{Mutex, RwLock};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The schema of the tables that say which servers there are.
+pub(crate) const SCHEMA: &str = "tique";
+/// The servers, each with its engine and options.
+pub(crate) const SERVERS: &str = "servers";
+/// The transactions of servers that have committed here, as far as the server has not said that it knows.
+pub(crate) const DECISIONS: &str = "decisions";
+
+/// The database whose servers they are: it keeps in tables which there are, and what was decided about their transactions.
+pub(crate) trait OfServers: Sync {
+    /// Its store.
+    fn own_store(&self) -> &Store;
+
+    /// Runs a statement of its own in a session of its own, on this thread.
+    ///
+    /// # Errors
+    /// Those of the statement.
+    fn run_own(&self, sql: &str) -> Result<StatementResult, SqlError>;
+}
+
 /// A server that is open.
 pub(crate) struct Server {
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its engine.
-    pub(super) kind: String,
-    pub(super) database: Database,
+    pub(crate) kind: String,
+    pub(crate) database: Database,
     /// Held by who makes a commit that spans this server and the database, from before its prepare until both parts are seen,
     /// and shared by who takes a snapshot of the server.
-    pub(super) spans: RwLock<Spans>,
+    pub(crate) spans: RwLock<Spans>,
     /// Which of its states go with which worlds.
-    pub(super) place: Place,
+    pub(crate) place: Place,
     /// Decisions that the server knows of, and that need not be kept.
-    pub(super) known: Mutex<Vec<i64>>,
+    pub(crate) known: Mutex<Vec<i64>>,
 }
 
 /// The commits that spanned a server and the database, in their order, which is that of both.
 #[derive(Default)]
-pub(super) struct Spans {
+pub(crate) struct Spans {
     /// Each one's version here and its timestamp there.
     list: VecDeque<(Version, i64)>,
 }
 
 impl Spans {
     /// Notes the newest. Those that the server has passed are in every snapshot of it, and need not be kept.
-    pub(super) fn note(&mut self, version: Version, timestamp: i64, passed: i64) {
+    pub(crate) fn note(&mut self, version: Version, timestamp: i64, passed: i64) {
         while self.list.front().is_some_and(|(_, first)| *first <= passed) {
             self.list.pop_front();
         }
@@ -58,7 +81,7 @@ impl Spans {
     }
 
     /// Whether this world and this state of the server together hold half of one.
-    pub(super) fn is_half(&self, version: Version, start: i64) -> bool {
+    pub(crate) fn is_half(&self, version: Version, start: i64) -> bool {
         // The server's half is never seen first.
         let unseen = self.list.partition_point(|(_, timestamp)| *timestamp <= start);
         self.list.get(unseen).is_some_and(|(spanned, _)| *spanned <= version)
@@ -107,8 +130,8 @@ impl Servers {
     ///
     /// # Errors
     /// `42704` if there is none; what its engine says.
-    pub(super) fn get(&self, engine: &Arc<Engine>, name: &str) -> Result<Arc<Server>, SqlError> {
-        let place = self.place(engine, name)?;
+    pub(crate) fn get(&self, home: &dyn OfServers, name: &str) -> Result<Arc<Server>, SqlError> {
+        let place = self.place(home, name)?;
         let mut place = place.lock();
         if let Some(server) = &*place
             && !server.database.has_stopped()
@@ -120,14 +143,14 @@ impl Servers {
         let spans = last.as_ref().map(|last| last.spans.write());
         if let Some(last) = &last
             // If the log has failed it is not known here which decisions are durable.
-            && (engine.store().check_running().is_err() || !last.database.retire())
+            && (home.own_store().check_running().is_err() || !last.database.retire())
         {
             // It tells everybody to wait until this process has ended.
             return Ok(Arc::clone(last));
         }
-        let (kind, database) = open(engine, name)?;
+        let (kind, database) = open(home, name)?;
         let opened = if spans.is_some() { Opened::Again } else { Opened::First };
-        let newest = || engine.store().world().version();
+        let newest = || home.own_store().world().version();
         let watched = self.moments.opened(database.clock(), opened, newest);
         let (moments, number) = (Arc::clone(&self.moments), watched.number());
         database.retain(move || moments.oldest_needed(number));
@@ -137,16 +160,16 @@ impl Servers {
         Ok(server)
     }
 
-    fn place(&self, engine: &Arc<Engine>, name: &str) -> Result<Slot, SqlError> {
+    fn place(&self, home: &dyn OfServers, name: &str) -> Result<Slot, SqlError> {
         if let Some(place) = self.places.lock().get(name) {
             return Ok(Arc::clone(place));
         }
-        described(engine, name)?;
+        described(home, name)?;
         Ok(Arc::clone(self.places.lock().entry(name.to_owned()).or_default()))
     }
 
     /// Forgets a server that was dropped; it is closed when the last session has let go of it.
-    pub(super) fn forget(&self, name: &str) {
+    pub(crate) fn forget(&self, name: &str) {
         let forgotten = self.places.lock().remove(name);
         // Not under the lock: closing it waits for its checkpoint.
         drop(forgotten);
@@ -154,43 +177,37 @@ impl Servers {
 }
 
 /// Opens a server's database, and settles what was prepared there.
-fn open(engine: &Arc<Engine>, name: &str) -> Result<(String, Database), SqlError> {
-    let (kind, options) = described(engine, name)?;
+fn open(home: &dyn OfServers, name: &str) -> Result<(String, Database), SqlError> {
+    let (kind, options) = described(home, name)?;
     let driver = driver(&kind, &options)?;
-    let decided = decisions(engine, name)?;
+    let decided = decisions(home, name)?;
     let database = Database::open_decided(driver, settings(&options)?, &decided)?;
     if !decided.is_empty() {
         let sql = format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
-        ask(engine, &sql)?;
+        ask(home, &sql)?;
     }
     Ok((kind, database))
 }
 
 /// A text as a literal.
-pub(super) fn text(value: &str) -> String {
+pub(crate) fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// Runs a statement of ours in a session of its own, on a thread of its own: the caller's statement stays the one that is
-/// cancelled on the caller's thread.
-fn ask(engine: &Arc<Engine>, sql: &str) -> Result<StatementResult, SqlError> {
-    let run = || {
-        let mut session = engine.session();
-        session.configure("default_transaction_isolation", "repeatable read")?;
-        let result = session.execute(sql)?.pop();
-        result.ok_or_else(|| SqlError::internal("a statement of ours gave no result"))
-    };
-    let outcome = std::thread::scope(|scope| scope.spawn(run).join());
+/// Runs a statement of ours on a thread of its own: the caller's statement stays the one that is cancelled on the caller's
+/// thread.
+fn ask(home: &dyn OfServers, sql: &str) -> Result<StatementResult, SqlError> {
+    let outcome = std::thread::scope(|scope| scope.spawn(|| home.run_own(sql)).join());
     outcome.unwrap_or_else(|_| Err(SqlError::internal("a statement of ours panicked")))
 }
 
 /// The engine and the options of a server.
-fn described(engine: &Arc<Engine>, name: &str) -> Result<(String, BTreeMap<String, String>), SqlError> {
-    if !engine.store().world().catalog().has_schema(SCHEMA) {
+fn described(home: &dyn OfServers, name: &str) -> Result<(String, BTreeMap<String, String>), SqlError> {
+    if !home.own_store().world().catalog().has_schema(SCHEMA) {
         return Err(unknown_server(name));
     }
     let sql = format!("SELECT engine, options FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name));
-    let rows = ask(engine, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default();
+    let rows = ask(home, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default();
     let Some(batch) = rows.iter().find(|batch| batch.num_rows() == 1) else {
         return Err(unknown_server(name));
     };
@@ -204,10 +221,10 @@ fn described(engine: &Arc<Engine>, name: &str) -> Result<(String, BTreeMap<Strin
 }
 
 /// The decisions that are kept for a server.
-fn decisions(engine: &Arc<Engine>, name: &str) -> Result<Vec<Decision>, SqlError> {
+fn decisions(home: &dyn OfServers, name: &str) -> Result<Vec<Decision>, SqlError> {
     let sql = format!("SELECT transaction, stamp FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name));
     let mut decisions = Vec::new();
-    for batch in ask(engine, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default() {
+    for batch in ask(home, &sql)?.rows.map(|rows| rows.batches).unwrap_or_default() {
         let (transactions, stamps) =
             (batch.column(0).as_primitive::<Int64Type>(), batch.column(1).as_primitive::<Int64Type>());
         let pairs = transactions.values().iter().zip(stamps.values());

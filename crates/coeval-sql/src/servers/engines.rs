@@ -18,7 +18,7 @@ const OF_TIQUE: [&str; 3] = ["certification", "checkpoint_at", "writes"];
 ///
 /// # Errors
 /// `22023` for an engine or option that does not exist; what the engine says.
-pub(super) fn driver(
+pub(crate) fn driver(
     kind: &str,
     options: &BTreeMap<String, String>,
 ) -> Result<Arc<dyn coeval_tique::Engine>, SqlError> {
@@ -60,7 +60,7 @@ pub(super) fn driver(
 ///
 /// # Errors
 /// `22023` for a value that an option does not take.
-pub(super) fn settings(options: &BTreeMap<String, String>) -> Result<Options, SqlError> {
+pub(crate) fn settings(options: &BTreeMap<String, String>) -> Result<Options, SqlError> {
     let mut settings = Options::default();
     let refused = |option: &str, value: &str, values: &str| {
         let message = format!("option \"{option}\" is not \"{value}\"");
@@ -89,7 +89,7 @@ pub(super) fn settings(options: &BTreeMap<String, String>) -> Result<Options, Sq
 ///
 /// # Errors
 /// `22023`, with those that do.
-pub(super) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
+pub(crate) fn check(kind: &str, options: &BTreeMap<String, String>) -> Result<(), SqlError> {
     let known: &[&str] = match kind {
         "datafusion" => &["path"],
         "duckdb" | "monetdb" | "sqlite" => &["library", "path"],

@@ -146,15 +146,15 @@ pub(crate) struct Moments {
 }
 
 /// The moment at which a transaction reads servers.
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// Of the world that goes with it.
-    pub(super) version: Version,
+    pub(crate) version: Version,
     /// What the servers showed then that were open; nothing if that is not known.
     starts: Option<Starts>,
 }
 
 /// A server that is open, as [`Moments`] know it.
-pub(super) struct Place {
+pub(crate) struct Place {
     moments: Arc<Moments>,
     number: u64,
     since: Version,
@@ -164,7 +164,7 @@ pub(super) struct Place {
 
 /// Whether a server was open before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(crate) enum Opened {
     First,
     /// What was seen of it the last time is not known any more.
     Again,
@@ -178,7 +178,7 @@ impl Drop for Place {
 
 impl Place {
     /// Where who reads at this moment begins on the server; nothing if that is not known.
-    pub(super) fn at(&self, moment: &Moment) -> Option<i64> {
+    pub(crate) fn at(&self, moment: &Moment) -> Option<i64> {
         let noted = moment.starts.iter().flat_map(|starts| starts.iter());
         let noted = noted.copied().find(|(number, _)| *number == self.number);
         // Who does not find it reads a moment before it was open: it was then as it was when it was opened.
@@ -188,7 +188,7 @@ impl Place {
     }
 
     /// The number by which [`Moments`] know it.
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 }
@@ -200,7 +200,7 @@ impl Moments {
     }
 
     /// Notes a server that was just opened, before anybody uses it. `newest` gives the newest world's version.
-    pub(super) fn opened(
+    pub(crate) fn opened(
         self: &Arc<Self>,
         clock: Clock,
         opened: Opened,
@@ -216,7 +216,7 @@ impl Moments {
     }
 
     /// The oldest place on a server that an open transaction may still begin at, if it is an earlier one than the newest.
-    pub(super) fn oldest_needed(&self, number: u64) -> Option<i64> {
+    pub(crate) fn oldest_needed(&self, number: u64) -> Option<i64> {
         let state = self.state.lock();
         let server = state.servers.iter().find(|server| server.number == number)?;
         let on_server = |starts: &Starts| {
@@ -233,7 +233,7 @@ impl Moments {
     }
 
     /// The moment of who reads this world and looks at a server now, for the first time.
-    pub(super) fn of(&self, version: Version) -> Moment {
+    pub(crate) fn of(&self, version: Version) -> Moment {
         let mut state = self.state.lock();
         let starts = match state.is_newest(version) {
             // The next world is not published before this is over.
