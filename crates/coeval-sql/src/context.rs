@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
+mod parts;
+
+pub(crate) use parts::{Parts, has_written};
+
 use crate::advisory::SessionLocks;
 use crate::clock::Clock;
-use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::open_objects::OpenObjects;
 use crate::result::StatementResult;
 use crate::rights::{Authority, Checks, Rights};
+use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use crate::tique;
 use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
@@ -65,7 +68,7 @@ pub(crate) struct StatementContext<'a> {
     /// What its session has open.
     pub(crate) open: OpenObjects<'a>,
     /// What the transaction does on servers.
-    pub(crate) tique: &'a Mutex<tique::Part>,
+    pub(crate) tique: &'a Mutex<ServerPart>,
     /// What its parts share, if it has several.
     pub(crate) parts: Option<Arc<Parts>>,
     /// What it has to say without failing.

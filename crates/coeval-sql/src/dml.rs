@@ -37,7 +37,7 @@ mod update;
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
 pub(crate) use needs::{needs_of_delete, needs_of_insert, needs_of_update};
 pub(crate) use parameters::parameter_types;
-pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};
+pub(crate) use parts::{execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};
 pub(crate) use parts_described::columns_of_parts;
 pub(crate) use row_locks::execute as select_for_update;
 pub(crate) use rows::refused;

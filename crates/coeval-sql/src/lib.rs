@@ -60,6 +60,7 @@ mod result;
 mod rights;
 mod row_locking;
 mod scalar;
+mod server_part;
 mod servers;
 mod session;
 mod settings;

@@ -52,6 +52,7 @@ use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
+use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::tique;
 use acknowledgement::Acknowledgements;
@@ -164,7 +165,7 @@ pub struct Session {
     advisory_locks: Arc<SessionLocks>,
     acknowledgements: Acknowledgements,
     /// What its transaction does on servers.
-    tique: Mutex<tique::Part>,
+    tique: Mutex<ServerPart>,
     /// What its transactions that have lost hand on to the next one, if they have priority.
     priority: Option<Priority>,
 }

@@ -3,19 +3,19 @@
 //!
 //! A foreign table is a definition like any other, which says where its rows are. A statement over tables of one server is
 //! sent there whole ([`route`]); a query over others too reads each foreign table and is joined here. The transaction of
-//! a session has a part on each server that it touched ([`part`]), which ends with it. `docs/tique.md` has the rules and
+//! a session has a part on each server that it touched ([`crate::server_part`]), which ends with it. `docs/tique.md` has the rules and
 //! why a commit that spans both is atomic.
 
 mod bound;
 mod definitions;
+mod ending;
 mod explanation;
 mod harmless;
-mod part;
 mod route;
 mod rows;
 
 pub(crate) use definitions::{
     ServerStatement, children, create_table, forget_table, is_server, refuse_alter, refuse_definition,
 };
-pub(crate) use part::{Ended, Part, end_statement};
+pub(crate) use ending::end_statement;
 pub(crate) use route::{explain, is_sent_whole, refuse_change, run, scan};

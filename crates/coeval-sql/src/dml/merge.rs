@@ -410,7 +410,7 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
     refuse_twice(&rows)?;
     let parts = context.parts.clone();
     let (environment, transaction) = environment::split(context);
-    rows.retain(|row| !super::parts::has_written(parts.as_deref(), transaction, target.id(), &row.key));
+    rows.retain(|row| !crate::context::has_written(parts.as_deref(), transaction, target.id(), &row.key));
     let set = clauses.actions.iter().flat_map(|action| match action {
         Action::Update(values) => values.iter().map(|(column, _)| *column).collect(),
         Action::Nothing | Action::Delete | Action::Insert(_) => Vec::new(),

@@ -13,10 +13,9 @@
 //!
 //! Only conditions are changed: elsewhere a subquery also gives a column its name and its type.
 
-use super::parts::Parts;
 use super::select;
 use super::subqueries::{literal, literals};
-use crate::context::StatementContext;
+use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::point::conjuncts;

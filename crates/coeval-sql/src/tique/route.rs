@@ -10,7 +10,6 @@
 
 use super::bound::{Bound, bind};
 use super::definitions::named;
-use super::part::require_noted;
 use super::rows::{lines_of, put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
 use crate::dml::{needs_of_delete, needs_of_insert, needs_of_update};
@@ -20,6 +19,7 @@ use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::rights::Object;
+use crate::server_part::require_noted;
 use crate::walk::visit_relations;
 use coeval_store::{Privilege, TableDef};
 use coeval_tique::Outcome;

@@ -12,7 +12,7 @@
 //!
 //! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
 //! at all, and the record is synced before the server's marker is written. **One snapshot.** A part begins at the state of its
-//! server that goes with the transaction's world (`moments.rs`); from then on the transaction stays with that world, at every level. **Seen
+//! server that goes with the transaction's world (`servers/moments.rs`); from then on the transaction stays with that world, at every level. **Seen
 //! whole.** Who spans holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
 //! (40001) if a commit that spans the server is in the world and not in the server's state that goes with it: the next commit came
 //! between its two halves.
@@ -21,10 +21,8 @@
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
-use crate::context::StatementContext;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
-use crate::hand_over::aside;
 use crate::servers::{DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
@@ -61,7 +59,7 @@ impl Open {
 
 /// See the module. Dropping it rolls back what is open.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct ServerPart {
     open: HashMap<String, Open>,
     /// Whether what the transaction did on a server is lost: it can end without a trace alone.
     is_lost: bool,
@@ -84,13 +82,13 @@ pub(crate) enum Ended {
     Spanned(Result<Committed, StoreError>),
 }
 
-impl Part {
+impl ServerPart {
     /// Notes what the client was told of the next statement's columns.
     pub(crate) fn promise(&mut self, columns: Option<SchemaRef>) {
         self.promised = columns;
     }
 
-    pub(super) fn promised(&self) -> Option<&SchemaRef> {
+    pub(crate) fn promised(&self) -> Option<&SchemaRef> {
         self.promised.as_ref()
     }
 
@@ -99,7 +97,7 @@ impl Part {
     /// # Errors
     /// `0A000` at SERIALIZABLE in more than one place; `40001` if the snapshots do not go together; what the server says;
     /// that of a cancelled statement: what the transaction did on the server is lost then.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &mut self,
         engine: &Arc<Engine>,
         transaction: &Transaction,
@@ -126,7 +124,7 @@ impl Part {
     }
 
     /// Runs a definition on a server, outside of its transactions.
-    pub(super) fn define(
+    pub(crate) fn define(
         &mut self,
         engine: &Arc<Engine>,
         server: &str,
@@ -204,7 +202,7 @@ impl Part {
     ///
     /// # Errors
     /// `0A000`; its part has ended.
-    fn require_end_alone(&mut self, transaction: &Transaction) -> Result<(), SqlError> {
+    pub(crate) fn require_end_alone(&mut self, transaction: &Transaction) -> Result<(), SqlError> {
         if transaction.isolation() != Isolation::Serializable || self.begun_sessions().next().is_none() {
             return Ok(());
         }
@@ -213,6 +211,11 @@ impl Part {
 
     fn begun_sessions(&mut self) -> impl Iterator<Item = &mut Session> {
         self.open.values_mut().map(|open| &mut open.session).filter(|session| session.is_in_block())
+    }
+
+    /// Whether the transaction has written on a server.
+    pub(crate) fn has_written(&self) -> bool {
+        self.open.values().any(|open| open.session.has_written())
     }
 
     /// Whether the transaction has done anything on a server.
@@ -281,7 +284,7 @@ impl Part {
     }
 
     /// Notes that the transaction removes the definition of a table.
-    pub(super) fn note_dropped(&mut self, server: &str, table: &str) {
+    pub(crate) fn note_dropped(&mut self, server: &str, table: &str) {
         self.dropped.push((server.to_owned(), table.to_owned()));
     }
 
@@ -370,7 +373,7 @@ fn require_not_here(transaction: &Transaction) -> Result<(), SqlError> {
 ///
 /// # Errors
 /// `0A000`.
-pub(super) fn require_noted(transaction: &Transaction) -> Result<(), SqlError> {
+pub(crate) fn require_noted(transaction: &Transaction) -> Result<(), SqlError> {
     let is_noted = transaction.isolation() != Isolation::Serializable || transaction.notes_reads();
     if is_noted { Ok(()) } else { Err(in_two_places(transaction)) }
 }
@@ -396,37 +399,6 @@ fn in_two_places(transaction: &Transaction) -> SqlError {
         )
     };
     SqlError::unsupported(format!("SERIALIZABLE {what}")).with_hint(hint)
-}
-
-/// Ends the parts of a statement that is a transaction of its own: they commit if it has not failed.
-///
-/// # Errors
-/// The statement's; what a server says.
-pub(crate) fn end_statement<T>(
-    context: &mut StatementContext<'_>,
-    outcome: Result<T, SqlError>,
-) -> Result<T, SqlError> {
-    let mut part = context.tique.lock();
-    if !part.is_touched() {
-        return outcome;
-    }
-    match outcome {
-        Ok(value) => {
-            part.require_end_alone(context.transaction)?;
-            let has_both =
-                context.transaction.has_writes() && part.open.values().any(|open| open.session.has_written());
-            if has_both {
-                part.rollback();
-                return Err(SqlError::unsupported("a statement that writes here and on a server"));
-            }
-            aside(|| part.end(context.engine.store(), None, context.notices))?;
-            Ok(value)
-        }
-        Err(error) => {
-            part.rollback();
-            Err(error)
-        }
-    }
 }
 
 /// Commits what a transaction has changed here and on a server.
