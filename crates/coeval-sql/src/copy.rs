@@ -25,7 +25,6 @@ mod rejected;
 
 pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
-pub(crate) use file::cannot_read;
 pub(crate) use portions::Gathered;
 
 use crate::context::StatementContext;

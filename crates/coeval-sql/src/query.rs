@@ -67,20 +67,38 @@ pub(crate) use watch::Watch;
 pub(crate) use watched::WATCHED;
 pub(crate) use whole_groups::WholeGroups;
 
-pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
+pub(crate) use output_names::{named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 
 /// Whether the query ends in FOR UPDATE or the like.
 pub(crate) fn locks_rows(query: &Query) -> bool {
     !query.locks.is_empty()
 }
 
-/// Plans and runs a query.
+/// `0A000` for a change of rows in the WITH of a query that is part of another, and for locks that nobody would take.
+fn refuse_nested(query: &Query) -> Result<(), SqlError> {
+    if locks_rows(query) {
+        return Err(SqlError::unsupported("FOR UPDATE, or a weaker form of it, in this place")
+            .with_hint("Lock the rows in a statement of its own, or in WITH in front of the statement."));
+    }
+    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
+    let is_change = |body: &SetExpr| {
+        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    };
+    if tables.any(|table| is_change(&table.query.body)) {
+        let message = "WITH clause containing a data-modifying statement must be at the top level";
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_hint("Move it in front of the whole statement."));
+    }
+    Ok(())
+}
+
+/// Plans and runs a query that locks no rows.
 ///
 /// # Errors
 /// What planning finds wrong with it, and what its evaluation meets.
@@ -88,8 +106,5 @@ pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     query: &Query,
 ) -> Result<StatementResult, SqlError> {
-    if locks_rows(query) {
-        return crate::dml::select_for_update(context, query);
-    }
     collect(context, query).map(StatementResult::select)
 }

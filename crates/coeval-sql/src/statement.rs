@@ -5,7 +5,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::statement_name;
 use crate::result::StatementResult;
-use crate::{copy, ddl, dml, explain, query, tique};
+use crate::{copy, ddl, dml, explain, tique};
 use datafusion::sql::sqlparser::ast::Statement;
 use std::borrow::Cow;
 
@@ -41,7 +41,7 @@ pub(crate) fn execute(
         Statement::Query(body) if dml::is_in_parts(body) => dml::execute_in_parts(context, body),
         Statement::Query(body) => match dml::statement_of(body) {
             Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),
-            None => query::execute(context, body),
+            None => dml::execute_query(context, body),
         },
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
             dml::execute(context, statement)

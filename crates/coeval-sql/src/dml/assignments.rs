@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `SET`: which columns get which expressions, for UPDATE and for ON CONFLICT DO UPDATE.
 
-use super::select::{self, quoted};
 use super::target::Target;
 use crate::error::{SqlError, SqlState};
 use crate::parse::is_default;
+use crate::select::{self, quoted};
 use coeval_store::Identity;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query,

@@ -13,7 +13,6 @@
 //!
 //! Only conditions are changed: elsewhere a subquery also gives a column its name and its type.
 
-use super::select;
 use super::subqueries::{literal, literals};
 use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
@@ -21,6 +20,7 @@ use crate::names::fold;
 use crate::point::conjuncts;
 use crate::relations::CatalogType;
 use crate::result::RowSet;
+use crate::select;
 use crate::types::column_type_of_field;
 use crate::walk::{Walk, WalkMut};
 use arrow::datatypes::Field;

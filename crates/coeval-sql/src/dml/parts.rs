@@ -8,21 +8,22 @@
 //! the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and
 //! all parts run again.
 
-use super::{execute, execute_with, part_values, select, statement_of};
+use super::{execute, execute_query, execute_with, part_values, statement_of};
 use crate::context::{Parts, StatementContext};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::point::PointPlan;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
+use crate::select;
 use crate::walk::Walk;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::Savepoint;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableAlias,
-    TableFactor, TableObject, Visitor, WildcardAdditionalOptions, With,
+    Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Statement, TableAlias, TableFactor,
+    TableObject, Visitor, WildcardAdditionalOptions, With,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ fn run(
         Some(result) => result,
         None => match statement_of(&rest) {
             Some(statement) => execute(context, statement)?,
-            None => query::execute(context, &rest)?,
+            None => execute_query(context, &rest)?,
         },
     };
     for (part, _) in unread {
@@ -146,7 +147,7 @@ fn locked(
         return Ok(result.rows);
     }
     let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
-    query::execute(context, &part.query).map(|result| result.rows).map_err(|error| {
+    execute_query(context, &part.query).map(|result| result.rows).map_err(|error| {
         let is_outer = error.state == SqlState::UndefinedColumn
             || error.message.starts_with("missing FROM-clause entry");
         if is_subquery && is_outer {
@@ -276,22 +277,4 @@ fn refuse_bricks(context: &StatementContext<'_>, statement: &Statement) -> Resul
     let def = crate::names::table(target, context.settings, context.transaction)?;
     let instead = "Change the brick table in a statement of its own, in the same transaction.";
     super::bricks::refuse_rows(&def, "a change in WITH", instead)
-}
-
-/// `0A000` for a change of rows in the WITH of a query that is part of another, and for locks that nobody would take.
-pub(crate) fn refuse_nested(query: &Query) -> Result<(), SqlError> {
-    if query::locks_rows(query) {
-        return Err(SqlError::unsupported("FOR UPDATE, or a weaker form of it, in this place")
-            .with_hint("Lock the rows in a statement of its own, or in WITH in front of the statement."));
-    }
-    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
-    let is_change = |body: &SetExpr| {
-        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
-    };
-    if tables.any(|table| is_change(&table.query.body)) {
-        let message = "WITH clause containing a data-modifying statement must be at the top level";
-        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
-            .with_hint("Move it in front of the whole statement."));
-    }
-    Ok(())
 }

@@ -2,8 +2,9 @@
 //! Queries with the expressions of a changing statement over its tables, for the types of its parameters and of what it
 //! returns.
 
-use super::{merge, select, statement_of};
+use super::{merge, statement_of};
 use crate::context::StatementContext;
+use crate::select;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert, Query,
     SelectItem, Statement, TableAlias, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,

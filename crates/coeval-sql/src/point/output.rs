@@ -146,7 +146,9 @@ impl Output {
         let mut written = Vec::new();
         for item in items {
             let (expression, name) = match item {
-                SelectItem::UnnamedExpr(expression) => (expression, crate::query::column_name(expression)),
+                SelectItem::UnnamedExpr(expression) => {
+                    (expression, crate::column_name::column_name(expression))
+                }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
                 SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
                     for table in 0..source.tables.len() {

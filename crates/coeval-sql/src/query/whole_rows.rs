@@ -7,9 +7,9 @@
 //! written in a subquery. Whether a row is NULL its columns tell.
 
 use super::scopes::{FindTable, Owner, Scopes, WholeRow};
-use crate::dml::{query_of_body, select_body};
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,

@@ -131,5 +131,5 @@ fn one_row(values: &[Expr]) -> SetExpr {
         expr: value.clone(),
         alias: Ident::new(format!("column{}", index + 1)),
     });
-    SetExpr::Select(Box::new(crate::dml::select_body(projection.collect(), Vec::new(), None)))
+    SetExpr::Select(Box::new(crate::select::body(projection.collect(), Vec::new(), None)))
 }

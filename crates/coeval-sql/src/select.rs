@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queries that a changing statement stands on, put together from its parts.
+//! Queries put together from parts of others.
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// `WITH with SELECT projection FROM from WHERE selection`.
-pub(super) fn query(
+pub(crate) fn query(
     with: Option<With>,
     projection: Vec<SelectItem>,
     from: Vec<TableWithJoins>,
@@ -52,7 +52,7 @@ pub(crate) fn body(
 }
 
 /// A table, or whatever goes by this name, in FROM.
-pub(super) fn table(name: ObjectName, alias: Option<TableAlias>) -> TableWithJoins {
+pub(crate) fn table(name: ObjectName, alias: Option<TableAlias>) -> TableWithJoins {
     let relation = TableFactor::Table {
         name,
         alias,
@@ -94,16 +94,16 @@ pub(crate) fn of_body(with: Option<With>, body: SetExpr) -> Query {
 }
 
 /// `expression AS name`; the names are ours, so that no two are the same.
-pub(super) fn item(expression: Expr, name: String) -> SelectItem {
+pub(crate) fn item(expression: Expr, name: String) -> SelectItem {
     SelectItem::ExprWithAlias { expr: expression, alias: quoted(name) }
 }
 
 /// An identifier that means exactly this name.
-pub(super) fn quoted(name: impl Into<String>) -> Ident {
+pub(crate) fn quoted(name: impl Into<String>) -> Ident {
     Ident::with_quote('"', name)
 }
 
 /// `table.column`.
-pub(super) fn column(table: &Ident, name: &str) -> Expr {
+pub(crate) fn column(table: &Ident, name: &str) -> Expr {
     Expr::CompoundIdentifier(vec![table.clone(), quoted(name)])
 }

@@ -47,7 +47,7 @@ pub(crate) fn needs_of_delete(delete: &Delete) -> &'static [Privilege] {
 ///
 /// # Errors
 /// `42501`.
-pub(super) fn require(
+pub(crate) fn require(
     context: &StatementContext<'_>,
     def: &TableDef,
     needs: &[Privilege],
@@ -60,7 +60,7 @@ pub(super) fn require(
 ///
 /// # Errors
 /// As [`require`].
-pub(super) fn require_of_target(
+pub(crate) fn require_of_target(
     context: &mut StatementContext<'_>,
     def: &TableDef,
     needs: &[Privilege],
