@@ -10,11 +10,11 @@ use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::open_objects::OpenObjects;
-use crate::result::StatementResult;
+use crate::result::{RowSet, StatementResult};
 use crate::rights::{Authority, Checks, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
+use coeval_store::{ColumnType, SequenceDef, SequenceId, TableDef, Transaction, Value};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -69,11 +69,16 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) open: OpenObjects<'a>,
     /// What the transaction does on servers.
     pub(crate) tique: &'a Mutex<ServerPart>,
+    /// What reads tables of servers.
+    pub(crate) scan_foreign: ScanForeign,
     /// What its parts share, if it has several.
     pub(crate) parts: Option<Arc<Parts>>,
     /// What it has to say without failing.
     pub(crate) notices: &'a mut Vec<SqlError>,
 }
+
+/// Gives all rows of a server's table, as the transaction sees them: handed to queries by who knows servers.
+pub(crate) type ScanForeign = fn(&StatementContext<'_>, &TableDef) -> Result<RowSet, SqlError>;
 
 /// Runs a statement, whatever it is: handed to those of whom one says that another is to run.
 pub(crate) type Execute = fn(&mut StatementContext<'_>, &Statement) -> Result<StatementResult, SqlError>;

@@ -36,7 +36,6 @@ mod role_syntax;
 mod roles;
 mod schema;
 mod sequence;
-pub(crate) mod sequence_functions;
 mod sequence_values;
 mod storage_parameters;
 mod temporary;

@@ -64,6 +64,7 @@ mod rights;
 mod row_locking;
 mod scalar;
 mod select;
+mod sequences;
 mod server_part;
 mod servers;
 mod session;

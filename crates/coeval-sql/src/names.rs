@@ -123,6 +123,12 @@ pub(crate) fn unknown_table(name: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
 }
 
+/// `"x" is not a table`.
+pub(crate) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not {article} {kind}", name.name))
+}
+
 /// The existing object of this name, by the search path; `None` if there is none.
 ///
 /// # Errors

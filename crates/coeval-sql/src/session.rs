@@ -569,6 +569,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
+            scan_foreign: tique::scan,
             parts: None,
             notices: &mut self.notices,
         };
@@ -622,6 +623,7 @@ impl Session {
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
                 tique: &self.tique,
+                scan_foreign: tique::scan,
                 parts: None,
                 notices: &mut self.notices,
             };

@@ -5,7 +5,7 @@ use super::access::Owned;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
-pub(super) use crate::names::{fold, split_name, unknown_schema};
+pub(super) use crate::names::{fold, split_name, unknown_schema, wrong_kind};
 use crate::rights::Object;
 use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
@@ -96,12 +96,6 @@ pub(super) fn unknown_relation(name: &ObjectName) -> SqlError {
         },
     );
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist"))
-}
-
-/// `"x" is not a table`.
-pub(super) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
-    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not {article} {kind}", name.name))
 }
 
 /// The table of this name.

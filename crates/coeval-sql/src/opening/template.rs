@@ -52,7 +52,7 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
     for name in NOT_OURS {
         state.deregister_udf(name)?;
     }
-    let own = crate::ddl::sequence_functions::functions()
+    let own = crate::sequences::functions()
         .into_iter()
         .chain(crate::catalog::functions())
         .chain(crate::json::functions());

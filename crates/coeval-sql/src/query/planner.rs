@@ -410,7 +410,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        if crate::ddl::sequence_functions::is_sequence_function(name) {
+        if crate::sequences::is_sequence_function(name) {
             self.takes_sequence_values.set(true);
         }
         if crate::catalog::is_catalog_function(name) {

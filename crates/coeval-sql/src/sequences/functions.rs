@@ -4,7 +4,7 @@
 //! A plan holds only the functions' names; what they work on is carried by the options
 //! that DataFusion hands to functions. So a plan can be kept and run again in any session.
 
-use super::sequence_values::{Sequences, Taking};
+use super::{Sequences, Taking};
 use crate::carried::Carry;
 use crate::context::{SequenceValues, StatementContext};
 use crate::error::SqlError;
