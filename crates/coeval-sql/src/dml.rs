@@ -89,7 +89,7 @@ pub(crate) fn execute_with(
     statement: &Statement,
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
-    crate::tique::refuse_change(context, statement)?;
+    crate::foreign::refuse_change(context, statement)?;
     let evaluated = subqueries::evaluated(context, statement)?;
     match evaluated.as_ref().unwrap_or(statement) {
         Statement::Insert(insert) => insert::run(context, insert, with),

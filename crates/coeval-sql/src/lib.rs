@@ -37,6 +37,7 @@ mod error;
 mod explain;
 mod failing_row;
 mod followers;
+mod foreign;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -33,7 +33,7 @@ pub(crate) fn execute(
     if let Some(result) = tique::run(context, statement)? {
         return Ok(result);
     }
-    tique::refuse_change(context, statement)?;
+    crate::foreign::refuse_change(context, statement)?;
     if let Some(in_parts) = dml::with_locks_in_front(statement) {
         return dml::execute_in_parts(context, &in_parts);
     }

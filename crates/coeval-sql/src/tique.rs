@@ -14,8 +14,6 @@ mod harmless;
 mod route;
 mod rows;
 
-pub(crate) use definitions::{
-    ServerStatement, children, create_table, forget_table, is_server, refuse_alter, refuse_definition,
-};
+pub(crate) use definitions::{ServerStatement, create_table};
 pub(crate) use ending::end_statement;
-pub(crate) use route::{explain, is_sent_whole, refuse_change, run, scan};
+pub(crate) use route::{explain, is_sent_whole, run, scan};

@@ -47,7 +47,7 @@ pub(super) fn execute(
     }
     let ObjectRef::Table(id) = object else { return Err(lookup::wrong_kind(&name, "table")) };
     if !matches!(alter.operations.as_slice(), [AlterTableOperation::RenameTable { .. }]) {
-        crate::tique::refuse_alter(context.transaction.table_def(id)?)?;
+        crate::foreign::refuse_alter(context.transaction.table_def(id)?)?;
     }
     let mut id = id;
     for operation in &alter.operations {

@@ -106,7 +106,7 @@ pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result
     match resolve(context, name)? {
         Some((_, ObjectRef::Table(id))) => {
             let def = Arc::clone(context.transaction.table_def(id)?);
-            crate::tique::refuse_definition(&def)?;
+            crate::foreign::refuse_definition(&def)?;
             Ok(def)
         }
         Some((name, _)) => Err(wrong_kind(&name, "table")),

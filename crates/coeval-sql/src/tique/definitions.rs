@@ -10,6 +10,7 @@ use crate::context::StatementContext;
 use crate::ddl;
 use crate::dml;
 use crate::error::{SqlError, SqlState};
+use crate::foreign::{foreign_tables, is_of, is_server};
 use crate::names;
 use crate::parse::{rewind, take_word};
 use crate::result::StatementResult;
@@ -17,9 +18,7 @@ use crate::rights::{Object, insufficient};
 use crate::servers::engines::{check, driver};
 use crate::servers::{DECISIONS, SCHEMA, SERVERS, text, unknown_server};
 use crate::walk::visit_expressions;
-use coeval_store::{
-    CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,
-};
+use coeval_store::{CatalogChange, ForeignDef, ObjectAccess, Privilege, QualifiedName};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
     SqlOption, Statement, TableConstraint,
@@ -179,33 +178,6 @@ fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
          PRIMARY KEY (server, transaction))"
     );
     run(context, &sql).map(drop)
-}
-
-/// Whether there is a server of this name, whoever asks.
-///
-/// # Errors
-/// If the table of servers cannot be read.
-pub(crate) fn is_server(context: &StatementContext<'_>, name: &str) -> Result<bool, SqlError> {
-    let Some(def) = context.transaction.resolve_table(&QualifiedName::new(SCHEMA, SERVERS)) else {
-        return Ok(false);
-    };
-    let key = def.key_of(|_| ValueRef::Text(name));
-    Ok(context.transaction.get(def.id, &key)?.is_some())
-}
-
-fn foreign_tables(context: &StatementContext<'_>) -> Vec<Arc<TableDef>> {
-    let ids = context.transaction.catalog().names().filter_map(|(_, object)| match object {
-        ObjectRef::Table(id) => Some(id),
-        ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
-    });
-    let defs = ids.filter_map(|id| context.transaction.table_def(id).ok().cloned());
-    defs.filter(|def| def.foreign.is_some()).collect()
-}
-
-fn is_of(def: &TableDef, server: &str, table: Option<&str>) -> bool {
-    def.foreign
-        .as_ref()
-        .is_some_and(|foreign| foreign.server == server && table.is_none_or(|table| foreign.table == table))
 }
 
 /// CREATE TABLE on a server. Columns and primary key are the definition here; everything else is the server's.
@@ -379,59 +351,4 @@ fn remote(
 /// A name as the server has it.
 pub(super) fn named(table: &str) -> ObjectName {
     ObjectName::from(vec![Ident::with_quote('"', table)])
-}
-
-/// Notes that a definition is removed, so that its table goes from its server.
-pub(crate) fn forget_table(context: &StatementContext<'_>, def: &TableDef) {
-    if let Some(foreign) = &def.foreign {
-        context.tique.lock().note_dropped(&foreign.server, &foreign.table);
-    }
-}
-
-/// The tables on the same server whose foreign keys name this one, and the names of these keys. None for a table of the
-/// database's own.
-///
-/// # Errors
-/// What the server says when it is opened.
-pub(crate) fn children(
-    context: &StatementContext<'_>,
-    def: &TableDef,
-) -> Result<Vec<(Arc<TableDef>, String)>, SqlError> {
-    let Some(foreign) = &def.foreign else { return Ok(Vec::new()) };
-    let server = context.engine.servers().get(context.engine, &foreign.server)?;
-    let keys = server.database.foreign_keys_to(&foreign.table);
-    let all = foreign_tables(context);
-    let known = keys.into_iter().filter_map(|(child, key)| {
-        let child = all.iter().find(|other| is_of(other, &foreign.server, Some(&child)))?;
-        (child.id != def.id).then(|| (Arc::clone(child), key))
-    });
-    Ok(known.collect())
-}
-
-/// Refuses ALTER TABLE of a server's table, but for RENAME TO, and says what to do instead.
-///
-/// # Errors
-/// `0A000`.
-pub(crate) fn refuse_alter(def: &TableDef) -> Result<(), SqlError> {
-    let name = &def.name.name;
-    refuse_definition(def).map_err(|error| {
-        error.with_hint(format!(
-            "In one transaction: CREATE TABLE another one there, INSERT INTO it SELECT ... FROM {name}, DROP TABLE \
-             {name}, ALTER TABLE the new one RENAME TO {name}."
-        ))
-    })
-}
-
-/// Refuses a change of the definition of a server's table, or a definition that relies on one.
-///
-/// # Errors
-/// `0A000`.
-pub(crate) fn refuse_definition(def: &TableDef) -> Result<(), SqlError> {
-    match &def.foreign {
-        None => Ok(()),
-        Some(foreign) => Err(SqlError::unsupported(format!(
-            "this statement about table \"{}\", whose rows are on server \"{}\",",
-            def.name.name, foreign.server
-        ))),
-    }
 }
