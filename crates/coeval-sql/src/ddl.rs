@@ -41,12 +41,10 @@ mod storage_parameters;
 mod temporary;
 mod truncate;
 mod validate;
-mod values;
 mod view;
 mod view_columns;
 
 pub(crate) use extended::{Extended, execute as execute_extended};
-pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

@@ -80,6 +80,7 @@ mod token;
 mod types;
 mod upstream;
 mod user_types;
+mod values;
 mod vector;
 mod walk;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What sequences give: `nextval`, `currval`, `lastval`, `setval`.
+//! What sequences give: `nextval`, `currval`, `lastval`, `setval`, and the values of the columns they feed.
 
 mod functions;
 
@@ -9,7 +9,9 @@ use crate::context::{SequenceValues, StatementContext};
 use crate::error::{SqlError, SqlState};
 use crate::names::wrong_kind;
 use crate::stored::expressions::sequence_name;
-use coeval_store::{Catalog, ObjectRef, QualifiedName, SequenceDef, SetValue, Store};
+use coeval_store::{
+    Catalog, ColumnType, ObjectRef, QualifiedName, SequenceDef, SequenceId, SetValue, Store, Value,
+};
 use std::sync::Arc;
 
 /// Whether values may be taken.
@@ -131,4 +133,43 @@ impl<'a> Sequences<'a> {
         }
         Ok(value)
     }
+}
+
+/// The sequence with this number.
+///
+/// # Errors
+/// XX000 if it is not there: a column that it feeds goes before it.
+pub(crate) fn by_id(context: &StatementContext<'_>, id: SequenceId) -> Result<Arc<SequenceDef>, SqlError> {
+    let sequence = context.transaction.catalog().sequence(id);
+    sequence.cloned().ok_or_else(|| SqlError::internal(format!("sequence {id} is lost")))
+}
+
+/// The next value of a sequence.
+///
+/// # Errors
+/// As [`Sequences::next`].
+pub(crate) fn next(context: &mut StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
+    Sequences::of(context).next(sequence)
+}
+
+/// The next value of the sequence with this number.
+///
+/// # Errors
+/// As [`Sequences::next`].
+pub(crate) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> Result<i64, SqlError> {
+    let sequence = by_id(context, id)?;
+    next(context, &sequence)
+}
+
+/// The value as a column of an integer type takes it.
+///
+/// # Errors
+/// 22003 if it does not fit.
+pub(crate) fn as_column(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
+    let fitted = match ty {
+        ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
+        ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),
+        _ => Some(Value::Int64(value)),
+    };
+    fitted.ok_or_else(|| SqlError::new(SqlState::NumericValueOutOfRange, format!("{ty} out of range")))
 }

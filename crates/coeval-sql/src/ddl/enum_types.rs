@@ -8,7 +8,7 @@ use super::alter_table::put;
 use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
-use super::{expressions, lookup, owners, values};
+use super::{expressions, lookup, owners};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -16,6 +16,7 @@ use crate::result::StatementResult;
 use crate::rights::Object;
 use crate::stored::view_query_of;
 use crate::user_types::find;
+use crate::values;
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,

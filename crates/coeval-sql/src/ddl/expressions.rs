@@ -7,8 +7,9 @@ use crate::error::{SqlError, SqlState};
 use crate::stored::expressions::search;
 pub(super) use crate::stored::expressions::{
     check_columns, named_sequences, names_column, names_column_anywhere, parse, refuse_in_default,
-    refuse_subquery, rename_column, rename_sequence, rename_table, sequence_name,
+    refuse_subquery, rename_column, rename_sequence, rename_table,
 };
+use crate::values::is_volatile;
 use coeval_store::{ColumnType, ObjectRef, QualifiedName};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Value as AstValue};
 
@@ -93,21 +94,6 @@ pub(super) fn same_key_bytes(a: ColumnType, b: ColumnType) -> bool {
     let alike = if is_moment(a) || is_moment(b) { a == b } else { true };
     let numeric = scale(a).is_some() && scale(b).is_some();
     (a.physical() == b.physical() || numeric) && scale(a) == scale(b) && alike
-}
-
-/// Whether the value of an expression may differ from row to row: it calls a volatile function.
-pub(super) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
-    use datafusion::logical_expr::Volatility;
-    let functions = context.engine.template().scalar_functions();
-    let volatile = |expr: &Expr| {
-        let Expr::Function(function) = expr else { return None };
-        let name = function.name.to_string().to_lowercase();
-        let known = functions.get(&name).map(|function| function.signature().volatility);
-        // A function that DataFusion does not know is one of ours; `now` is one of the stable ones.
-        (known == Some(Volatility::Volatile) || matches!(name.as_str(), "nextval" | "gen_random_uuid"))
-            .then_some(())
-    };
-    search(expr, volatile).is_some()
 }
 
 /// Whether the value of an expression over one row may be another one later: it calls a function that is not immutable.

@@ -13,6 +13,7 @@ use crate::error::SqlError;
 use crate::names::fold;
 use crate::parse::{BrickClause, rewind};
 use crate::result::StatementResult;
+use crate::sequences;
 use crate::tique::{self, ServerStatement};
 use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
@@ -410,7 +411,7 @@ fn alter(
         (Change::Schema(schema), _) => rename::set_schema(context, name, object, schema),
         (Change::Retention(change), _) => bricks::set_retention(context, name, change),
         (Change::Sequence(options), ObjectRef::Sequence(id)) => {
-            let sequence = sequence_values::by_id(context, id)?;
+            let sequence = sequences::by_id(context, id)?;
             alter_sequence(context, &sequence, options)
         }
         (Change::Sequence(_), _) => Err(lookup::wrong_kind(name, "sequence")),

@@ -72,7 +72,7 @@ fn computed(
     expressions::refuse_subquery(expression, "index expression")?;
     expressions::check_columns(def, expression)?;
     let sql = format!("SELECT ({expression}) FROM {}", super::validate::relation(def));
-    let schema = super::values::schema_of(context, &*parse_query(&sql)?)?;
+    let schema = crate::values::schema_of(context, &*parse_query(&sql)?)?;
     let ty = column_type_of_arrow(schema.field(0).data_type())
         .ok_or_else(|| SqlError::unsupported(format!("an index on {expression}")))?;
     Ok(hidden(expression.to_string(), ty, expression.to_string()))

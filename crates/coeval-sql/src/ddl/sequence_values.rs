@@ -1,38 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The values of columns that sequences feed, and sequences that begin anew.
+//! Sequences that begin anew.
 
 use super::dependents::columns_fed_by;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::sequences::Sequences;
-use coeval_store::{CatalogChange, ColumnType, SequenceDef, SequenceId, SetValue, TableDef, Value};
-use std::sync::Arc;
-
-/// The sequence with this number.
-///
-/// # Errors
-/// XX000 if it is not there: a column that it feeds goes before it.
-pub(super) fn by_id(context: &StatementContext<'_>, id: SequenceId) -> Result<Arc<SequenceDef>, SqlError> {
-    let sequence = context.transaction.catalog().sequence(id);
-    sequence.cloned().ok_or_else(|| SqlError::internal(format!("sequence {id} is lost")))
-}
-
-/// The next value of a sequence.
-///
-/// # Errors
-/// As [`Sequences::next`].
-pub(super) fn next(context: &mut StatementContext<'_>, sequence: &SequenceDef) -> Result<i64, SqlError> {
-    Sequences::of(context).next(sequence)
-}
-
-/// The next value of the sequence with this number.
-///
-/// # Errors
-/// As [`Sequences::next`].
-pub(super) fn next_by_id(context: &mut StatementContext<'_>, id: SequenceId) -> Result<i64, SqlError> {
-    let sequence = by_id(context, id)?;
-    next(context, &sequence)
-}
+use coeval_store::{CatalogChange, SequenceDef, SetValue, TableDef};
 
 /// Lets a sequence give this value next. The numbers that are handed out stand outside transactions, so that it gets
 /// a new identity which starts there: if the transaction rolls back, the old one goes on where it stood.
@@ -80,17 +52,4 @@ pub(super) fn restart(
         context.transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
     }
     Ok(())
-}
-
-/// The value as a column of an integer type takes it.
-///
-/// # Errors
-/// 22003 if it does not fit.
-pub(super) fn as_column(value: i64, ty: ColumnType) -> Result<Value, SqlError> {
-    let fitted = match ty {
-        ColumnType::SmallInt => i16::try_from(value).ok().map(Value::Int16),
-        ColumnType::Int => i32::try_from(value).ok().map(Value::Int32),
-        _ => Some(Value::Int64(value)),
-    };
-    fitted.ok_or_else(|| SqlError::new(SqlState::NumericValueOutOfRange, format!("{ty} out of range")))
 }

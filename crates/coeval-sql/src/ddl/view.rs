@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE VIEW.
 
+use super::lookup;
 use super::temporary::{self, Lasting};
-use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -10,6 +10,7 @@ use crate::rights::Object;
 use crate::stored::view_query::quoted;
 use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
+use crate::values;
 use crate::walk::Walk;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, TableDef, ViewDef};
