@@ -72,7 +72,7 @@ pub(crate) fn execute(
                 if create.query.is_none()
                     && Lasting::of(&create.name, create.temporary.into())? == Lasting::Permanent =>
             {
-                crate::tique::create_table(context, create, &server)?
+                crate::tique::create_table(context, create, &server, create_row_table)?
             }
             _ => create_table::execute(context, create, None)?,
         },
@@ -100,7 +100,7 @@ pub(crate) fn execute(
 ///
 /// # Errors
 /// As [`create_table::execute`].
-pub(crate) fn create_row_table(
+fn create_row_table(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
 ) -> Result<StatementResult, SqlError> {

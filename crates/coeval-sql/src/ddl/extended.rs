@@ -357,8 +357,10 @@ pub(crate) fn execute(
             sequence::create(context, &create)
         }
         Extended::CreateBricks { create, bricks } => create_table::execute(context, create, Some(bricks)),
-        Extended::CreateOnServer { create, server } => tique::create_table(context, create, server),
-        Extended::Server(statement) => statement.execute(context),
+        Extended::CreateOnServer { create, server } => {
+            tique::create_table(context, create, server, super::create_row_table)
+        }
+        Extended::Server(statement) => statement.execute(context, super::execute),
         Extended::Alter { kind, missing, name, change } => {
             let tag = StatementResult::plain(match kind {
                 Kind::Table => "ALTER TABLE",

@@ -7,7 +7,6 @@
 
 use super::bound::is_harmless;
 use crate::context::StatementContext;
-use crate::ddl;
 use crate::dml;
 use crate::error::{SqlError, SqlState};
 use crate::foreign::{foreign_tables, is_of, is_server};
@@ -30,6 +29,13 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Runs a definition of the database's own; `None` if the statement is none. Handed in by who knows definitions.
+pub(crate) type Define =
+    fn(&mut StatementContext<'_>, &Statement) -> Result<Option<StatementResult>, SqlError>;
+
+/// CREATE TABLE of a table whose rows are here. Handed in likewise.
+pub(crate) type MakeTable = fn(&mut StatementContext<'_>, &CreateTable) -> Result<StatementResult, SqlError>;
 
 /// A statement about servers.
 #[derive(Clone, Debug)]
@@ -100,11 +106,15 @@ impl ServerStatement {
     ///
     /// # Errors
     /// `42501` for who is no superuser; `42710`, `42704`, `2BP01`, `22023`; `HV000` if the engine cannot be opened.
-    pub(crate) fn execute(&self, context: &mut StatementContext<'_>) -> Result<StatementResult, SqlError> {
+    pub(crate) fn execute(
+        &self,
+        context: &mut StatementContext<'_>,
+        define: Define,
+    ) -> Result<StatementResult, SqlError> {
         if !context.rights().is_superuser() {
             return Err(insufficient("must be superuser to create or drop a server"));
         }
-        make_tables(context)?;
+        make_tables(context, define)?;
         match self {
             Self::Create { name, keeps_existing, engine, options } => {
                 if is_server(context, name)? {
@@ -121,7 +131,7 @@ impl ServerStatement {
                 let options = serde_json::to_string(options)
                     .map_err(|error| SqlError::internal(format!("the options of a server: {error}")))?;
                 let (name, engine, options) = (text(name), text(engine), text(&options));
-                run(
+                change(
                     context,
                     &format!("INSERT INTO {SCHEMA}.{SERVERS} VALUES ({name}, {engine}, {options})"),
                 )?;
@@ -137,8 +147,8 @@ impl ServerStatement {
                     return Err(SqlError::new(SqlState::DependentObjectsStillExist, message)
                         .with_detail(format!("table {} depends on server {name}", def.name.name)));
                 }
-                run(context, &format!("DELETE FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
-                run(context, &format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name)))?;
+                change(context, &format!("DELETE FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
+                change(context, &format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name)))?;
                 context
                     .transaction
                     .change_catalog(CatalogChange::PutServerAccess(name.clone(), ObjectAccess::default()))?;
@@ -149,25 +159,23 @@ impl ServerStatement {
     }
 }
 
-/// Runs a statement that we wrote.
-fn run(context: &mut StatementContext<'_>, sql: &str) -> Result<StatementResult, SqlError> {
+/// Statements that we wrote.
+fn parsed(sql: &str) -> Result<Vec<Statement>, SqlError> {
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql);
-    let parsed = parsed.map_err(|error| SqlError::internal(format!("{sql}: {error}")))?;
-    let mut result = StatementResult::plain("");
-    for statement in &parsed {
-        result = match ddl::execute(context, statement)? {
-            Some(result) => result,
-            None => {
-                dml::refuse_read_only(context, statement)?;
-                dml::execute(context, statement)?
-            }
-        };
+    parsed.map_err(|error| SqlError::internal(format!("{sql}: {error}")))
+}
+
+/// Changes the rows of one of our own tables.
+fn change(context: &mut StatementContext<'_>, sql: &str) -> Result<(), SqlError> {
+    for statement in &parsed(sql)? {
+        dml::refuse_read_only(context, statement)?;
+        dml::execute(context, statement)?;
     }
-    Ok(result)
+    Ok(())
 }
 
 /// The tables that say which servers there are. They are ordinary ones.
-fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
+fn make_tables(context: &mut StatementContext<'_>, define: Define) -> Result<(), SqlError> {
     if context.transaction.catalog().has_schema(SCHEMA) {
         return Ok(());
     }
@@ -177,7 +185,10 @@ fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
          CREATE TABLE {SCHEMA}.{DECISIONS} (server text, transaction bigint, stamp bigint NOT NULL, \
          PRIMARY KEY (server, transaction))"
     );
-    run(context, &sql).map(drop)
+    for statement in &parsed(&sql)? {
+        define(context, statement)?;
+    }
+    Ok(())
 }
 
 /// CREATE TABLE on a server. Columns and primary key are the definition here; everything else is the server's.
@@ -188,6 +199,7 @@ pub(crate) fn create_table(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
     server: &str,
+    make: MakeTable,
 ) -> Result<StatementResult, SqlError> {
     context.rights().require(Object::Server(server), Privilege::Usage)?;
     let name = names::creation_name(&create.name, context.settings, context.transaction)?;
@@ -206,7 +218,7 @@ pub(crate) fn create_table(
             format!("a default with a sequence (column \"{}\") in a table on a server", column.name.value);
         return Err(SqlError::unsupported(what).with_hint("Let INSERT give the number."));
     }
-    let result = ddl::create_row_table(context, &local(create))?;
+    let result = make(context, &local(create))?;
     if !is_new {
         return Ok(result);
     }
