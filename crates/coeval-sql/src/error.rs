@@ -4,6 +4,7 @@
 mod datafusion;
 mod file;
 mod instead;
+mod memory;
 mod parser;
 mod secrets;
 mod state;
@@ -13,6 +14,7 @@ pub(crate) use store::of_rejection;
 
 pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
 pub(crate) use file::{cannot_read, file_error};
+pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};
 pub(crate) use secrets::{Secrets, TableName};
 pub use state::SqlState;

@@ -162,7 +162,7 @@ impl AnyDecoder {
 }
 
 /// COPY FROM STDIN that has begun: it takes the client's bytes and knows where its rows go. They are put into the
-/// table by [`Session::feed_copy`](crate::Session::feed_copy) and [`finish_copy`](crate::Session::finish_copy).
+/// table by `Session::feed_copy` and `Session::finish_copy`.
 pub struct CopyIn {
     encoding: CopyEncoding,
     /// There until the client has sent all.

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::engine::Engine;
+use crate::error::SqlState;
 use crate::opening::template::session_state;
 use crate::session::Session;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
