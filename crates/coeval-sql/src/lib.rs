@@ -14,6 +14,22 @@
 //! - Every error a user can cause has a SQLSTATE; user input never panics.
 //! - Both paths give the same rows and the same errors.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! opening                             an engine, put together
+//! session                             one client: blocks, prepared statements, cursors
+//! statement, explain                  which room runs what
+//! ddl, copy, tique, dml               statements that change something
+//! query, point                        the two ways in which a query runs
+//! context, sequences, values, stored  what a statement runs in, and what definitions hold
+//! catalog, system                     what the database says about itself
+//! engine, servers                     the store, the threads, the servers: one per database
+//! scalar, functions, json, provider   values row by row and in columns, tables as scans
+//! parse, names, settings, rights      text, names, what a session has set, who may do what
+//! types, relations, error, walk ...   what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
