@@ -5,9 +5,9 @@
 //! among them are found. A wait for a row is not seen there; `lock_timeout` ends a circle that has both.
 
 use crate::cancel::{self, CancelHandle};
-use crate::engine::{Engine, aside};
 use crate::error::{SqlError, SqlState};
-use crate::quota::QuotaShare;
+use crate::hand_over::aside;
+use crate::quota::{Quota, QuotaShare};
 use crate::settings::Settings;
 use coeval_txn::{Interrupt, LockError, LockOwner, LockStrength, Patience, RowLocks};
 use parking_lot::Mutex;
@@ -91,9 +91,10 @@ struct Held {
 }
 
 impl SessionLocks {
-    pub(crate) fn new(engine: &Engine, cancel: &CancelHandle) -> Self {
-        let share = QuotaShare::of(&engine.quotas().advisory_locks);
-        let owner = engine.advisory_locks().owner();
+    /// A session's among `all` those of its database; `quota` says how many it may have.
+    pub(crate) fn new(all: &AdvisoryLocks, quota: &Arc<Quota>, cancel: &CancelHandle) -> Self {
+        let share = QuotaShare::of(quota);
+        let owner = all.owner();
         cancel.note_lock_owner(owner.id());
         let held = Held { owner, counts: HashMap::new(), share };
         Self { interrupt: cancel.interrupt(), held: Mutex::new(held) }

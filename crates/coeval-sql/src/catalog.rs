@@ -2,7 +2,7 @@
 //! `pg_catalog`: what clients ask a PostgreSQL server about itself.
 //!
 //! ```text
-//! relations.txt  which relations there are, with their columns           relations.rs
+//! relations.txt  which relations there are, with their columns           crate::relations
 //! our catalog    tables, indexes, views, sequences, constraints          objects.rs -> classes.rs, constraints.rs, ...
 //! PostgreSQL's   types, functions, operators: the same in every database fixed.rs (from datafusion-pg-catalog)
 //! functions      pg_get_indexdef, format_type, to_regclass ...           functions.rs
@@ -10,7 +10,7 @@
 //! A relation is put together when a statement names it, from the definitions that the statement's transaction
 //! sees, its own changes included. A relation that is listed and has nothing to say here is empty.
 //!
-//! Object ids are stable: see [`oids`].
+//! Object ids are stable: see [`crate::oids`].
 
 mod access;
 mod activity;
@@ -20,58 +20,37 @@ mod deparse;
 mod descriptions;
 mod fixed;
 mod functions;
-mod identifiers;
 mod listings;
 mod locks;
-mod named_types;
 mod objects;
-mod oids;
 mod origin;
-mod relations;
 mod replication;
 mod roles;
 mod rows;
 mod sequence_row;
 mod server;
-mod types;
 mod user_types;
 
-pub use functions::format_shown;
-
 pub(crate) use deparse::{declared_default, origin as origin_of_dimension};
-pub use named_types::CatalogType;
 pub use origin::origin_of;
 pub(crate) use origin::{column_oids, set_origin};
-pub(crate) use types::cast_name;
 
-pub(crate) use access::{CatalogAccess, SettingRequest};
-pub(crate) use functions::{
-    array_elements, array_of_text, each_element, functions, gives_texts, is_blank, is_catalog_function,
-    set_returning,
-};
-pub(crate) use identifiers::{literal as quoted_literal, quoted as quoted_name};
+pub(crate) use access::CatalogAccess;
+pub(crate) use functions::{array_of_text, functions, gives_texts, is_catalog_function, set_returning};
 pub(crate) use objects::ViewColumns;
-pub(crate) use relations::{holds_functions, holds_names, is_vector, own_relations, standard_columns};
 pub(crate) use sequence_row::sequence_row;
-pub use types::type_number;
 
 use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::open_objects::OpenObjects;
+use crate::relations::{self, KEYWORDS, PG_CATALOG, RelationKind};
 use crate::rights::{Authority, Rights};
-use crate::session::OpenObjects;
 use crate::settings::Settings;
 use coeval_store::Transaction;
 use datafusion::catalog::{MemTable, TableProvider};
 use objects::Objects;
-use relations::RelationKind;
 use rows::{Table, provider_of, with_table_ids};
 use std::sync::Arc;
-
-/// The schema of PostgreSQL's own relations, functions and types.
-pub(crate) const PG_CATALOG: &str = "pg_catalog";
-
-/// The relation of PostgreSQL's keywords, which is a function there.
-const KEYWORDS: &str = "pg_get_keywords";
 
 /// What the relations of the catalog are made from.
 pub(crate) struct Source<'a> {
@@ -99,11 +78,6 @@ impl Source<'_> {
     }
 }
 
-/// Whether the catalog has a relation of this name.
-pub(crate) fn is_known(name: &str) -> bool {
-    name == KEYWORDS || relations::find(PG_CATALOG, name).is_some()
-}
-
 /// Whether the relation is for superusers alone.
 pub(crate) fn is_secret(name: &str) -> bool {
     matches!(name, "pg_authid" | "pg_shadow")
@@ -124,7 +98,7 @@ pub(crate) fn provider(
     view_columns: &ViewColumns,
 ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
     if name == KEYWORDS {
-        let batches = fixed::keywords()?;
+        let batches = relations::keywords()?;
         let Some(first) = batches.first() else { return Ok(None) };
         return Ok(Some(Arc::new(MemTable::try_new(first.schema(), vec![batches.to_vec()])?)));
     }

@@ -1,43 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement runs in: its transaction, its session's settings, its parameters, its time.
 
+mod parts;
+
+pub(crate) use parts::{Parts, has_written};
+
 use crate::advisory::SessionLocks;
-use crate::dml::Parts;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
+use crate::open_objects::OpenObjects;
+use crate::result::{RowSet, StatementResult};
 use crate::rights::{Authority, Checks, Rights};
-use crate::session::OpenObjects;
+use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use crate::tique;
-use chrono::Utc;
-use coeval_store::{ColumnType, SequenceDef, SequenceId, Transaction, Value};
+use coeval_store::{ColumnType, SequenceDef, SequenceId, TableDef, Transaction, Value};
+use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The two times that stand still: `now()` in a transaction, `statement_timestamp()` in a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clock {
-    /// When the transaction began, in microseconds since 1970-01-01 UTC.
-    pub transaction_micros: i64,
-    /// When the statement began, likewise.
-    pub statement_micros: i64,
-}
-
-impl Clock {
-    /// A transaction that begins now with its first statement.
-    #[must_use]
-    pub fn start() -> Self {
-        let now = Utc::now().timestamp_micros();
-        Self { transaction_micros: now, statement_micros: now }
-    }
-
-    /// The next statement of the same transaction.
-    #[must_use]
-    pub fn next_statement(self) -> Self {
-        Self { statement_micros: Utc::now().timestamp_micros(), ..self }
-    }
-}
 
 /// What `currval` and `lastval` of a session answer.
 #[derive(Clone, Debug, Default)]
@@ -51,7 +32,7 @@ pub struct SequenceValues {
 impl SequenceValues {
     /// Remembers a value that `nextval` gave; the numbers of hidden row ids are nobody's.
     pub fn note(&mut self, sequence: &SequenceDef, value: i64) {
-        if crate::ddl::counts_rows(sequence) {
+        if crate::stored::counts_rows(sequence) {
             return;
         }
         self.current.insert(sequence.id, value);
@@ -87,12 +68,20 @@ pub(crate) struct StatementContext<'a> {
     /// What its session has open.
     pub(crate) open: OpenObjects<'a>,
     /// What the transaction does on servers.
-    pub(crate) tique: &'a Mutex<tique::Part>,
+    pub(crate) tique: &'a Mutex<ServerPart>,
+    /// What reads tables of servers.
+    pub(crate) scan_foreign: ScanForeign,
     /// What its parts share, if it has several.
     pub(crate) parts: Option<Arc<Parts>>,
     /// What it has to say without failing.
     pub(crate) notices: &'a mut Vec<SqlError>,
 }
+
+/// Gives all rows of a server's table, as the transaction sees them: handed to queries by who knows servers.
+pub(crate) type ScanForeign = fn(&StatementContext<'_>, &TableDef) -> Result<RowSet, SqlError>;
+
+/// Runs a statement, whatever it is: handed to those of whom one says that another is to run.
+pub(crate) type Execute = fn(&mut StatementContext<'_>, &Statement) -> Result<StatementResult, SqlError>;
 
 /// How much a statement has to say without failing; the rest is left out.
 const NOTICES_MAX: usize = 1_000;

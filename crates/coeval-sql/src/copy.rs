@@ -25,7 +25,6 @@ mod rejected;
 
 pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
-pub(crate) use file::cannot_read;
 pub(crate) use portions::Gathered;
 
 use crate::context::StatementContext;
@@ -108,7 +107,7 @@ fn copied_table(
         Some(ObjectRef::Sequence(_)) => ("sequence", "Try the COPY (SELECT ...) TO variant."),
         _ => {
             let def = crate::names::table(name, context.settings, context.transaction)?;
-            crate::tique::refuse_definition(&def)?;
+            crate::foreign::refuse_definition(&def)?;
             let needed = match direction {
                 CopyDirection::From => Privilege::Insert,
                 CopyDirection::To => Privilege::Select,

@@ -24,7 +24,7 @@ mod extended;
 mod generated_columns;
 mod grants;
 mod index;
-pub(crate) mod index_keys;
+mod index_keys;
 mod index_memory;
 mod instants;
 mod lookup;
@@ -36,23 +36,15 @@ mod role_syntax;
 mod roles;
 mod schema;
 mod sequence;
-pub(crate) mod sequence_functions;
 mod sequence_values;
 mod storage_parameters;
 mod temporary;
 mod truncate;
 mod validate;
-mod values;
 mod view;
 mod view_columns;
-mod view_query;
 
-pub(crate) use bricks::{BrickClause, DimensionClause};
-pub(crate) use columns::{ROW_ID_COLUMN, counts_rows};
-pub(crate) use dependents::relations_of_view;
-pub(crate) use expressions::{columns_named, sequences_named};
 pub(crate) use extended::{Extended, execute as execute_extended};
-pub(crate) use values::default_column;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -80,7 +72,7 @@ pub(crate) fn execute(
                 if create.query.is_none()
                     && Lasting::of(&create.name, create.temporary.into())? == Lasting::Permanent =>
             {
-                crate::tique::create_table(context, create, &server)?
+                crate::tique::create_table(context, create, &server, create_row_table)?
             }
             _ => create_table::execute(context, create, None)?,
         },
@@ -108,7 +100,7 @@ pub(crate) fn execute(
 ///
 /// # Errors
 /// As [`create_table::execute`].
-pub(crate) fn create_row_table(
+fn create_row_table(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
 ) -> Result<StatementResult, SqlError> {

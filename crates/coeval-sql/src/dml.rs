@@ -5,7 +5,7 @@
 //! the first row is written; then the rows go through the transaction in key order, which enforces the
 //! constraints. [`insert`], [`update`], [`delete`], [`merge`] and [`row_locks`] are the statements,
 //! [`parts`] runs those with others in their WITH. What they share:
-//! [`target`] (the table that is changed), [`select`] (putting the query together), [`expressions`] (values
+//! [`target`] (the table that is changed), [`crate::select`] (putting the query together), [`expressions`] (values
 //! made row by row), [`selected`] (values out of the query), [`generated`] (defaults), [`returning`].
 
 mod assignments;
@@ -19,7 +19,6 @@ mod insert;
 mod joined;
 mod locks_in_front;
 mod merge;
-mod needs;
 mod parameters;
 mod part_values;
 mod parts;
@@ -27,28 +26,21 @@ mod parts_described;
 mod returning;
 mod row_locks;
 mod rows;
-mod select;
 mod selected;
 mod subqueries;
 mod target;
 mod underlying;
 mod update;
 
-pub(crate) use assignments::is_default;
-pub(crate) use insert::OVERRIDING;
 pub(crate) use locks_in_front::{with_locks_in_front, without_locks};
-pub(crate) use merge::{DEFAULTS as MERGE_DEFAULTS, NOTHING as MERGE_NOTHING};
-pub(crate) use needs::{needs_of_delete, needs_of_insert, needs_of_update};
 pub(crate) use parameters::parameter_types;
-pub(crate) use parts::{Parts, execute_in_parts, first_change, is_in_parts, is_plain_query, refuse_nested};
+pub(crate) use parts::{execute_in_parts, first_change, is_in_parts, is_plain_query};
 pub(crate) use parts_described::columns_of_parts;
-pub(crate) use row_locks::execute as select_for_update;
-pub(crate) use rows::refused;
-pub(crate) use select::{around as select_around, body as select_body, of_body as query_of_body};
 pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
+use crate::query;
 use crate::result::StatementResult;
 use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement, With};
 
@@ -61,6 +53,20 @@ pub(crate) fn execute(
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
     execute_with(context, statement, None)
+}
+
+/// Runs a query, and locks its rows if it says so.
+///
+/// # Errors
+/// As [`query::execute`]; what a lock meets.
+pub(crate) fn execute_query(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+) -> Result<StatementResult, SqlError> {
+    if query::locks_rows(query) {
+        return row_locks::execute(context, query);
+    }
+    query::execute(context, query)
 }
 
 /// The DML statement that a query with common table expressions in front of it is, if it is one.
@@ -83,15 +89,42 @@ pub(crate) fn execute_with(
     statement: &Statement,
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
-    crate::tique::refuse_change(context, statement)?;
+    crate::foreign::refuse_change(context, statement)?;
     let evaluated = subqueries::evaluated(context, statement)?;
     match evaluated.as_ref().unwrap_or(statement) {
         Statement::Insert(insert) => insert::run(context, insert, with),
         Statement::Update(update) => update::run(context, update, with),
         Statement::Delete(delete) => delete::run(context, delete, with),
         Statement::Merge(merge) => merge::run(context, merge, with),
-        other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+        other => Err(SqlError::unsupported(crate::names::statement_name(other))),
     }
+}
+
+/// `25006` for a statement that changes rows in a read-only transaction, whether it finds any or not.
+///
+/// # Errors
+/// That.
+pub(crate) fn refuse_read_only(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+) -> Result<(), SqlError> {
+    let inner = match statement {
+        Statement::Query(body) => first_change(body),
+        other => Some(other),
+    };
+    let verb = match inner {
+        Some(Statement::Insert(_)) => "INSERT",
+        Some(Statement::Update(_)) => "UPDATE",
+        Some(Statement::Delete(_)) => "DELETE",
+        Some(Statement::Merge(_)) => "MERGE",
+        Some(Statement::Copy { to: false, .. }) => "COPY FROM",
+        _ => return Ok(()),
+    };
+    if !context.transaction.is_read_only() {
+        return Ok(());
+    }
+    let message = format!("cannot execute {verb} in a read-only transaction");
+    Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message))
 }
 
 /// `0A000` for the first clause that is there.

@@ -3,7 +3,6 @@
 
 mod apart;
 mod left_behind;
-pub(crate) mod template;
 
 use crate::advisory::AdvisoryLocks;
 use crate::archiving::{Archiving, ArchivingStatus, Backups};
@@ -11,30 +10,44 @@ use crate::cancel;
 use crate::changes::ChangeSource;
 use crate::error::SqlError;
 use crate::followers::Followers;
-use crate::hand_over::Watch;
-use crate::memory::{QueryEnvironment, QueryMemory, QueryMemoryStanding};
-use crate::query::tasks_work_for_their_queries;
+use crate::hand_over::{Watch, aside};
+use crate::memory::{QueryEnvironment, QueryMemoryStanding};
 use crate::quota::Quotas;
 use crate::registry::Registry;
+use crate::relations::CATALOG_NAME;
+use crate::result::StatementResult;
 use crate::rights::{Authority, Rights, is_member};
-use crate::session::Session;
-use crate::tique::Servers;
+use crate::scalar::{PlanExpressions, check_compiler};
+use crate::servers::{OfServers, Servers};
 use crate::upstream::{Upstream, UpstreamStatus};
 use apart::Places;
 pub(crate) use apart::{Asking, LONG_TEXT_BYTES};
 use coeval_store::{RoleDef, Store};
 use coeval_txn::RowLocks;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::logical_expr;
+use datafusion::sql::sqlparser::ast::Expr;
 use left_behind::{LEFT_BEHIND_MAX, LEFT_BEHIND_WAIT, LeftBehind};
 use std::fmt;
-use std::sync::{Arc, OnceLock};
-use tokio::runtime::{Handle, Runtime, RuntimeFlavor};
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::runtime::{Handle, Runtime};
 
-/// The name of the database, as `current_database()` and qualified names have it.
-pub(crate) const CATALOG_NAME: &str = "coeval";
+/// Runs a statement of the database's own in a session of its own.
+pub(crate) type RunOwn = fn(&Arc<Engine>, &str) -> Result<StatementResult, SqlError>;
+
+/// What an engine is handed that is made by those who know all of SQL.
+pub(crate) struct Parts {
+    /// What every statement's DataFusion state is cloned from.
+    pub(crate) template: SessionState,
+    /// The memory of queries.
+    pub(crate) queries: QueryEnvironment,
+    pub(crate) run_own: RunOwn,
+}
 
 /// A database that sessions are opened on: the store, the threads that run queries, the functions.
 pub struct Engine {
@@ -43,6 +56,7 @@ pub struct Engine {
     runtime: Option<Runtime>,
     /// What every statement's DataFusion state is cloned from.
     template: SessionState,
+    run_own: RunOwn,
     pub(crate) queries: QueryEnvironment,
     registry: Arc<Registry>,
     advisory_locks: AdvisoryLocks,
@@ -61,33 +75,22 @@ pub struct Engine {
 
 /// Stack of a thread that runs statements, whatever they are: no statement that is accepted there needs more. Only
 /// what a statement uses is ever taken from the system.
-pub const STATEMENT_STACK_BYTES: usize = crate::session::STACK_BYTES;
+pub const STATEMENT_STACK_BYTES: usize = crate::parse::STACK_BYTES;
 
 impl Engine {
-    /// The engine over this store, with default options for memory. CHECK constraints get their meaning here.
+    /// The engine over this store, with so many threads for queries. CHECK constraints get their meaning here.
     ///
     /// # Errors
-    /// If the threads cannot be started.
-    pub fn new(store: Store) -> Result<Arc<Self>, SqlError> {
-        Self::with_memory(store, &QueryMemory::default())
-    }
-
-    /// As [`new`](Self::new), with this memory for queries.
-    ///
-    /// # Errors
-    /// As [`new`](Self::new).
-    pub fn with_memory(store: Store, memory: &QueryMemory) -> Result<Arc<Self>, SqlError> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    /// If the threads cannot be started; those of dropping what sessions have left.
+    pub(crate) fn made_of(store: Store, threads: usize, parts: Parts) -> Result<Arc<Self>, SqlError> {
         let (runtime, watch) = query_threads(threads)
             .map_err(|error| SqlError::internal(format!("cannot start threads: {error}")))?;
-        tasks_work_for_their_queries();
-        let queries = QueryEnvironment::new(memory)?;
-        let template = template::session_state(threads, queries.query_max())?;
-        let template = crate::query::with_postgres_types(template)?;
+        let Parts { template, queries, run_own } = parts;
         let engine = Arc::new(Self {
             store,
             runtime: Some(runtime),
             template,
+            run_own,
             queries,
             registry: Arc::default(),
             advisory_locks: Arc::new(RowLocks::new()),
@@ -103,7 +106,7 @@ impl Engine {
             _watch: watch,
         });
         engine.servers.look(engine.store.world().catalog());
-        engine.store.set_check_compiler(crate::scalar::check_compiler(&engine));
+        engine.store.set_check_compiler(engine.check_compiler());
         engine.store.set_run_aside(|work| aside(work));
         engine.store.set_memory_accounts(engine.queries.change_accounts());
         if let Some(data) = engine.store.data_memory() {
@@ -120,7 +123,8 @@ impl Engine {
     /// What gives CHECK constraints their meaning, for tools that look at a database without opening it.
     #[must_use]
     pub fn check_compiler(self: &Arc<Self>) -> Arc<dyn coeval_store::CheckCompiler> {
-        crate::scalar::check_compiler(self)
+        let engine: Weak<Self> = Arc::downgrade(self);
+        check_compiler(engine)
     }
 
     /// The store below.
@@ -237,12 +241,6 @@ impl Engine {
         &self.servers
     }
 
-    /// A new session with default settings.
-    #[must_use]
-    pub fn session(self: &Arc<Self>) -> Session {
-        Session::new(self.clone())
-    }
-
     /// The threads that run queries.
     pub(crate) fn runtime(&self) -> QueryThreads<'_> {
         let runtime = self.runtime.as_ref().expect("it is there until the engine is dropped");
@@ -257,6 +255,26 @@ impl Engine {
     /// The DataFusion state with all functions and rules, bound to no statement.
     pub(crate) fn template(&self) -> &SessionState {
         &self.template
+    }
+}
+
+impl PlanExpressions for Engine {
+    fn expression_plan(&self, expression: Expr, schema: &DFSchema) -> Result<logical_expr::Expr, SqlError> {
+        self.template.expression_plan(expression, schema)
+    }
+
+    fn expression_options(&self) -> &Arc<ConfigOptions> {
+        self.template.expression_options()
+    }
+}
+
+impl OfServers for Arc<Engine> {
+    fn own_store(&self) -> &Store {
+        &self.store
+    }
+
+    fn run_own(&self, sql: &str) -> Result<StatementResult, SqlError> {
+        (self.run_own)(self, sql)
     }
 }
 
@@ -285,17 +303,6 @@ fn query_threads(count: usize) -> std::io::Result<(Runtime, Watch)> {
     let runtime = builder.build()?;
     watch.begin(runtime.handle().clone())?;
     Ok((runtime, watch))
-}
-
-/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
-/// another one meanwhile.
-pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
-            tokio::task::block_in_place(work)
-        }
-        Ok(_) | Err(_) => work(),
-    }
 }
 
 /// The threads that run queries, of whom one can wait for one.

@@ -2,7 +2,9 @@
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
 mod datafusion;
+mod file;
 mod instead;
+mod memory;
 mod parser;
 mod plan_words;
 mod secrets;
@@ -12,6 +14,8 @@ mod store;
 pub(crate) use store::of_rejection;
 
 pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
+pub(crate) use file::{cannot_read, file_error};
+pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};
 pub(crate) use secrets::{Secrets, TableName};
 pub use state::SqlState;

@@ -3,7 +3,7 @@
 
 mod document;
 
-use crate::context::StatementContext;
+use crate::context::{Execute, StatementContext};
 use crate::error::SqlError;
 use crate::point::PointPlan;
 use crate::query;
@@ -48,13 +48,14 @@ impl Explained {
     }
 }
 
-/// Runs EXPLAIN. With ANALYZE the statement itself runs too, and its effects stay.
+/// Runs EXPLAIN. With ANALYZE the statement itself runs too, by `run`, and its effects stay.
 ///
 /// # Errors
 /// As the statement; `0A000` for formats other than text and JSON.
 pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
+    run: Execute,
 ) -> Result<StatementResult, SqlError> {
     let request = request(statement)?;
     let started = Instant::now();
@@ -62,9 +63,9 @@ pub(crate) fn execute(
     match crate::tique::explain(context, request.statement)? {
         Some(lines) => {
             explained.lines = lines;
-            analyze(context, &request, started, &mut explained)?;
+            analyze(context, &request, run, started, &mut explained)?;
         }
-        None => explain_here(context, &request, started, &mut explained)?,
+        None => explain_here(context, &request, run, started, &mut explained)?,
     }
     if request.is_json { document::row(&explained) } else { rows(&explained) }
 }
@@ -73,12 +74,13 @@ pub(crate) fn execute(
 fn analyze(
     context: &mut StatementContext<'_>,
     request: &Request<'_>,
+    run: Execute,
     started: Instant,
     explained: &mut Explained,
 ) -> Result<(), SqlError> {
     if request.analyze {
         let planned = started.elapsed();
-        let result = crate::statement::execute(context, request.statement)?;
+        let result = run(context, request.statement)?;
         explained.measure(planned, started.elapsed(), result.tag);
     }
     Ok(())
@@ -88,6 +90,7 @@ fn analyze(
 fn explain_here(
     context: &mut StatementContext<'_>,
     request: &Request<'_>,
+    run: Execute,
     started: Instant,
     explained: &mut Explained,
 ) -> Result<(), SqlError> {
@@ -106,7 +109,7 @@ fn explain_here(
                     None => {
                         let note = "More rows than the point path is for: the general path ran";
                         explained.lines.push(note.to_owned());
-                        crate::statement::execute(context, request.statement)?
+                        run(context, request.statement)?
                     }
                 };
                 explained.measure(planned, started.elapsed(), result.tag);
@@ -116,8 +119,8 @@ fn explain_here(
             explain_query(context, request, body, explained)?
         }
         (None, other) => {
-            explained.lines.push(format!("General path: {}", crate::statement::statement_name(other)));
-            analyze(context, request, started, explained)?;
+            explained.lines.push(format!("General path: {}", crate::names::statement_name(other)));
+            analyze(context, request, run, started, explained)?;
         }
     }
     Ok(())
@@ -128,7 +131,7 @@ pub(crate) fn columns(statement: &Statement) -> SchemaRef {
     let is_json = request(statement).is_ok_and(|request| request.is_json);
     let ty = if is_json { ColumnType::Json } else { ColumnType::Text };
     let field = Field::new("QUERY PLAN", DataType::Utf8, true);
-    Arc::new(Schema::new(vec![query::marked_field(field, ty)]))
+    Arc::new(Schema::new(vec![crate::types::marked_field(field, ty)]))
 }
 
 fn explain_query(
@@ -233,7 +236,7 @@ fn rows(explained: &Explained) -> Result<StatementResult, SqlError> {
 /// A row for each text.
 fn result(texts: Vec<String>, ty: ColumnType) -> Result<StatementResult, SqlError> {
     let field = Field::new("QUERY PLAN", DataType::Utf8, false);
-    let schema = Arc::new(Schema::new(vec![query::marked_field(field, ty)]));
+    let schema = Arc::new(Schema::new(vec![crate::types::marked_field(field, ty)]));
     let column: ArrayRef = Arc::new(texts.into_iter().map(Some).collect::<StringArray>());
     let batch = RecordBatch::try_new(schema.clone(), vec![column])?;
     let rows = RowSet::new(schema, vec![batch]);

@@ -36,7 +36,8 @@ mod time_pattern;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::query::{cast_array, session_zone};
+use crate::scalar::cast_function::cast_array;
+use crate::types::session_zone;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use call::Call;
@@ -52,9 +53,8 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-pub(crate) use arrays::ARRAY_WITH;
 pub(crate) use bytes::BYTES_LENGTH;
-pub(crate) use intervals::{INSTANT_AFTER, INSTANT_BEFORE, TIME_BETWEEN};
+pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
@@ -173,7 +173,7 @@ impl ScalarUDFImpl for Function {
         let types: Vec<DataType> =
             arguments.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let ty = self.form(&types)?.result(&types, arguments.scalar_arguments)?;
-        Ok(crate::query::marked_field(Field::new(self.entry.name, ty.arrow(), true), ty).into())
+        Ok(crate::types::marked_field(Field::new(self.entry.name, ty.arrow(), true), ty).into())
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -182,7 +182,7 @@ impl ScalarUDFImpl for Function {
         let is_scalar = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_scalar { 1 } else { arguments.number_rows };
         let form = self.form(&types)?;
-        let result = crate::query::column_type_of_field(&arguments.return_field)
+        let result = crate::types::column_type_of_field(&arguments.return_field)
             .ok_or_else(|| SqlError::internal("a function gives what SQL has no type for"))?;
         if is_scalar {
             let mut answer = Value::Null;

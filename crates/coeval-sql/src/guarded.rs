@@ -7,7 +7,6 @@
 //! the other: as it is written, then the smaller one first. Whose condition has nothing to guard pays nothing, and one that fails
 //! is computed three times, however many sides it has.
 
-use crate::query::is_comparison;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{and_kleene, or_kleene};
 use arrow::datatypes::{DataType, FieldRef, Schema};
@@ -152,6 +151,21 @@ fn needs_guard(expression: &Arc<dyn PhysicalExpr>) -> bool {
 
 fn is_logic(operator: Operator) -> bool {
     matches!(operator, Operator::And | Operator::Or)
+}
+
+/// Whether an operator orders its operands or tells whether they are the same.
+pub(crate) fn is_comparison(operator: Operator) -> bool {
+    matches!(
+        operator,
+        Operator::Eq
+            | Operator::NotEq
+            | Operator::Lt
+            | Operator::LtEq
+            | Operator::Gt
+            | Operator::GtEq
+            | Operator::IsDistinctFrom
+            | Operator::IsNotDistinctFrom
+    )
 }
 
 /// Whether an expression may fail by the values of a row, as far as its kind tells.

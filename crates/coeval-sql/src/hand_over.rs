@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 /// Time between two errands.
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -55,6 +55,17 @@ pub(crate) fn hand_over_if_wanted() {
 fn hand_over(request: u64) {
     if IS_FOR_QUERIES.get() && ANSWERED.replace(request) != request {
         tokio::task::block_in_place(|| thread::sleep(TAKING));
+    }
+}
+
+/// Runs what may take its time. If this thread serves others too, as one of a runtime of several, they go on with
+/// another one meanwhile.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current() {
+        Ok(runtime) if runtime.runtime_flavor() == RuntimeFlavor::MultiThread => {
+            tokio::task::block_in_place(work)
+        }
+        Ok(_) | Err(_) => work(),
     }
 }
 

@@ -2,20 +2,16 @@
 //! `json` and `jsonb`: their operators and functions.
 //!
 //! Values of both types are text. A `json` is the text as it was written; a `jsonb` is written in one way only
-//! ([`canonical`]), so that equal documents are equal texts. What is in a document is found by walking over its text
-//! ([`document`]), without building anything.
+//! ([`canonical`](crate::types::json::canonical())), so that equal documents are equal texts.
 
-mod canonical;
 mod changed_rows;
 mod changes;
-mod document;
 mod functions;
 mod operators;
 mod order;
 mod sets;
 mod written;
 
-pub(crate) use canonical::canonical;
 pub use changed_rows::ChangeAsJson;
 pub(crate) use functions::{ORDER, ROW, function, functions};
 pub(crate) use operators::{MEMBER, ROWS, aggregated, operator};

@@ -14,6 +14,22 @@
 //! - Every error a user can cause has a SQLSTATE; user input never panics.
 //! - Both paths give the same rows and the same errors.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! opening                             an engine, put together
+//! session                             one client: blocks, prepared statements, cursors
+//! statement, explain                  which room runs what
+//! ddl, copy, tique, dml               statements that change something
+//! query, point                        the two ways in which a query runs
+//! context, sequences, values, stored  what a statement runs in, and what definitions hold
+//! catalog, system                     what the database says about itself
+//! engine, servers                     the store, the threads, the servers: one per database
+//! scalar, functions, json, provider   values row by row and in columns, tables as scans
+//! parse, names, settings, rights      text, names, what a session has set, who may do what
+//! types, relations, error, walk ...   what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
 //! [`Session`] (`session.rs`), then `statement.rs` (which module runs what), then `query.rs` and `point.rs`.
 
@@ -24,6 +40,8 @@ mod cancel;
 mod carried;
 mod catalog;
 mod changes;
+mod clock;
+mod column_name;
 mod context;
 mod copy;
 mod ddl;
@@ -33,30 +51,45 @@ mod dml;
 mod engine;
 mod error;
 mod explain;
+mod failing_row;
 mod followers;
+mod foreign;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
 mod guarded;
 mod hand_over;
 mod json;
+mod lock_graph;
 mod memory;
 mod names;
+mod needs;
+mod oids;
+mod open_objects;
+mod opening;
+mod parse;
 mod password;
 mod point;
 mod provider;
 mod query;
 mod quota;
+mod quoting;
 mod registry;
+mod relations;
 mod result;
 mod rights;
 mod row_locking;
 mod scalar;
+mod select;
+mod sequences;
+mod server_part;
+mod servers;
 mod session;
 mod settings;
 mod stack;
 mod standby_names;
 mod statement;
+mod stored;
 mod system;
 mod temporary;
 mod tique;
@@ -64,14 +97,16 @@ mod token;
 mod types;
 mod upstream;
 mod user_types;
+mod values;
 mod vector;
 mod walk;
 
 pub use archiving::{Archiving, ArchivingStatus, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
-pub use catalog::{CatalogType, format_shown, origin_of, type_number};
+pub use catalog::origin_of;
 pub use changes::ChangeSource;
-pub use context::{Clock, SequenceValues};
+pub use clock::Clock;
+pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use deadline::Deadline;
 pub use definitions::Definitions;
@@ -83,18 +118,20 @@ pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use point::Rows;
 pub use provider::BrickScan;
-pub use query::column_type_of_field;
 pub use quota::{Quota, QuotaShare};
-pub use registry::{Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard};
+pub use registry::{
+    Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,
+};
+pub use relations::CatalogType;
 pub use result::{CommandTag, RowSet, RowStream, StatementResult};
 pub use rights::Standing;
 pub use session::{
-    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParameterType, ParsedStatement,
-    Prepared, Session, TransactionStatus,
+    Acknowledgement, Execution, ForwardFetch, LateFailure, NamedStatement, ParsedStatement, Prepared, Session,
 };
 pub use settings::Settings;
 pub use token::SnapshotToken;
 pub use types::{
-    column_type, column_type_of_arrow, decode_binary, encode_binary, format_value, parse_value, utf8,
+    ParameterType, column_type, column_type_of_arrow, column_type_of_field, decode_binary, encode_binary,
+    format_shown, format_value, parse_value, type_number, utf8,
 };
 pub use upstream::{PromotionLoss, Upstream, UpstreamState, UpstreamStatus};

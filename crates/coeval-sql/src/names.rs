@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Names: folding, schemas, the search path.
+//! Names: folding, schemas, the search path, what messages call a statement.
 
-use crate::catalog::PG_CATALOG;
 use crate::error::{SqlError, SqlState};
+use crate::relations::{CATALOG_NAME, INFORMATION_SCHEMA, PG_CATALOG, is_own, is_unqualified};
 use crate::rights::insufficient;
 use crate::settings::Settings;
-use crate::system::INFORMATION_SCHEMA;
 use coeval_store::{QualifiedName, TableDef, Transaction};
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use std::sync::Arc;
 
 /// An identifier as it is stored: lower case unless it was quoted.
@@ -41,7 +40,7 @@ pub(crate) fn split_name(name: &ObjectName) -> Result<(Option<String>, String), 
     let last = parts.pop().ok_or_else(|| SqlError::syntax("a name is missing"))?;
     match (parts.pop(), parts.len()) {
         (schema, 0) => Ok((schema, last)),
-        (Some(schema), 1) if parts[0] == crate::engine::CATALOG_NAME => Ok((Some(schema), last)),
+        (Some(schema), 1) if parts[0] == CATALOG_NAME => Ok((Some(schema), last)),
         _ => Err(SqlError::unsupported(format_args!("cross-database reference {name}"))),
     }
 }
@@ -95,7 +94,7 @@ pub(crate) fn refuse_system_schema(schema: &str, name: &str) -> Result<(), SqlEr
 /// # Errors
 /// `42939`.
 pub(crate) fn refuse_own_name(name: &str) -> Result<(), SqlError> {
-    if !crate::system::is_own(name) {
+    if !is_own(name) {
         return Ok(());
     }
     Err(SqlError::new(SqlState::ReservedName, format!("relation name \"{name}\" is reserved"))
@@ -106,7 +105,7 @@ pub(crate) fn refuse_own_name(name: &str) -> Result<(), SqlError> {
 /// of a user stands in for one of them, temporary ones included: of those names, only what the search path puts before
 /// `pg_catalog` by naming both.
 pub(crate) fn path_of<'s>(name: &str, settings: &'s Settings) -> impl Iterator<Item = &'s str> {
-    let is_system = crate::system::is_unqualified(name);
+    let is_system = is_unqualified(name);
     let catalog = || settings.search_path().iter().position(|schema| schema == PG_CATALOG);
     let before = if is_system { catalog().unwrap_or_default() } else { 0 };
     let all = if is_system { &[][..] } else { settings.name_path() };
@@ -122,6 +121,12 @@ pub(crate) fn unknown_schema(schema: &str) -> SqlError {
 /// `42P01`.
 pub(crate) fn unknown_table(name: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{name}\" does not exist"))
+}
+
+/// `"x" is not a table`.
+pub(crate) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not {article} {kind}", name.name))
 }
 
 /// The existing object of this name, by the search path; `None` if there is none.
@@ -170,4 +175,15 @@ pub(crate) fn table(
     transaction
         .resolve_table(&found)
         .ok_or_else(|| SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not a table", found.name)))
+}
+
+/// The first words of a statement, in capitals: what messages call it.
+pub(crate) fn statement_name(statement: &Statement) -> String {
+    let text = statement.to_string();
+    text.split_whitespace()
+        .take(2)
+        .take_while(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
 }

@@ -11,6 +11,7 @@ mod concatenation;
 mod dialect;
 mod duplicate_groups;
 mod eager_aggregation;
+mod expressions;
 mod files;
 mod group_top;
 mod join_conditions;
@@ -43,9 +44,9 @@ mod window_memory;
 mod windowed;
 
 pub(crate) use arithmetic::CheckedArithmetic;
-pub(crate) use array_bounds::{ArrayBounds, has_elements};
+pub(crate) use array_bounds::ArrayBounds;
 pub(crate) use coded_groups::CodedGroups;
-pub(crate) use dialect::{compares, expression_in_dialect, plain_type};
+pub(crate) use dialect::{compares, plain_type};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
@@ -61,29 +62,43 @@ pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
-pub use typing::column_type_of_field;
-pub(crate) use typing::{
-    ROUNDED_TIME, cast_array, is_comparison, marked_field, session_zone, settled_expression,
-    with_postgres_types, with_typed_literals,
-};
+pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
 pub(crate) use watch::Watch;
 pub(crate) use watched::WATCHED;
 pub(crate) use whole_groups::WholeGroups;
 
-pub(crate) use output_names::{name_of as column_name, named as named_outputs, shown as shown_names};
+pub(crate) use output_names::{named as named_outputs, shown as shown_names};
 pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::Query;
+use datafusion::sql::sqlparser::ast::{Query, SetExpr};
 
 /// Whether the query ends in FOR UPDATE or the like.
 pub(crate) fn locks_rows(query: &Query) -> bool {
     !query.locks.is_empty()
 }
 
-/// Plans and runs a query.
+/// `0A000` for a change of rows in the WITH of a query that is part of another, and for locks that nobody would take.
+fn refuse_nested(query: &Query) -> Result<(), SqlError> {
+    if locks_rows(query) {
+        return Err(SqlError::unsupported("FOR UPDATE, or a weaker form of it, in this place")
+            .with_hint("Lock the rows in a statement of its own, or in WITH in front of the statement."));
+    }
+    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
+    let is_change = |body: &SetExpr| {
+        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    };
+    if tables.any(|table| is_change(&table.query.body)) {
+        let message = "WITH clause containing a data-modifying statement must be at the top level";
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_hint("Move it in front of the whole statement."));
+    }
+    Ok(())
+}
+
+/// Plans and runs a query that locks no rows.
 ///
 /// # Errors
 /// What planning finds wrong with it, and what its evaluation meets.
@@ -91,8 +106,5 @@ pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     query: &Query,
 ) -> Result<StatementResult, SqlError> {
-    if locks_rows(query) {
-        return crate::dml::select_for_update(context, query);
-    }
     collect(context, query).map(StatementResult::select)
 }

@@ -6,7 +6,6 @@
 
 use crate::cancel::{CancelHandle, CancelReason};
 use crate::rights::{Principal, Standing};
-use crate::session::TransactionStatus;
 use chrono::Utc;
 use coeval_store::{AccessMode, Reading};
 use coeval_txn::{Isolation, OwnerId, TransactionId, Version};
@@ -20,6 +19,17 @@ use tokio::sync::Notify;
 
 /// Longest part of a statement that is shown, in bytes.
 const SHOWN_BYTES_MAX: usize = 1024;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// No transaction block is open.
+    Idle,
+    /// In a transaction block.
+    Active,
+    /// In a transaction block that only ROLLBACK leaves.
+    Failed,
+}
 
 /// What a session is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

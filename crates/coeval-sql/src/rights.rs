@@ -12,8 +12,8 @@ mod authority;
 pub(crate) use access_list::{access_list, all_privileges};
 pub(crate) use authority::{Authority, Object};
 
-use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
+use crate::relations::{CATALOG_NAME, INFORMATION_SCHEMA, PG_CATALOG};
 use coeval_store::{
     Catalog, Grant, ObjectAccess, ObjectRef, Privilege, Privileges, RoleAttribute, RoleDef, SequenceDef,
     SpaceId, Store, Transaction, ViewDef,
@@ -312,9 +312,8 @@ pub(crate) fn schema_access<'c>(catalog: &'c Catalog, schema: &str) -> Cow<'c, O
 /// As PostgreSQL 15 has it: everyone may look into `public` and the system's schemas, and nobody but its owner may
 /// make anything there.
 fn default_schema_access(schema: &str) -> ObjectAccess {
-    let is_open = schema == coeval_store::DEFAULT_SCHEMA
-        || schema == crate::catalog::PG_CATALOG
-        || schema == crate::system::INFORMATION_SCHEMA;
+    let is_open =
+        schema == coeval_store::DEFAULT_SCHEMA || schema == PG_CATALOG || schema == INFORMATION_SCHEMA;
     let usage = Grant {
         grantee: None,
         grantor: None,

@@ -8,6 +8,7 @@
 
 mod arithmetic;
 mod cast;
+pub(crate) mod cast_function;
 mod checks;
 mod compare;
 mod compile;
@@ -24,13 +25,13 @@ mod pattern;
 mod promotion;
 mod scope;
 
-pub(crate) use cast::{CastContext, CastPlan, plan as cast_plan};
 pub(crate) use checks::{check_compiler, compile_generated, parse_stored};
 pub(crate) use compile::{
     AggregateCall, AggregateFunction, AggregateScope, Compiler, DistinctInput, Refusal, SequenceNames,
 };
 pub(crate) use datum::Datum;
 pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
+pub(crate) use fallback::PlanExpressions;
 pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
 pub(crate) use node::{LetterCase, LikeStyle, Scalar};
 pub(crate) use parameters::ParameterTypes;

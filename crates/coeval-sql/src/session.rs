@@ -21,7 +21,6 @@ mod implicit;
 mod late_failure;
 mod list_parameters;
 mod named;
-mod open_objects;
 mod parse;
 mod prepared;
 mod set_constraints;
@@ -32,32 +31,29 @@ mod variables;
 
 pub use acknowledgement::Acknowledgement;
 pub use cursors::ForwardFetch;
-pub(crate) use deferrable::Deferrable;
 pub use execution::{Execution, ParsedStatement};
 pub use late_failure::LateFailure;
-pub use list_parameters::ParameterType;
 pub use named::NamedStatement;
-pub(crate) use open_objects::OpenObjects;
-pub(crate) use parse::{
-    STACK_BYTES, parse_expression, parse_known, parse_query, regroup_distinct, to_next_word,
-};
 pub use prepared::Prepared;
-pub(crate) use utility::{rewind, take_word};
 
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
-use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::clock::Clock;
+use crate::context::{SequenceValues, StatementContext};
 use crate::deadline::Deadline;
 use crate::definitions::Definitions;
-use crate::engine::{Engine, LONG_TEXT_BYTES, aside};
+use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, SqlState, place_in};
+use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
+use crate::open_objects::OpenObjects;
 use crate::point::{PointPlan, Rows};
 use crate::query;
 use crate::quota::QuotaShare;
-use crate::registry::OpenTransaction;
+use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::Checks;
+use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::tique;
 use acknowledgement::Acknowledgements;
@@ -83,17 +79,6 @@ use variables::{Assigned, Scope};
 
 /// How often a statement outside a transaction block is run again before its conflict is reported.
 const AUTOCOMMIT_ATTEMPTS_MAX: usize = 100;
-
-/// Where a session stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// No transaction block is open.
-    Idle,
-    /// In a transaction block.
-    Active,
-    /// In a transaction block that only ROLLBACK leaves.
-    Failed,
-}
 
 enum State {
     Idle,
@@ -181,9 +166,28 @@ pub struct Session {
     advisory_locks: Arc<SessionLocks>,
     acknowledgements: Acknowledgements,
     /// What its transaction does on servers.
-    tique: Mutex<tique::Part>,
+    tique: Mutex<ServerPart>,
     /// What its transactions that have lost hand on to the next one, if they have priority.
     priority: Option<Priority>,
+}
+
+/// Runs a statement of the database's own in a session of its own.
+///
+/// # Errors
+/// Those of the statement.
+pub(crate) fn run_own(engine: &Arc<Engine>, sql: &str) -> Result<StatementResult, SqlError> {
+    let mut session = engine.session();
+    session.configure("default_transaction_isolation", "repeatable read")?;
+    let result = session.execute(sql)?.pop();
+    result.ok_or_else(|| SqlError::internal("a statement of ours gave no result"))
+}
+
+impl Engine {
+    /// A new session with default settings.
+    #[must_use]
+    pub fn session(self: &Arc<Self>) -> Session {
+        Session::new(self.clone())
+    }
 }
 
 impl Session {
@@ -195,7 +199,11 @@ impl Session {
         let settings = if is_read_only { settings.on_replica() } else { settings };
         Self {
             settings,
-            advisory_locks: Arc::new(SessionLocks::new(&engine, &cancel)),
+            advisory_locks: Arc::new(SessionLocks::new(
+                engine.advisory_locks(),
+                &engine.quotas().advisory_locks,
+                &cancel,
+            )),
             named: NamedStatements::new(engine.quotas()),
             cursors_open: QuotaShare::of(&engine.quotas().cursors),
             cached: StatementCache::new(engine.quotas()),
@@ -562,6 +570,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
+            scan_foreign: tique::scan,
             parts: None,
             notices: &mut self.notices,
         };
@@ -615,6 +624,7 @@ impl Session {
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
                 tique: &self.tique,
+                scan_foreign: tique::scan,
                 parts: None,
                 notices: &mut self.notices,
             };

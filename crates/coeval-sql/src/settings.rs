@@ -8,10 +8,8 @@ mod of_database;
 mod snapshot_lag;
 mod units;
 
-use crate::catalog::SettingRequest;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
-use crate::session::Deferrable;
 use crate::temporary::{PG_TEMP, Temporary};
 use chrono_tz::Tz;
 use coeval_store::{AccessMode, SynchronousCommit};
@@ -46,6 +44,32 @@ pub enum ReadOnlySnapshot {
     Safe,
     /// The current one.
     Current,
+}
+
+/// Whether a transaction waits for a safe snapshot of its own time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deferrable {
+    Yes,
+    No,
+}
+
+impl Deferrable {
+    /// As settings have it.
+    pub(crate) fn shown(self) -> &'static str {
+        match self {
+            Self::Yes => "on",
+            Self::No => "off",
+        }
+    }
+}
+
+/// A change of a setting that `set_config` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingRequest {
+    pub(crate) name: String,
+    pub(crate) value: String,
+    /// Whether it ends with the transaction.
+    pub(crate) is_local: bool,
 }
 
 /// What the settings of a session may take that are not at their defaults: names and values of an application's own among
@@ -120,7 +144,7 @@ static NEXT_REVISION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for Settings {
     fn default() -> Self {
-        let embedded = Principal::administrator(crate::engine::CATALOG_NAME);
+        let embedded = Principal::administrator(crate::relations::CATALOG_NAME);
         let temporary = Arc::new(Temporary::default());
         Self {
             changed: Arc::default(),
@@ -358,7 +382,7 @@ impl Settings {
     /// The name of the database: a server has one, under whatever name its client asks for it.
     #[must_use]
     pub fn database(&self) -> &str {
-        self.database.as_deref().unwrap_or(crate::engine::CATALOG_NAME)
+        self.database.as_deref().unwrap_or(crate::relations::CATALOG_NAME)
     }
 
     /// Names the database.

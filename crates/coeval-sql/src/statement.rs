@@ -2,9 +2,10 @@
 //! Which module runs which statement. What none of them takes is refused by name.
 
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
+use crate::names::statement_name;
 use crate::result::StatementResult;
-use crate::{copy, ddl, dml, explain, query, tique};
+use crate::{copy, ddl, dml, explain, tique};
 use datafusion::sql::sqlparser::ast::Statement;
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
 ) -> Result<StatementResult, SqlError> {
-    refuse_read_only(context, statement)?;
+    dml::refuse_read_only(context, statement)?;
     let resolved = match statement {
         Statement::Query(_)
         | Statement::Insert(_)
@@ -32,7 +33,7 @@ pub(crate) fn execute(
     if let Some(result) = tique::run(context, statement)? {
         return Ok(result);
     }
-    tique::refuse_change(context, statement)?;
+    crate::foreign::refuse_change(context, statement)?;
     if let Some(in_parts) = dml::with_locks_in_front(statement) {
         return dml::execute_in_parts(context, &in_parts);
     }
@@ -40,54 +41,16 @@ pub(crate) fn execute(
         Statement::Query(body) if dml::is_in_parts(body) => dml::execute_in_parts(context, body),
         Statement::Query(body) => match dml::statement_of(body) {
             Some(inner) => dml::execute_with(context, inner, body.with.as_ref()),
-            None => query::execute(context, body),
+            None => dml::execute_query(context, body),
         },
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
             dml::execute(context, statement)
         }
         Statement::Copy { .. } => copy::execute(context, statement),
-        Statement::Explain { .. } => explain::execute(context, statement),
+        Statement::Explain { .. } => explain::execute(context, statement, execute),
         other => match ddl::execute(context, other)? {
             Some(result) => Ok(result),
             None => Err(SqlError::unsupported(statement_name(other))),
         },
     }
-}
-
-/// `25006` for a statement that changes rows in a read-only transaction, whether it finds any or not.
-///
-/// # Errors
-/// That.
-pub(crate) fn refuse_read_only(
-    context: &StatementContext<'_>,
-    statement: &Statement,
-) -> Result<(), SqlError> {
-    let inner = match statement {
-        Statement::Query(body) => dml::first_change(body),
-        other => Some(other),
-    };
-    let verb = match inner {
-        Some(Statement::Insert(_)) => "INSERT",
-        Some(Statement::Update(_)) => "UPDATE",
-        Some(Statement::Delete(_)) => "DELETE",
-        Some(Statement::Merge(_)) => "MERGE",
-        Some(Statement::Copy { to: false, .. }) => "COPY FROM",
-        _ => return Ok(()),
-    };
-    if !context.transaction.is_read_only() {
-        return Ok(());
-    }
-    let message = format!("cannot execute {verb} in a read-only transaction");
-    Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message))
-}
-
-/// The first words of a statement, in capitals: what messages call it.
-pub(crate) fn statement_name(statement: &Statement) -> String {
-    let text = statement.to_string();
-    text.split_whitespace()
-        .take(2)
-        .take_while(|word| word.bytes().all(|byte| byte.is_ascii_alphabetic()))
-        .collect::<Vec<_>>()
-        .join(" ")
-        .to_uppercase()
 }

@@ -11,7 +11,6 @@ mod bricks;
 mod conflicts;
 mod constraints;
 mod dimensions;
-mod lock_graph;
 mod lock_waits;
 mod memory;
 mod objects;
@@ -20,19 +19,16 @@ mod rows;
 mod safe_snapshots;
 mod store;
 
-use crate::catalog::{self, PG_CATALOG, Source, ViewColumns, standard_columns};
+use crate::catalog::{self, Source, ViewColumns};
 use crate::error::SqlError;
+use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, standard_columns};
 use datafusion::catalog::{MemTable, TableProvider};
 use privileges::Public;
 use rows::Rows;
 use std::sync::Arc;
 
-/// The schema of the standard's catalog views.
-pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
-
 /// What stands for the database in the rows until they are a table, which has its name instead.
-pub(crate) use crate::engine::CATALOG_NAME as DATABASE_NAME;
-pub(crate) use lock_graph::WaitGraph;
+pub(crate) use crate::relations::CATALOG_NAME as DATABASE_NAME;
 
 /// The system table of this name with its rows as of the transaction's snapshot, own changes included;
 /// `None` if there is no such system table. The schema is `None` for an unqualified name: those of the catalog
@@ -92,32 +88,6 @@ fn standard_table(
         Some(rows) => rows.into_provider_of(schema, source.settings.database()).map(Some),
         None => Ok(Some(Arc::new(MemTable::try_new(schema, vec![vec![]])?))),
     }
-}
-
-/// Our own relations, which are in no schema.
-const OWN: [&str; 12] = [
-    "coeval_bricks",
-    "coeval_conflicts",
-    "coeval_dimensions",
-    "coeval_epochs",
-    "coeval_ingest_offsets",
-    "coeval_lock_waits",
-    "coeval_memory",
-    "coeval_safe_snapshots",
-    "coeval_snapshots",
-    "coeval_store",
-    "coeval_tables",
-    "coeval_transactions",
-];
-
-/// Whether this is the name of a relation of ours.
-pub(crate) fn is_own(name: &str) -> bool {
-    OWN.contains(&name)
-}
-
-/// Whether a name without a schema means a relation of the system.
-pub(crate) fn is_unqualified(name: &str) -> bool {
-    is_own(name) || name.starts_with("pg_") && catalog::is_known(name)
 }
 
 fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> {

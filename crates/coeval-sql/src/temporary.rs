@@ -5,8 +5,8 @@
 //! when the session makes something in it, and goes with all that is in it when the session ends; what a crash has left
 //! goes when the database is opened. Unqualified names are looked up there first, and `pg_temp` is another name for it.
 
-use crate::engine::aside;
 use crate::error::SqlError;
+use crate::hand_over::aside;
 use coeval_store::{
     CatalogChange, ObjectRef, QualifiedName, SpaceId, Store, StoreError, TableDef, Transaction,
 };

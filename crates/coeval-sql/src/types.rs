@@ -1,27 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types as SQL names them, as the store keeps them and as Arrow carries them.
+//! Types as SQL names them, as the store keeps them, as Arrow carries them and as `pg_type` numbers them.
 
+mod array_text;
 mod assign;
 mod binary;
 mod date_text;
 mod date_tokens;
 mod datetime;
+mod facts;
 mod interval_text;
+pub(crate) mod json;
 mod lists;
+pub(crate) mod marks;
 mod names;
 pub(crate) mod numeric;
+mod parameter;
 mod scalar;
+mod shown;
 mod text;
 mod zones;
 
+pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use date_text::{read_date, read_timestamp};
 pub(crate) use datetime::{is_date, is_timestamp};
+pub use facts::type_number;
+pub(crate) use facts::{TypeFacts, cast_name, facts, facts_of_arrow, facts_of_name};
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
-pub(crate) use names::resolved_enum;
+pub use marks::column_type_of_field;
+pub(crate) use marks::marked_field;
 pub use names::{column_type, column_type_of_arrow};
+pub(crate) use names::{has_elements, resolved_enum};
+pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
+pub use shown::format_shown;
+pub(crate) use shown::{element_text, shown_elements};
 pub use text::{format_value, parse_value};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
-pub(crate) use zones::{Clock, clock_named, instant_after, local_to_utc, offset, utc_to_local};
+pub(crate) use zones::{
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, session_zone,
+    utc_to_local,
+};

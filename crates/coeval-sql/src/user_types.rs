@@ -5,11 +5,10 @@
 //! version of it is meant, by the definitions of the statement's own snapshot. So everything behind works without a
 //! catalog. Text that is kept (defaults, checks, views) keeps the names as they were written.
 
-use crate::catalog::type_number;
 use crate::error::SqlError;
 use crate::names::split_name;
 use crate::settings::Settings;
-use crate::types::{column_type, resolved_enum};
+use crate::types::{column_type, resolved_enum, type_number};
 use crate::walk::WalkMut;
 use coeval_store::{
     Catalog, ColumnType, ElementType, EnumType, QualifiedName, TableDef, Transaction, TypeDef,

@@ -7,28 +7,20 @@ use crate::advisory::{AdvisoryLocks, SessionLocks};
 use crate::archiving::Backups;
 use crate::carried::Carry;
 use crate::changes::ChangeSource;
-use crate::context::{Clock, StatementContext};
+use crate::clock::Clock;
+use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::lock_graph::WaitGraph;
 use crate::registry::Registry;
 use crate::rights::{Authority, Principal, Rights};
-use crate::settings::{Settings, of_database};
-use crate::system::WaitGraph;
+use crate::settings::{SettingRequest, Settings, of_database};
 use crate::upstream::Upstream;
-use coeval_store::{RoleAttribute, Store, World};
+use coeval_store::{RoleAttribute, Store, Transaction, World};
 use coeval_txn::Isolation;
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
-
-/// A change of a setting that `set_config` asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SettingRequest {
-    pub(crate) name: String,
-    pub(crate) value: String,
-    /// Whether it ends with the transaction.
-    pub(crate) is_local: bool,
-}
 
 /// The changes that a statement has asked for.
 #[derive(Default)]
@@ -64,26 +56,32 @@ struct Shared {
 }
 
 impl CatalogAccess {
-    /// What a statement's functions work on.
-    pub(crate) fn of(context: &StatementContext<'_>) -> Self {
-        context.transaction.note_definitions();
+    /// What the functions of a statement work on that runs in this transaction, with its session's settings and locks.
+    pub(crate) fn of(
+        engine: &Engine,
+        transaction: &Transaction,
+        settings: &Settings,
+        clock: Clock,
+        advisory_locks: &Arc<SessionLocks>,
+    ) -> Self {
+        transaction.note_definitions();
         let view_columns = ViewColumns::new();
         Self(Arc::new(Shared {
-            objects: Objects::of(context.transaction, context.settings, &view_columns),
-            settings: context.settings.clone(),
-            isolation: context.transaction.isolation(),
-            is_read_only: context.transaction.is_read_only(),
-            world: Arc::clone(context.transaction.world()),
-            store: context.engine.store().clone(),
-            authority: context.authority(),
-            registry: Arc::clone(context.engine.registry()),
-            upstream: context.engine.upstream_handle(),
-            clock: context.clock,
-            advisory_locks: Arc::clone(context.advisory_locks),
-            all_advisory_locks: Arc::clone(context.engine.advisory_locks()),
+            objects: Objects::of(transaction, settings, &view_columns),
+            settings: settings.clone(),
+            isolation: transaction.isolation(),
+            is_read_only: transaction.is_read_only(),
+            world: Arc::clone(transaction.world()),
+            store: engine.store().clone(),
+            authority: Authority::of(transaction, engine.store()),
+            registry: Arc::clone(engine.registry()),
+            upstream: engine.upstream_handle(),
+            clock,
+            advisory_locks: Arc::clone(advisory_locks),
+            all_advisory_locks: Arc::clone(engine.advisory_locks()),
             requests: Mutex::default(),
-            change_source: context.engine.change_source().cloned(),
-            backups: context.engine.backups().cloned(),
+            change_source: engine.change_source().cloned(),
+            backups: engine.backups().cloned(),
         }))
     }
 

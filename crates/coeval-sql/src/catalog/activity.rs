@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `pg_stat_activity`: the sessions of the server's clients.
 
+use super::Source;
 use super::roles::role_oid;
 use super::rows::{Cell, Table};
-use super::{Source, oids};
+use crate::oids;
 use crate::registry::{ActivityState, Registered};
 
 /// Shown in place of what another role's session does.

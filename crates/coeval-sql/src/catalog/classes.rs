@@ -4,11 +4,12 @@
 use super::objects::{Class, IndexShape, Kind, Objects};
 use super::roles::{owner_oid, role_oid};
 use super::rows::{Cell, Table};
-use super::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
-use super::{PG_CATALOG, Source, deparse, oids, sequence_row};
+use super::{Source, deparse, sequence_row};
+use crate::oids;
+use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights::{self, access_list, schema_access};
-use crate::system::INFORMATION_SCHEMA;
 use crate::temporary::is_temporary;
+use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
 use coeval_store::{
     ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
     World,

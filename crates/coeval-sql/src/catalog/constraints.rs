@@ -4,8 +4,8 @@
 use super::classes::{column_number, column_numbers};
 use super::deparse::{self, Style};
 use super::objects::{Class, Kind, Objects};
-use super::oids;
 use super::rows::{Cell, Table};
+use crate::oids;
 use coeval_store::{
     CheckDef, ColumnDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness, ViewDef,
 };
@@ -113,7 +113,7 @@ impl Constraint {
 
 /// The columns that a check names, by number.
 fn columns_of_check(table: &TableDef, check: &CheckDef) -> Cell {
-    let named = crate::ddl::columns_named(table, &check.expression);
+    let named = crate::stored::columns_named(table, &check.expression);
     if named.is_empty() { Cell::Null } else { column_numbers(table, &named) }
 }
 
@@ -223,7 +223,7 @@ fn push_dependencies(table: &mut Table, objects: &Objects) {
 
 /// The sequences that a column's default takes values from.
 fn sequences_of_default(objects: &Objects, column: &ColumnDef) -> Vec<i32> {
-    let named = column.default.as_deref().map(crate::ddl::sequences_named).unwrap_or_default();
+    let named = column.default.as_deref().map(crate::stored::sequences_named).unwrap_or_default();
     let found = named.iter().filter_map(|(schema, name)| objects.class_named(schema.as_deref(), name));
     column.sequence.map(oids::of_sequence).into_iter().chain(found.map(|class| class.oid)).collect()
 }
@@ -238,7 +238,7 @@ fn depend_on_relations(table: &mut Table, class: &Class, view: &ViewDef, objects
     let rule = (oids::PG_REWRITE, rule_oid(class));
     depend(table, rule, (oids::PG_CLASS, class.oid, 0), "i");
     depend(table, rule, (oids::PG_CLASS, class.oid, 0), "n");
-    for (schema, name) in crate::ddl::relations_of_view(view) {
+    for (schema, name) in crate::stored::relations_of_view(view) {
         if let Some(named) = objects.class_named(schema.as_deref(), &name) {
             depend(table, rule, (oids::PG_CLASS, named.oid, 0), "n");
         }

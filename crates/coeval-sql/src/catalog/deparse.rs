@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Definitions as SQL: what `pg_get_indexdef` and its like answer.
 
-use super::identifiers::{literal, quoted};
 use super::objects::{Class, IndexShape, Kind, Objects};
-use super::oids;
-use super::types::{cast_name, type_number};
-use crate::session::parse_expression;
-use crate::types::format_value;
+use crate::oids;
+use crate::parse::parse_expression;
+use crate::quoting::{literal, quoted};
+use crate::types::{cast_name, format_value, type_number};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDimension, ColumnDef, ColumnState, ColumnType, DeclaredOrder, Deferral, ForeignKeyDef,
@@ -172,7 +171,7 @@ pub(super) fn default(objects: &Objects, column: &ColumnDef) -> Option<String> {
         return declared_default(column, &written);
     }
     let text = column.default.as_deref()?;
-    match crate::ddl::sequences_named(text).as_slice() {
+    match crate::stored::sequences_named(text).as_slice() {
         [(schema, name)] if is_next_value(text) => {
             let named = objects.class_named(schema.as_deref(), name);
             Some(named.map_or_else(|| text.to_owned(), |class| next_value(objects, class)))

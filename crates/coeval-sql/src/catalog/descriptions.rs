@@ -4,8 +4,8 @@
 use super::classes::column_number;
 use super::constraints;
 use super::objects::{Kind, Objects};
-use super::oids;
 use super::rows::Table;
+use crate::oids;
 
 /// The schema that every database has.
 const PUBLIC: &str = "public";

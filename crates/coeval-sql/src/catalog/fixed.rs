@@ -5,20 +5,14 @@
 //! gives the relations: arrays there are text, columns of later versions are left out, missing ones are NULL or
 //! zero.
 
-use super::relations::{Column, Relation, RelationKind};
 use crate::error::SqlError;
+use crate::relations::{Column, Relation, RelationKind, library_table};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion_pg_catalog::pg_catalog::{ArrowTable, PgCatalogStaticTables};
 use parking_lot::Mutex;
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, LazyLock};
-
-/// The library's tables. They are decoded from memory: that they are well formed is tested.
-static TABLES: LazyLock<Result<PgCatalogStaticTables, String>> =
-    LazyLock::new(|| PgCatalogStaticTables::try_new().map_err(|error| error.to_string()));
+use std::collections::HashMap;
 
 /// The fixed rows of a relation; none if it has none.
 ///
@@ -28,7 +22,7 @@ pub(super) fn batches(relation: &'static Relation) -> Result<Vec<RecordBatch>, S
     /// # Locking
     /// Held while one relation's rows are fitted; nothing else is locked meanwhile.
     static FITTED: Mutex<Option<HashMap<&'static str, Vec<RecordBatch>>>> = Mutex::new(None);
-    let Some(table) = table(relation.name)? else { return Ok(Vec::new()) };
+    let Some(table) = library_table(relation.name)? else { return Ok(Vec::new()) };
     let mut fitted = FITTED.lock();
     let fitted = fitted.get_or_insert_default();
     if let Some(batches) = fitted.get(relation.name) {
@@ -37,57 +31,6 @@ pub(super) fn batches(relation: &'static Relation) -> Result<Vec<RecordBatch>, S
     let batches = table.data().iter().map(|batch| fit(relation, batch)).collect::<Result<Vec<_>, _>>()?;
     fitted.insert(relation.name, batches.clone());
     Ok(batches)
-}
-
-fn table(name: &str) -> Result<Option<&'static Arc<ArrowTable>>, SqlError> {
-    let tables = TABLES.as_ref().map_err(SqlError::internal)?;
-    Ok(Some(match name {
-        "pg_aggregate" => &tables.pg_aggregate,
-        "pg_am" => &tables.pg_am,
-        "pg_amop" => &tables.pg_amop,
-        "pg_amproc" => &tables.pg_amproc,
-        "pg_cast" => &tables.pg_cast,
-        "pg_collation" => &tables.pg_collation,
-        "pg_conversion" => &tables.pg_conversion,
-        "pg_language" => &tables.pg_language,
-        "pg_opclass" => &tables.pg_opclass,
-        "pg_operator" => &tables.pg_operator,
-        "pg_opfamily" => &tables.pg_opfamily,
-        "pg_proc" => &tables.pg_proc,
-        "pg_range" => &tables.pg_range,
-        "pg_tablespace" => &tables.pg_tablespace,
-        "pg_ts_config" => &tables.pg_ts_config,
-        "pg_ts_dict" => &tables.pg_ts_dict,
-        "pg_ts_parser" => &tables.pg_ts_parser,
-        "pg_ts_template" => &tables.pg_ts_template,
-        "pg_type" => &tables.pg_type,
-        _ => return Ok(None),
-    }))
-}
-
-/// The words that `pg_get_keywords` lists: word, category, description.
-///
-/// # Errors
-/// If the library's tables do not fit: a bug.
-pub(super) fn keywords() -> Result<&'static [RecordBatch], SqlError> {
-    let tables = TABLES.as_ref().map_err(SqlError::internal)?;
-    Ok(tables.pg_get_keywords.data())
-}
-
-/// The keywords that are special somewhere.
-pub(super) fn special_keywords() -> HashSet<String> {
-    let mut special = HashSet::new();
-    for batch in keywords().unwrap_or_default() {
-        let (words, categories) = (batch.column(0), batch.column(1));
-        let (words, categories) = (words.as_string::<i32>(), categories.as_string::<i32>());
-        let both = words.iter().zip(categories.iter());
-        special.extend(
-            both.filter(|(_, category)| *category != Some("U"))
-                .filter_map(|(word, _)| word)
-                .map(str::to_owned),
-        );
-    }
-    special
 }
 
 fn fit(relation: &Relation, batch: &RecordBatch) -> Result<RecordBatch, SqlError> {

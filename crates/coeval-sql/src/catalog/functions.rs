@@ -19,15 +19,14 @@ mod sizes;
 mod strings;
 mod type_names;
 
-pub use arrays::format_shown;
-pub(crate) use arrays::{array_elements, array_of_text, each_element, is_blank, set_returning};
+pub(crate) use arrays::{array_of_text, set_returning};
 pub(super) use type_names::formatted as type_name;
 
 use super::access::{CatalogAccess, access};
 use super::rows::Cell;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::system::WaitGraph;
+use crate::lock_graph::WaitGraph;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};

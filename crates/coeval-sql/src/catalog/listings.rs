@@ -6,9 +6,10 @@ use super::classes::{class_size, sequence_type};
 use super::deparse::{self, Style};
 use super::functions::type_name;
 use super::objects::{Class, Kind, Objects};
-use super::relations::RelationKind;
 use super::rows::{Cell, Table};
-use super::{Source, oids, sequence_row};
+use super::{Source, sequence_row};
+use crate::oids;
+use crate::relations::RelationKind;
 use coeval_store::Transaction;
 
 /// Whether this module knows the relation.

@@ -2,9 +2,10 @@
 //! `pg_locks`: the advisory locks that sessions hold or wait for. Locks of rows are not in it, as in PostgreSQL, and
 //! tables have none here.
 
+use super::Source;
 use super::rows::{Cell, Table};
-use super::{Source, oids};
 use crate::advisory::AdvisoryKey;
+use crate::oids;
 use coeval_txn::{LockState, LockStrength};
 
 /// `objsubid` of a lock on one number, and of one on a pair.

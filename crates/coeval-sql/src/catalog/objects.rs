@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The objects of a snapshot with their ids: what the catalog's relations and functions look things up in.
 
-use super::oids;
-use super::relations;
 use super::roles::owner_name;
-use crate::ddl::index_keys;
 use crate::definitions::Definitions;
+use crate::oids;
+use crate::relations::{self, INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights;
 use crate::settings::Settings;
+use crate::stored::index_keys;
 use arrow::datatypes::DataType;
 use coeval_store::{
     ColumnState, DeclaredOrder, IndexDef, ObjectAccess, ObjectRef, QualifiedName, SequenceDef, TableDef,
@@ -161,7 +161,7 @@ impl Objects {
     /// All schemas, PostgreSQL's own among them.
     pub(super) fn schemas(&self) -> impl Iterator<Item = &str> {
         let own = self.definitions.catalog().schemas();
-        own.chain([super::PG_CATALOG, crate::system::INFORMATION_SCHEMA])
+        own.chain([PG_CATALOG, INFORMATION_SCHEMA])
     }
 
     /// The class with this id.
@@ -177,9 +177,7 @@ impl Objects {
         };
         match schema {
             Some(schema) => in_schema(schema),
-            None => {
-                in_schema(super::PG_CATALOG).or_else(|| self.path.iter().find_map(|schema| in_schema(schema)))
-            }
+            None => in_schema(PG_CATALOG).or_else(|| self.path.iter().find_map(|schema| in_schema(schema))),
         }
     }
 
@@ -190,11 +188,11 @@ impl Objects {
 
     /// The name of a class as it has to be written: with its schema if it is not found without.
     pub(super) fn written_name(&self, class: &Class) -> String {
-        let name = super::identifiers::quoted(&class.name);
+        let name = crate::quoting::quoted(&class.name);
         if self.is_visible(class) {
             name
         } else {
-            format!("{}.{name}", super::identifiers::quoted(&class.schema))
+            format!("{}.{name}", crate::quoting::quoted(&class.schema))
         }
     }
 

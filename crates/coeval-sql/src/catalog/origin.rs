@@ -2,7 +2,7 @@
 //! The column of a table that a column of a result is: kept with its field, for who describes the result.
 
 use super::classes::column_number;
-use super::oids;
+use crate::oids;
 use arrow::datatypes::Field;
 use coeval_store::TableDef;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Roles as the catalog's relations list them. The administrator, who is no role, is listed as the first one.
 
+use super::Source;
 use super::rows::{Cell, Table};
-use super::{Source, oids};
-use crate::engine::CATALOG_NAME;
+use crate::oids;
+use crate::relations::CATALOG_NAME;
 use crate::rights::Standing;
 use coeval_store::{Catalog, RoleAttribute, RoleDef};
 use std::collections::BTreeSet;

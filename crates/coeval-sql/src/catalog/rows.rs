@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Collects the rows of a relation.
 
-use super::named_types::CatalogType;
-use super::relations::{Column, Relation, RelationKind};
 use crate::error::SqlError;
+use crate::relations::{CatalogType, Column, Relation, RelationKind};
 use arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Fields, IntervalMonthDayNano, Schema};
 use datafusion::catalog::{MemTable, TableProvider};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Relations about the server and the session: databases, settings, prepared statements, cursors.
 
+use super::Source;
 use super::rows::{Cell, Table};
-use super::{Source, oids};
+use crate::oids;
 use crate::settings::of_database;
 
 /// The number of UTF-8 among PostgreSQL's encodings.

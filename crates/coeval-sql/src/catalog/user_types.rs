@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that users have made, as `pg_type` and `pg_enum` have them, and by their names and ids.
 
-use super::identifiers::quoted;
+use super::Source;
 use super::objects::Objects;
 use super::roles::owner_oid;
 use super::rows::Table;
-use super::{Source, oids};
+use crate::oids;
+use crate::quoting::quoted;
 use coeval_store::{EnumDef, QualifiedName, TypeDef};
 use std::sync::Arc;
 

@@ -12,11 +12,11 @@ use super::portions::{Gathered, PORTION_BYTES, PortionReader};
 use super::rejected::RejectedRow;
 use super::{copied_columns, copied_table};
 use crate::context::StatementContext;
+use crate::dml::refuse_read_only;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::query;
 use crate::result::RowStream;
-use crate::statement::refuse_read_only;
 use crate::types::column_type_of_arrow;
 use arrow::array::{ArrayRef, RecordBatch};
 use chrono_tz::Tz;
@@ -162,7 +162,7 @@ impl AnyDecoder {
 }
 
 /// COPY FROM STDIN that has begun: it takes the client's bytes and knows where its rows go. They are put into the
-/// table by [`Session::feed_copy`](crate::Session::feed_copy) and [`finish_copy`](crate::Session::finish_copy).
+/// table by `Session::feed_copy` and `Session::finish_copy`.
 pub struct CopyIn {
     encoding: CopyEncoding,
     /// There until the client has sent all.
@@ -356,7 +356,7 @@ pub(super) fn query_of_table(
     let text =
         format!("SELECT {} FROM {}.{}", list.join(", "), quoted(&def.name.schema), quoted(&def.name.name));
     debug_assert!(named.iter().all(|ident| columns.iter().any(|(name, _)| *name == fold(ident))));
-    Ok((columns, crate::session::parse_query(&text)?))
+    Ok((columns, crate::parse::parse_query(&text)?))
 }
 
 impl CopyOut {

@@ -2,7 +2,7 @@
 //! The files that COPY reads and writes.
 
 use crate::cancel;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, cannot_read, file_error};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ impl NewFile {
             let message = format!("\"{}\" is a directory", path.display());
             return Err(SqlError::new(SqlState::WrongObjectType, message));
         }
-        let opened = |at: &Path| File::create(at).map_err(|error| cannot(&error, path, "open", "writing"));
+        let opened =
+            |at: &Path| File::create(at).map_err(|error| file_error(&error, path, "open", "writing"));
         // What a link leads to is replaced, not the link.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let in_place = |file| {
@@ -65,7 +66,7 @@ impl NewFile {
             (Ok(file), found) => {
                 if let Ok(found) = found {
                     file.set_permissions(found.permissions())
-                        .map_err(|error| cannot(&error, path, "open", "writing"))?;
+                        .map_err(|error| file_error(&error, path, "open", "writing"))?;
                 }
                 Ok((Self { temporary, path: target, is_plain: true, is_finished: false }, file))
             }
@@ -73,7 +74,7 @@ impl NewFile {
             (Err(error), Ok(_)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 opened(&target).map(in_place)
             }
-            (Err(error), _) => Err(cannot(&error, path, "open", "writing")),
+            (Err(error), _) => Err(file_error(&error, path, "open", "writing")),
         }
     }
 
@@ -84,7 +85,7 @@ impl NewFile {
     pub(super) fn finish(mut self) -> Result<(), SqlError> {
         if self.is_plain {
             std::fs::rename(&self.temporary, &self.path)
-                .map_err(|error| cannot(&error, &self.path, "rename", "writing"))?;
+                .map_err(|error| file_error(&error, &self.path, "rename", "writing"))?;
         }
         self.is_finished = true;
         Ok(())
@@ -100,22 +101,6 @@ impl Drop for NewFile {
     }
 }
 
-/// What is said of a file that is to be read and cannot be opened: `58P01` if it is not there, `58030` otherwise.
-pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> SqlError {
-    cannot(error, path, "open", "reading")
-}
-
-fn cannot(error: &io::Error, path: &Path, what: &str, purpose: &str) -> SqlError {
-    let state = match error.kind() {
-        io::ErrorKind::NotFound => SqlState::UndefinedFile,
-        _ => SqlState::of_io(error),
-    };
-    // The system's words without Rust's number behind them.
-    let words = error.to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
-    SqlError::new(state, format!("could not {what} file \"{}\" for {purpose}: {words}", path.display()))
-}
-
 /// Gives the file's bytes to `take`, piece by piece.
 ///
 /// # Errors
@@ -128,7 +113,7 @@ pub(super) fn read_pieces(
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         cancel::check()?;
-        let length = file.read(&mut piece).map_err(|error| cannot(&error, path, "read", "reading"))?;
+        let length = file.read(&mut piece).map_err(|error| file_error(&error, path, "read", "reading"))?;
         if length == 0 {
             return Ok(());
         }
@@ -156,7 +141,9 @@ impl Output<'_> {
 
     fn flush(&mut self) -> Result<(), SqlError> {
         cancel::check()?;
-        self.file.write_all(&self.pending).map_err(|error| cannot(&error, self.path, "write", "writing"))?;
+        self.file
+            .write_all(&self.pending)
+            .map_err(|error| file_error(&error, self.path, "write", "writing"))?;
         self.pending.clear();
         Ok(())
     }

@@ -10,11 +10,11 @@ use super::options::CopyOptions;
 use super::rejected::{RejectedRow, RejectedRows};
 use crate::cancel;
 use crate::context::StatementContext;
-use crate::ddl;
 use crate::error::of_rejection;
 use crate::error::{SqlError, SqlState};
 use crate::memory::Kept;
 use crate::types::assign_array;
+use crate::values::default_column;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
 use coeval_store::{ColumnState, LoadError, Rejection, StoreError, TableDef};
@@ -328,7 +328,7 @@ fn complete_batch(
             None if column.state == ColumnState::Dropped => {
                 new_null_array(&column.ty.arrow(), batch.num_rows())
             }
-            None => ddl::default_column(context, column, batch.num_rows())?,
+            None => default_column(context, column, batch.num_rows())?,
         });
     }
     Ok(RecordBatch::try_new(Arc::clone(schema), arrays)?)

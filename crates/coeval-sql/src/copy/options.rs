@@ -2,6 +2,7 @@
 //! The options of COPY, in the syntax with parentheses and in the one before it.
 
 use crate::error::{SqlError, SqlState};
+use crate::parse::MAX_REJECTED_MARK;
 use coeval_store::TableDef;
 use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
@@ -62,10 +63,6 @@ pub(crate) struct CopyOptions {
     /// How many bad rows a load of a brick table leaves out; one more and nothing is loaded.
     pub(crate) rejected_max: Option<usize>,
 }
-
-/// Begins the text of an ENCODING that is `MAX_REJECTED`, which the parser does not know: no statement's text holds a
-/// zero byte.
-pub(crate) const MAX_REJECTED_MARK: &str = "\0max_rejected ";
 
 /// What the statement said so far; `None`: nothing.
 #[derive(Default)]

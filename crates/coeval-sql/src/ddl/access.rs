@@ -57,8 +57,8 @@ impl Owned {
     /// # Errors
     /// `42704` if it is not there.
     pub(super) fn server(context: &StatementContext<'_>, server: &str) -> Result<Self, SqlError> {
-        if !crate::tique::is_server(context, server)? {
-            return Err(crate::tique::unknown_server(server));
+        if !crate::foreign::is_server(context, server)? {
+            return Err(crate::servers::unknown_server(server));
         }
         Ok(Self::known_server(context, server))
     }

@@ -7,10 +7,11 @@
 
 use super::alter_table::{add_constraint, put};
 use super::columns::{self, Place};
-use super::{create_table, expressions, generated_columns, lookup, values};
+use super::{create_table, generated_columns, lookup};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::values;
 use coeval_store::{
     CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, SpaceId, StoreError, TableDef, Value,
 };
@@ -74,7 +75,7 @@ fn add(
 ) -> Result<SpaceId, SqlError> {
     let differs = column.sequence.is_some()
         || column.generated.is_some()
-        || default.is_some_and(|expr| expressions::is_volatile(context, expr));
+        || default.is_some_and(|expr| crate::values::is_volatile(context, expr));
     if differs && def.bricks.is_some() {
         let what = "a new column with a value of its own in each row that is there".to_owned();
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());

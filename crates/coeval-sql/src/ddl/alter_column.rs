@@ -3,9 +3,10 @@
 
 use super::alter_table::put;
 use super::columns::{Place, owned_sequence};
-use super::{expressions, generated_columns, lookup, rewrite, validate, values, view_columns};
+use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::values;
 use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,

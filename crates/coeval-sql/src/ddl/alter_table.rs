@@ -6,7 +6,7 @@ use super::dependents::{self, Behavior};
 use super::lookup;
 use super::{
     add_column, alter_column, constraints, drop_column, drop_constraint, index_memory, naming, rename,
-    rewrite, validate, values,
+    rewrite, validate,
 };
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -47,7 +47,7 @@ pub(super) fn execute(
     }
     let ObjectRef::Table(id) = object else { return Err(lookup::wrong_kind(&name, "table")) };
     if !matches!(alter.operations.as_slice(), [AlterTableOperation::RenameTable { .. }]) {
-        crate::tique::refuse_alter(context.transaction.table_def(id)?)?;
+        crate::foreign::refuse_alter(context.transaction.table_def(id)?)?;
     }
     let mut id = id;
     for operation in &alter.operations {
@@ -151,7 +151,7 @@ pub(super) fn add_constraint(
     let _memory = index_memory::keep(context, &changed)?;
     context.transaction.change_catalog(CatalogChange::PutTable(Box::new(changed)))?;
     if let Some(check) = new_check {
-        values::validate_check(context, &shown, &check)?;
+        validate::validate_check(context, &shown, &check)?;
         validate::check(context, &shown, &check)?;
     }
     if let Some(key) = new_key {

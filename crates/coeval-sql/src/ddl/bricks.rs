@@ -4,32 +4,13 @@
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::parse::{BrickClause, DimensionClause};
 use crate::types::{read_date, read_interval, read_timestamp};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDef, BrickDimension, CatalogChange, ColumnDef, ColumnType, QualifiedName, Retention,
 };
 use datafusion::sql::sqlparser::ast::{Ident, TableConstraint};
-
-/// `USING brick PARTITION BY (...)`.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct BrickClause {
-    /// At least one.
-    pub(crate) dimensions: Vec<DimensionClause>,
-}
-
-/// One dimension; the values as they were written, without quotes.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DimensionClause {
-    /// The column.
-    pub(crate) column: Ident,
-    /// How many values there can be.
-    pub(crate) cardinality: Option<String>,
-    /// How many of them share a brick.
-    pub(crate) range_size: Option<String>,
-    /// The least one.
-    pub(crate) origin: Option<String>,
-}
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 

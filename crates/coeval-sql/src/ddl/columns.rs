@@ -5,15 +5,13 @@ use super::sequence::{self, SequenceSettings};
 use super::{constraints, expressions, lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::stored::ROW_ID_COLUMN;
 use crate::user_types::declared_type;
 use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectNamePart,
     SequenceOptions, TableConstraint,
 };
-
-/// The hidden column that stands in for a primary key.
-pub(crate) const ROW_ID_COLUMN: &str = "coeval_row_id";
 
 /// One column as declared.
 pub(super) struct DeclaredColumn {
@@ -250,12 +248,6 @@ pub(super) fn owned_sequence(
     let mut sequence = SequenceSettings::read(options)?.apply(base, bounds)?;
     sequence.owned_by = Some((place.table, place.index));
     Ok(sequence)
-}
-
-/// Whether a sequence gives hidden row ids. They go by the name that is made of the column's.
-pub(crate) fn counts_rows(sequence: &SequenceDef) -> bool {
-    let name = sequence.name.name.trim_end_matches(|digit: char| digit.is_ascii_digit());
-    name.strip_suffix("_seq").is_some_and(|name| name.ends_with(ROW_ID_COLUMN))
 }
 
 /// The hidden row id at this place, with its sequence.

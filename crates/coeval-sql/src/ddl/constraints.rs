@@ -101,7 +101,7 @@ fn deferral(characteristics: Option<&ConstraintCharacteristics>) -> Result<Defer
 pub(super) fn key_columns(columns: &[ColumnDef], key: &[IndexColumn]) -> Result<Vec<usize>, SqlError> {
     let mut found = Vec::with_capacity(key.len());
     for part in key {
-        let Expr::Identifier(ident) = super::index_keys::plain(&part.column.expr) else {
+        let Expr::Identifier(ident) = crate::stored::index_keys::plain(&part.column.expr) else {
             return Err(SqlError::unsupported(format!("expression {} in a key", part.column.expr)));
         };
         refuse_operator_class(part)?;

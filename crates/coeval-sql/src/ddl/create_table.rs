@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE TABLE and CREATE TABLE AS.
 
-use super::bricks::{self, BrickClause};
-use super::columns::{self, DeclaredColumn, Place, ROW_ID_COLUMN};
+use super::bricks;
+use super::columns::{self, DeclaredColumn, Place};
 use super::constraints::{self, DeclaredKey};
 use super::temporary::{self, Lasting};
-use super::{expressions, generated_columns, lookup, naming, storage_parameters, values};
+use super::{expressions, generated_columns, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::BrickClause;
 use crate::result::{CommandTag, StatementResult};
+use crate::stored::ROW_ID_COLUMN;
 use crate::temporary::OnCommit;
 use crate::types;
+use crate::values;
 use coeval_store::{
     CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef, SpaceId,
     TableDef,
@@ -245,7 +248,7 @@ impl Finished {
             }
         }
         for check in &def.checks {
-            values::validate_check(context, &def, check)?;
+            super::validate::validate_check(context, &def, check)?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What depends on what: foreign keys and views on tables, defaults on sequences.
 
-use super::{lookup, view_query};
+use super::lookup;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::stored::{view_query, view_query_of};
 use coeval_store::{CatalogChange, QualifiedName, SequenceDef, TableDef, ViewDef};
-use datafusion::sql::sqlparser::ast::Query;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -24,19 +24,6 @@ pub(super) fn still_needed(what: &str, details: &[String]) -> SqlError {
     SqlError::new(SqlState::DependentObjectsStillExist, message)
         .with_detail(details.join("\n"))
         .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
-}
-
-/// The query of a view.
-///
-/// # Errors
-/// XX000 if the stored text cannot be read.
-pub(super) fn view_query_of(view: &ViewDef) -> Result<Box<Query>, SqlError> {
-    super::values::parse_query(&view.query)
-}
-
-/// The relations that the query of a view names, with their schemas; none if its text cannot be read.
-pub(crate) fn relations_of_view(view: &ViewDef) -> BTreeSet<(Option<String>, String)> {
-    view_query_of(view).map(|query| view_query::relations(&query)).unwrap_or_default()
 }
 
 /// The views whose query names this relation.

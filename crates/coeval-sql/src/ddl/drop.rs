@@ -190,7 +190,7 @@ fn drop_table(
         context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     }
     context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
-    crate::tique::forget_table(context, def);
+    crate::foreign::forget_table(context, def);
     Ok(())
 }
 
@@ -200,7 +200,7 @@ fn require_no_children_on_server(
     def: &TableDef,
     doomed: &[(QualifiedName, ObjectRef)],
 ) -> Result<(), SqlError> {
-    let children = crate::tique::children(context, def)?;
+    let children = crate::foreign::children(context, def)?;
     let staying = children.iter().filter(|(child, _)| !is_doomed(doomed, ObjectRef::Table(child.id)));
     let details: Vec<String> = staying
         .map(|(child, key)| format!("constraint {key} on table {} depends on table {}", child.name, def.name))

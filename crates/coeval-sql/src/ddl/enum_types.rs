@@ -5,16 +5,18 @@
 //! stored does not change: see [`EnumDef`].
 
 use super::alter_table::put;
-use super::dependents::{Behavior, still_needed, view_query_of};
+use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
-use super::{expressions, lookup, owners, values};
+use super::{expressions, lookup, owners};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::result::StatementResult;
 use crate::rights::Object;
+use crate::stored::view_query_of;
 use crate::user_types::find;
+use crate::values;
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
@@ -314,7 +316,7 @@ fn rename_in_defaults(
             let Some(text) = &column.default else { continue };
             let expr = expressions::parse(text)?;
             if is_text(&expr, from) {
-                column.default = Some(crate::catalog::quoted_literal(to));
+                column.default = Some(crate::quoting::literal(to));
             } else {
                 values::validate_default(context, column, &expr)?;
             }

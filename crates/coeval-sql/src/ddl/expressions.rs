@@ -1,206 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Expressions that definitions keep as text: defaults and checks.
+//! Expressions of new definitions: what they may hold, and the form in which they are kept.
 
 use super::lookup;
-use super::view_query::quoted;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::names::{fold, split_name};
-use crate::session::parse_expression;
-use crate::walk::{visit_expressions, visit_expressions_mut};
-use coeval_store::{ColumnType, ObjectRef, QualifiedName, TableDef};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Query,
-    Value as AstValue,
+use crate::stored::expressions::search;
+pub(super) use crate::stored::expressions::{
+    check_columns, named_sequences, names_column, names_column_anywhere, parse, refuse_in_default,
+    refuse_subquery, rename_column, rename_sequence, rename_table,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
-
-/// The expression that a definition keeps as text.
-///
-/// # Errors
-/// XX000 if the text is no expression: the definition is damaged.
-pub(super) fn parse(text: &str) -> Result<Expr, SqlError> {
-    parse_expression(text)
-        .map_err(|error| SqlError::internal(format!("a stored expression cannot be read: {error}")))
-}
-
-/// The first sub-expression that `find` answers something for.
-fn search<T>(expr: &Expr, mut find: impl FnMut(&Expr) -> Option<T>) -> Option<T> {
-    let flow = visit_expressions(expr, |expr| match find(expr) {
-        Some(found) => ControlFlow::Break(found),
-        None => ControlFlow::Continue(()),
-    });
-    match flow {
-        ControlFlow::Break(found) => Some(found),
-        ControlFlow::Continue(()) => None,
-    }
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. })
-}
-
-/// Refuses what neither a default nor a check can hold.
-pub(super) fn refuse_subquery(expr: &Expr, place: &str) -> Result<(), SqlError> {
-    match search(expr, |expr| is_subquery(expr).then_some(())) {
-        Some(()) => {
-            Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot use subquery in {place}")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// The column name an expression is, with the table it is qualified by.
-fn column_reference(expr: &Expr) -> Option<(Option<&Ident>, &Ident)> {
-    match expr {
-        Expr::Identifier(ident) => Some((None, ident)),
-        Expr::CompoundIdentifier(parts) => {
-            let (column, qualifiers) = parts.split_last()?;
-            Some((qualifiers.last(), column))
-        }
-        _ => None,
-    }
-}
-
-/// The columns that a check of this table names, in order of appearance, none twice.
-///
-/// # Errors
-/// 42703 for a column that is not there, 42P01 for another table's, 0A000 for a subquery.
-pub(super) fn check_columns(def: &TableDef, expr: &Expr) -> Result<Vec<usize>, SqlError> {
-    refuse_subquery(expr, "check constraint")?;
-    let mut columns = Vec::new();
-    let wrong = search(expr, |expr| {
-        let (table, ident) = column_reference(expr)?;
-        if let Some(table) = table.map(fold).filter(|table| *table != def.name.name) {
-            let message = format!("missing FROM-clause entry for table \"{table}\"");
-            return Some(SqlError::new(SqlState::UndefinedTable, message));
-        }
-        let name = fold(ident);
-        match def.column_index(&name) {
-            None => {
-                Some(SqlError::new(SqlState::UndefinedColumn, format!("column \"{name}\" does not exist")))
-            }
-            Some(column) => {
-                if !columns.contains(&column) {
-                    columns.push(column);
-                }
-                None
-            }
-        }
-    });
-    match wrong {
-        Some(error) => Err(error),
-        None => Ok(columns),
-    }
-}
-
-/// The columns that the text of a check names; none if it is no expression.
-pub(crate) fn columns_named(def: &TableDef, text: &str) -> Vec<usize> {
-    parse(text).and_then(|expression| check_columns(def, &expression)).unwrap_or_default()
-}
-
-/// Refuses defaults that name columns or hold subqueries.
-///
-/// # Errors
-/// 0A000.
-pub(super) fn refuse_in_default(expr: &Expr) -> Result<(), SqlError> {
-    refuse_subquery(expr, "DEFAULT expression")?;
-    match search(expr, |expr| column_reference(expr).map(|_| ())) {
-        Some(()) => Err(SqlError::new(
-            SqlState::FeatureNotSupported,
-            "cannot use column reference in DEFAULT expression",
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Whether an expression uses an identifier of this name as a column.
-pub(super) fn names_column(expr: &Expr, column: &str) -> bool {
-    search(expr, |expr| column_reference(expr).filter(|(_, ident)| fold(ident) == column).map(|_| ()))
-        .is_some()
-}
-
-/// Whether a query uses an identifier of this name as a column, anywhere.
-pub(super) fn names_column_anywhere(query: &Query, column: &str) -> bool {
-    let flow = visit_expressions(query, |expr| {
-        match column_reference(expr).filter(|(_, ident)| fold(ident) == column) {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
-    });
-    flow.is_break()
-}
-
-/// The expression with a column renamed.
-pub(super) fn rename_column(expr: &mut Expr, old: &str, new: &Ident) {
-    let _ = visit_expressions_mut(expr, |expr| {
-        match expr {
-            Expr::Identifier(ident) if fold(ident) == old => *ident = new.clone(),
-            Expr::CompoundIdentifier(parts) => {
-                if let Some(last) = parts.last_mut().filter(|last| fold(last) == old) {
-                    *last = new.clone();
-                }
-            }
-            _ => {}
-        }
-        ControlFlow::<()>::Continue(())
-    });
-}
-
-/// The expression with the table that qualifies its columns renamed.
-pub(super) fn rename_table(expr: &mut Expr, old: &str, new: &Ident) {
-    let _ = visit_expressions_mut(expr, |expr| {
-        if let Expr::CompoundIdentifier(parts) = expr
-            && let [.., table, _] = parts.as_mut_slice()
-            && fold(table) == old
-        {
-            *table = new.clone();
-        }
-        ControlFlow::<()>::Continue(())
-    });
-}
-
-/// The sequences that an expression, kept as text, names in `nextval('..')` and its like.
-///
-/// # Errors
-/// As [`parse`].
-pub(super) fn named_sequences(text: &str) -> Result<Vec<(Option<String>, String)>, SqlError> {
-    let mut found = Vec::new();
-    search(&parse(text)?, |expr| {
-        if let Expr::Function(function) = expr
-            && let Some(name) = sequence_argument(function)
-        {
-            found.extend(sequence_name(&name));
-        }
-        None::<()>
-    });
-    Ok(found)
-}
-
-/// The sequences that a default takes values from; none if its text cannot be read.
-pub(crate) fn sequences_named(text: &str) -> Vec<(Option<String>, String)> {
-    named_sequences(text).unwrap_or_default()
-}
-
-/// The expression with a sequence, named in `nextval('..')` and its like, renamed.
-pub(super) fn rename_sequence(expr: &mut Expr, old: &QualifiedName, new: &QualifiedName) {
-    let _ = visit_expressions_mut(expr, |expr| {
-        if let Expr::Function(function) = expr
-            && let Some((schema, name)) = sequence_argument(function).and_then(|text| sequence_name(&text))
-            && name == old.name
-            && schema.as_ref().is_none_or(|schema| *schema == old.schema)
-            && let FunctionArguments::List(list) = &mut function.args
-            && let Some(first) = list.args.first_mut()
-        {
-            let text = format!("{}.{}", quoted(&new.schema), quoted(&new.name));
-            let literal = Expr::value(AstValue::SingleQuotedString(text));
-            *first = FunctionArg::Unnamed(FunctionArgExpr::Expr(literal));
-        }
-        ControlFlow::<()>::Continue(())
-    });
-}
+use crate::values::is_volatile;
+use coeval_store::{ColumnType, ObjectRef, QualifiedName};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Value as AstValue};
 
 /// The expression with the schema of each sequence that it names, so that it means the same whatever search path
 /// evaluates it.
@@ -274,30 +85,6 @@ pub(super) fn refuse_aggregates_in(
     }
 }
 
-/// The text argument of a sequence function.
-fn sequence_argument(function: &Function) -> Option<String> {
-    let name = function.name.to_string().to_lowercase();
-    if !matches!(name.as_str(), "nextval" | "currval" | "setval") {
-        return None;
-    }
-    let FunctionArguments::List(list) = &function.args else { return None };
-    let FunctionArg::Unnamed(FunctionArgExpr::Expr(first)) = list.args.first()? else { return None };
-    let first = if let Expr::Cast { expr, .. } = first { expr } else { first };
-    match first {
-        Expr::Value(value) => match &value.value {
-            AstValue::SingleQuotedString(text) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Schema and name in a text like `public."My_seq"`.
-pub(super) fn sequence_name(text: &str) -> Option<(Option<String>, String)> {
-    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text).ok()?;
-    split_name(&parser.parse_object_name(false).ok()?).ok()
-}
-
 /// Whether values of both types that are equal are the same bytes in a key.
 pub(super) fn same_key_bytes(a: ColumnType, b: ColumnType) -> bool {
     let scale = |ty| if let ColumnType::Numeric { scale, .. } = ty { Some(scale) } else { None };
@@ -307,21 +94,6 @@ pub(super) fn same_key_bytes(a: ColumnType, b: ColumnType) -> bool {
     let alike = if is_moment(a) || is_moment(b) { a == b } else { true };
     let numeric = scale(a).is_some() && scale(b).is_some();
     (a.physical() == b.physical() || numeric) && scale(a) == scale(b) && alike
-}
-
-/// Whether the value of an expression may differ from row to row: it calls a volatile function.
-pub(super) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
-    use datafusion::logical_expr::Volatility;
-    let functions = context.engine.template().scalar_functions();
-    let volatile = |expr: &Expr| {
-        let Expr::Function(function) = expr else { return None };
-        let name = function.name.to_string().to_lowercase();
-        let known = functions.get(&name).map(|function| function.signature().volatility);
-        // A function that DataFusion does not know is one of ours; `now` is one of the stable ones.
-        (known == Some(Volatility::Volatile) || matches!(name.as_str(), "nextval" | "gen_random_uuid"))
-            .then_some(())
-    };
-    search(expr, volatile).is_some()
 }
 
 /// Whether the value of an expression over one row may be another one later: it calls a function that is not immutable.

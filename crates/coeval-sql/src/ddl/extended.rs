@@ -2,7 +2,7 @@
 //! DDL of PostgreSQL that the parser does not know: ALTER SEQUENCE, SET SCHEMA, renaming views and sequences,
 //! and CREATE SEQUENCE with its options in any order.
 
-use super::bricks::{self, BrickClause, RetentionChange};
+use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
@@ -11,8 +11,9 @@ use super::{enum_types, lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::parse::{BrickClause, rewind};
 use crate::result::StatementResult;
-use crate::session::rewind;
+use crate::sequences;
 use crate::tique::{self, ServerStatement};
 use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
@@ -356,8 +357,10 @@ pub(crate) fn execute(
             sequence::create(context, &create)
         }
         Extended::CreateBricks { create, bricks } => create_table::execute(context, create, Some(bricks)),
-        Extended::CreateOnServer { create, server } => tique::create_table(context, create, server),
-        Extended::Server(statement) => statement.execute(context),
+        Extended::CreateOnServer { create, server } => {
+            tique::create_table(context, create, server, super::create_row_table)
+        }
+        Extended::Server(statement) => statement.execute(context, super::execute),
         Extended::Alter { kind, missing, name, change } => {
             let tag = StatementResult::plain(match kind {
                 Kind::Table => "ALTER TABLE",
@@ -410,7 +413,7 @@ fn alter(
         (Change::Schema(schema), _) => rename::set_schema(context, name, object, schema),
         (Change::Retention(change), _) => bricks::set_retention(context, name, change),
         (Change::Sequence(options), ObjectRef::Sequence(id)) => {
-            let sequence = sequence_values::by_id(context, id)?;
+            let sequence = sequences::by_id(context, id)?;
             alter_sequence(context, &sequence, options)
         }
         (Change::Sequence(_), _) => Err(lookup::wrong_kind(name, "sequence")),

@@ -31,7 +31,7 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
                     .with_detail("A generated column cannot reference another generated column."));
             }
         }
-        let compiled = crate::scalar::compile_generated(context.engine, def, column);
+        let compiled = crate::scalar::compile_generated(context.engine.template(), def, column);
         let counts_days = compiled.as_ref().is_ok_and(crate::scalar::Scalar::counts_days);
         if counts_days || expressions::is_changing(context, &expr) {
             let message = match column.state {

@@ -58,7 +58,8 @@ pub(super) fn create(
 
 /// Whether an index is on columns and on all rows.
 fn has_only_columns(create: &CreateIndex) -> bool {
-    let is_column = |key: &IndexColumn| matches!(index_keys::plain(&key.column.expr), Expr::Identifier(_));
+    let is_column =
+        |key: &IndexColumn| matches!(crate::stored::index_keys::plain(&key.column.expr), Expr::Identifier(_));
     create.predicate.is_none() && create.columns.iter().all(is_column)
 }
 

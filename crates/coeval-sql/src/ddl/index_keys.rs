@@ -10,8 +10,10 @@
 use super::{add_column, constraints, expressions};
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::stored::index_keys::{keys_of, plain};
+use crate::stored::parse_query;
 use crate::types::column_type_of_arrow;
-use coeval_store::{ColumnDef, ColumnState, ColumnType, IndexDef, SpaceId, TableDef};
+use coeval_store::{ColumnDef, ColumnState, ColumnType, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexColumn};
 use std::sync::Arc;
 
@@ -61,14 +63,6 @@ pub(super) fn read(
     Ok(Keys { table: Arc::clone(context.transaction.table_def(id)?), columns })
 }
 
-/// An expression without parentheses around it.
-pub(crate) fn plain(expression: &Expr) -> &Expr {
-    match expression {
-        Expr::Nested(inner) => plain(inner),
-        other => other,
-    }
-}
-
 /// The column that an expression stands in.
 fn computed(
     context: &mut StatementContext<'_>,
@@ -78,7 +72,7 @@ fn computed(
     expressions::refuse_subquery(expression, "index expression")?;
     expressions::check_columns(def, expression)?;
     let sql = format!("SELECT ({expression}) FROM {}", super::validate::relation(def));
-    let schema = super::values::schema_of(context, &*super::values::parse_query(&sql)?)?;
+    let schema = crate::values::schema_of(context, &*parse_query(&sql)?)?;
     let ty = column_type_of_arrow(schema.field(0).data_type())
         .ok_or_else(|| SqlError::unsupported(format!("an index on {expression}")))?;
     Ok(hidden(expression.to_string(), ty, expression.to_string()))
@@ -95,20 +89,6 @@ fn hidden(name: String, ty: ColumnType, generated: String) -> ColumnDef {
     column.state = ColumnState::Computed;
     column.generated = Some(generated);
     column
-}
-
-/// The condition of a partial index.
-pub(crate) fn predicate_of<'d>(def: &'d TableDef, index: &IndexDef) -> Option<&'d str> {
-    let columns = index.columns.iter().map(|&column| &def.columns[column]);
-    columns.filter(|column| column.is_marker()).find_map(|column| column.name.strip_prefix(ColumnDef::MARKER))
-}
-
-/// What an index is declared on: its columns without the one that stands for its condition.
-pub(crate) fn keys_of<'d>(def: &'d TableDef, columns: &'d [usize]) -> &'d [usize] {
-    match columns.split_last() {
-        Some((&last, before)) if def.columns[last].is_marker() => before,
-        _ => columns,
-    }
 }
 
 /// The columns that nobody needs any more when these indexes go: they stay where they are, empty.
@@ -154,25 +134,4 @@ pub(super) fn name_parts(def: &TableDef, columns: &[usize]) -> Vec<String> {
         ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => def.columns[column].name.clone(),
     };
     keys_of(def, columns).iter().map(part).collect()
-}
-
-/// How the parts of an ON CONFLICT target begin that are no columns: the parser takes names alone.
-pub(crate) const TARGET_EXPRESSION: &str = "\u{1}expression ";
-/// How the condition of an ON CONFLICT target begins.
-pub(crate) const TARGET_PREDICATE: &str = "\u{1}where ";
-
-/// An expression in the form in which definitions keep it; `None` if it is none.
-pub(crate) fn normal(text: &str) -> Option<String> {
-    let expression = expressions::parse(text).ok()?;
-    Some(plain(&expression).to_string())
-}
-
-/// Whether the condition of a partial index holds for all rows for which that of an ON CONFLICT target holds. They are
-/// compared as they are written.
-pub(crate) fn implies(wanted: Option<&str>, predicate: Option<&str>) -> bool {
-    match (wanted, predicate) {
-        (_, None) => true,
-        (Some(wanted), Some(predicate)) => normal(wanted).is_some_and(|wanted| wanted == predicate),
-        (None, Some(_)) => false,
-    }
 }

@@ -5,23 +5,11 @@ use super::access::Owned;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
-pub(super) use crate::names::{fold, split_name, unknown_schema};
+pub(super) use crate::names::{fold, split_name, unknown_schema, wrong_kind};
 use crate::rights::Object;
 use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;
-use datafusion::sql::sqlparser::keywords::{
-    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS, RESERVED_FOR_TABLE_ALIAS,
-};
 use std::sync::Arc;
-
-/// Whether a name must be quoted to be read back as an identifier everywhere.
-pub(super) fn is_reserved(name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    ALL_KEYWORDS.binary_search(&upper.as_str()).is_ok_and(|place| {
-        let keyword = &ALL_KEYWORDS_INDEX[place];
-        RESERVED_FOR_COLUMN_ALIAS.contains(keyword) || RESERVED_FOR_TABLE_ALIAS.contains(keyword)
-    })
-}
 
 /// Where a new object of this name goes: its schema, or the first of the search path that exists.
 ///
@@ -110,12 +98,6 @@ pub(super) fn unknown_relation(name: &ObjectName) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist"))
 }
 
-/// `"x" is not a table`.
-pub(super) fn wrong_kind(name: &QualifiedName, kind: &str) -> SqlError {
-    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    SqlError::new(SqlState::WrongObjectType, format!("\"{}\" is not {article} {kind}", name.name))
-}
-
 /// The table of this name.
 ///
 /// # Errors
@@ -124,7 +106,7 @@ pub(super) fn table(context: &StatementContext<'_>, name: &ObjectName) -> Result
     match resolve(context, name)? {
         Some((_, ObjectRef::Table(id))) => {
             let def = Arc::clone(context.transaction.table_def(id)?);
-            crate::tique::refuse_definition(&def)?;
+            crate::foreign::refuse_definition(&def)?;
             Ok(def)
         }
         Some((name, _)) => Err(wrong_kind(&name, "table")),

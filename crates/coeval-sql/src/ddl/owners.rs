@@ -113,7 +113,7 @@ fn new_owner(
         return Ok(owner);
     }
     let authority = context.authority();
-    let name = owner.as_deref().unwrap_or(crate::engine::CATALOG_NAME);
+    let name = owner.as_deref().unwrap_or(crate::relations::CATALOG_NAME);
     if owner.is_none() || !is_member(context.settings.user(), name, &authority) {
         return Err(insufficient(format!("must be member of role \"{name}\"")));
     }

@@ -3,14 +3,13 @@
 //! What is kept as text about them follows.
 
 use super::alter_table::put;
-use super::view_query::{self, quoted};
-use super::{
-    create_table, dependents, expressions, generated_columns, lookup, naming, owners, sequence_values,
-    view_columns,
-};
+use super::{create_table, dependents, expressions, generated_columns, lookup, naming, owners, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
+use crate::sequences;
+use crate::stored::view_query::quoted;
+use crate::stored::{view_query, view_query_of};
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, SequenceDef, SpaceId, TableDef, ViewDef};
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use std::sync::Arc;
@@ -48,7 +47,7 @@ pub(super) fn set_schema(
     }
     lookup::require_create(context, schema)?;
     if let ObjectRef::Sequence(id) = object {
-        let sequence = sequence_values::by_id(context, id)?;
+        let sequence = sequences::by_id(context, id)?;
         owners::refuse_of_column(context, &sequence, "cannot move an owned sequence into another schema")?;
     }
     move_to(context, old, object, QualifiedName::new(schema, &old.name))
@@ -131,7 +130,7 @@ fn rename_in_views(
     new: &QualifiedName,
 ) -> Result<(), SqlError> {
     for view in dependents::views_on(context, old)? {
-        let mut body = dependents::view_query_of(&view)?;
+        let mut body = view_query_of(&view)?;
         view_query::rename_relations(&mut body, |schema, name| {
             (schema == Some(&old.schema) && name == old.name).then(|| new.clone())
         });

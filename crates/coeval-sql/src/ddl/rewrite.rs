@@ -5,11 +5,13 @@
 //! constraints, the sequences and the foreign keys of others. Dropped columns stay behind.
 
 use super::columns::{self, Place};
-use super::view_query::quoted;
-use super::{dependents, expressions, sequence_values, validate, values};
+use super::{dependents, expressions, validate};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::sequences;
+use crate::stored::view_query::quoted;
 use crate::types::assign_array;
+use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
@@ -267,7 +269,7 @@ fn hidden_sequence(
 ) -> Result<Option<Arc<SequenceDef>>, SqlError> {
     let Some(id) = hidden.and_then(|column| column.sequence) else { return Ok(None) };
     if def.columns.iter().any(|column| column.sequence == Some(id)) {
-        return sequence_values::by_id(context, id).map(Some);
+        return sequences::by_id(context, id).map(Some);
     }
     let place = Place { table: new.id, name: &new.name, index: new.columns.len() - 1 };
     let (_, sequence) = columns::row_id(context, &place)?;

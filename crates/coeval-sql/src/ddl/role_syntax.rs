@@ -3,7 +3,7 @@
 
 use super::drop::Missing;
 use crate::names::fold;
-use crate::session::{rewind, take_word, to_next_word};
+use crate::parse::{rewind, take_word, to_next_word};
 use coeval_store::{Privilege, RoleAttribute};
 use datafusion::sql::sqlparser::ast::{ObjectName, Value};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};

@@ -4,8 +4,8 @@
 use super::role_syntax::RoleName;
 use super::{lookup, roles};
 use crate::context::StatementContext;
-use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState};
+use crate::relations::CATALOG_NAME;
 use crate::result::StatementResult;
 use crate::rights::insufficient;
 use coeval_store::{CatalogChange, ObjectAccess};
@@ -52,7 +52,7 @@ pub(super) fn create(
             ObjectAccess::owned_by(owner.as_deref())
         }
     };
-    if schema.starts_with("pg_") || schema == crate::system::INFORMATION_SCHEMA {
+    if schema.starts_with("pg_") || schema == crate::relations::INFORMATION_SCHEMA {
         let message = format!("unacceptable schema name \"{schema}\"");
         return Err(SqlError::new(SqlState::ReservedName, message)
             .with_detail("The prefix \"pg_\" and information_schema are reserved for the system."));

@@ -2,12 +2,15 @@
 //! Whether the rows that are there satisfy a new constraint: one query each, which stops at the first row
 //! that does not.
 
-use super::values;
-use super::view_query::quoted;
+use super::expressions;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::RowSet;
-use crate::types::format_value;
+use crate::stored::parse_query;
+use crate::stored::view_query::quoted;
+use crate::types::{column_type_of_arrow, format_value};
+use crate::values;
+use arrow::datatypes::DataType;
 use coeval_store::{CheckDef, ForeignKeyDef, TableDef, value_at};
 
 /// The relation with its schema, as a query names it.
@@ -120,4 +123,27 @@ pub(super) fn foreign_key(
         values.join(", "),
         parent.name.name
     )))
+}
+
+/// Refuses a check, already in the table's definition, that is no condition on one row.
+///
+/// # Errors
+/// 42804 if it is not boolean, 42803 if it aggregates, and whatever else is wrong with it.
+pub(super) fn validate_check(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    check: &CheckDef,
+) -> Result<(), SqlError> {
+    let expr = expressions::parse(&check.expression)?;
+    expressions::refuse_aggregates(context, &expr)?;
+    let sql = format!("SELECT ({expr}) FROM {}", relation(def));
+    let schema = values::schema_of(context, &*parse_query(&sql)?)?;
+    match schema.field(0).data_type() {
+        DataType::Boolean | DataType::Null => Ok(()),
+        other => {
+            let ty = column_type_of_arrow(other).map_or(other.to_string(), |ty| ty.to_string());
+            let message = format!("argument of CHECK must be type boolean, not type {ty}");
+            Err(SqlError::new(SqlState::DatatypeMismatch, message))
+        }
+    }
 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! CREATE VIEW.
 
-use super::dependents;
+use super::lookup;
 use super::temporary::{self, Lasting};
-use super::view_query::{self, quoted};
-use super::{lookup, values};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
 use crate::rights::Object;
+use crate::stored::view_query::quoted;
+use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
+use crate::values;
 use crate::walk::Walk;
 use arrow::datatypes::Schema;
 use coeval_store::{CatalogChange, ObjectRef, QualifiedName, TableDef, ViewDef};
@@ -166,7 +167,7 @@ fn refuse_other_columns(
     schema: &Schema,
 ) -> Result<(), SqlError> {
     let invalid = |message: String| Err(SqlError::new(SqlState::InvalidTableDefinition, message));
-    let old_schema = values::schema_of(context, &*dependents::view_query_of(old)?)?;
+    let old_schema = values::schema_of(context, &*view_query_of(old)?)?;
     let old_names = output_names(&old_schema, &old.columns)?;
     if old_names.len() > names.len() {
         return invalid("cannot drop columns from view".to_owned());

@@ -5,6 +5,7 @@ use super::dependents;
 use super::expressions::names_column_anywhere;
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::stored::view_query_of;
 use coeval_store::QualifiedName;
 
 /// The views that name this relation and, anywhere in their query, a column of this name. A view on another
@@ -16,7 +17,7 @@ pub(super) fn views_using(
 ) -> Result<Vec<QualifiedName>, SqlError> {
     let mut using = Vec::new();
     for view in dependents::views_on(context, relation)? {
-        if names_column_anywhere(&*dependents::view_query_of(&view)?, column) {
+        if names_column_anywhere(&*view_query_of(&view)?, column) {
             using.push(view.name.clone());
         }
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `SET`: which columns get which expressions, for UPDATE and for ON CONFLICT DO UPDATE.
 
-use super::select::{self, quoted};
 use super::target::Target;
 use crate::error::{SqlError, SqlState};
+use crate::parse::is_default;
+use crate::select::{self, quoted};
 use coeval_store::Identity;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query,
@@ -75,11 +76,6 @@ fn refuse_generated(target: &Target, column: usize, value: &SetValue) -> Result<
 /// The detail of every 428C9.
 pub(super) fn always_generated(column: &str) -> String {
     format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
-}
-
-/// Whether the expression is the keyword DEFAULT, which the parser takes for a name.
-pub(crate) fn is_default(expression: &Expr) -> bool {
-    matches!(expression, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
 }
 
 /// The single expressions of a row-valued one.

@@ -101,10 +101,10 @@ fn conditions_of(
 ) -> Result<Option<Vec<Condition>>, SqlError> {
     let def = &target.def;
     let items = def.live_columns().map(|(_, column)| {
-        super::select::item(super::select::column(target.name(), &column.name), column.name.clone())
+        crate::select::item(crate::select::column(target.name(), &column.name), column.name.clone())
     });
     let items = items.collect();
-    let select = super::select::query(with.cloned(), items, vec![target.from()], delete.selection.clone());
+    let select = crate::select::query(with.cloned(), items, vec![target.from()], delete.selection.clone());
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = query::plan_with_hidden(context, &select, &types)?;
     let (physical, _) = query::optimized_physical_plan(context, &planned)?;

@@ -2,8 +2,9 @@
 //! ON CONFLICT: which unique keys decide, and who owns them.
 
 use super::target::Target;
-use crate::ddl::index_keys::{self, TARGET_EXPRESSION, TARGET_PREDICATE};
 use crate::error::{SqlError, SqlState};
+use crate::parse::{TARGET_EXPRESSION, TARGET_PREDICATE};
+use crate::stored::index_keys;
 use coeval_store::{
     ColumnDef, ColumnState, Direction, IndexDef, Key, KeyRange, KeyWriter, StoreError, TableDef, Transaction,
     Uniqueness, Value,

@@ -4,17 +4,16 @@
 use super::environment;
 use super::expressions::Rows;
 use super::joined::JoinedTables;
-use super::needs;
-use super::parts::has_written;
 use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
-use super::select;
 use super::target::Target;
 use crate::cancel;
-use crate::context::StatementContext;
+use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
+use crate::needs;
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use crate::select;
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{Delete, FromTable, With};
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What expressions may ask of the statement they belong to, beside the transaction that it changes.
 
-use crate::context::{Clock, SequenceValues, StatementContext};
+use crate::clock::Clock;
+use crate::context::{SequenceValues, StatementContext};
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::scalar::Environment;

@@ -5,18 +5,20 @@ mod source;
 mod upsert;
 mod values;
 
-use super::assignments::{always_generated, is_default};
+use super::assignments::always_generated;
 use super::bricks::BrickRowsToInsert;
 use super::environment;
 use super::expressions::Rows;
 use super::generated::{Generator, generators};
-use super::needs;
 use super::returning::{Relation, Returning};
-use super::rows::{encoded, refused};
+use super::rows::encoded;
 use super::target::Target;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::failing_row::refused;
+use crate::needs;
+use crate::parse::{OVERRIDING, is_default};
 use crate::result::{CommandTag, StatementResult};
 use coeval_store::{Identity, Value};
 use datafusion::sql::sqlparser::ast::{Expr, Insert, ObjectName, OnInsert, SetExpr, TableObject, With};
@@ -28,7 +30,7 @@ use values::given_rows;
 const BULK_ROWS_MIN: usize = 4_096;
 
 /// What OVERRIDING says about values for identity columns. The parser does not know the clause;
-/// [`crate::session`] turns it into this setting of the statement.
+/// [`crate::parse`] turns it into this setting of the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Overriding {
     Nothing,
@@ -37,9 +39,6 @@ enum Overriding {
     /// The user's values are ignored.
     User,
 }
-
-/// The name of the setting that stands for OVERRIDING.
-pub(crate) const OVERRIDING: &str = "overriding";
 
 impl Overriding {
     fn of(insert: &Insert) -> Self {

@@ -6,11 +6,11 @@
 
 use super::returning::Relation;
 use super::rows::FoundRow;
-use super::select;
-use crate::ddl::ROW_ID_COLUMN;
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::RowSet;
+use crate::select;
+use crate::stored::ROW_ID_COLUMN;
 use crate::types::{assign_array, column_type_of_arrow};
 use arrow::array::ArrayRef;
 use chrono_tz::Tz;

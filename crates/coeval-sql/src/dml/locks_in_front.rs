@@ -51,7 +51,7 @@ pub(crate) fn with_locks_in_front(statement: &Statement) -> Option<Query> {
 }
 
 fn alone(body: SetExpr) -> Query {
-    super::select::of_body(None, body)
+    crate::select::of_body(None, body)
 }
 
 struct Found {
@@ -63,7 +63,7 @@ impl Found {
         if !locks_rows(query) {
             return;
         }
-        let name = super::select::quoted(format!("{PART}{}", self.parts.len()));
+        let name = crate::select::quoted(format!("{PART}{}", self.parts.len()));
         let instead = whole_table(None, &name);
         let alias = TableAlias { explicit: true, name, columns: Vec::new(), at: None };
         self.parts.push(Cte {

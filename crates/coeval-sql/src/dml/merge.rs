@@ -7,21 +7,23 @@
 //! nothing, the first clause WHEN NOT MATCHED. Both give the values of the clauses, each computed for the rows alone
 //! that the clause applies to.
 
-use super::assignments::{self, SetColumn, SetValue, is_default};
+use super::assignments::{self, SetColumn, SetValue};
 use super::environment;
 use super::generated::{Generator, generators};
 use super::insert;
-use super::needs;
-use super::rows::{FoundRow, TouchedRows, found_pairs, refused};
-use super::select;
+use super::rows::{FoundRow, TouchedRows, found_pairs};
 use super::selected::{self, source_type};
 use super::target::Target;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::failing_row::refused;
+use crate::needs;
+use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::row_locking::strength_of_update;
+use crate::select;
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type};
 use coeval_store::{Privilege, TableDef, Value, ValueRef, value_at};
@@ -32,11 +34,6 @@ use datafusion::sql::sqlparser::ast::{
     MergeClause, MergeClauseKind, MergeInsertExpr, MergeInsertKind, ObjectName, Query, SelectItem,
     TableFactor, TableWithJoins, Value as AstValue, With,
 };
-
-/// The column whose change stands for DO NOTHING, which the parser does not know: no column's name begins like this.
-pub(crate) const NOTHING: &str = "\u{1}nothing";
-/// The column that stands for INSERT DEFAULT VALUES.
-pub(crate) const DEFAULTS: &str = "\u{1}default values";
 
 /// A value of a clause.
 enum NewValue {
@@ -110,9 +107,9 @@ fn needs_of(merge: &Merge) -> Vec<Privilege> {
 
 fn is_nothing(action: &MergeAction) -> bool {
     match action {
-        MergeAction::Insert(insert) => insert.columns.iter().any(|name| is_called(name, NOTHING)),
+        MergeAction::Insert(insert) => insert.columns.iter().any(|name| is_called(name, MERGE_NOTHING)),
         MergeAction::Update(update) => update.assignments.iter().any(|set| match &set.target {
-            AssignmentTarget::ColumnName(name) => is_called(name, NOTHING),
+            AssignmentTarget::ColumnName(name) => is_called(name, MERGE_NOTHING),
             AssignmentTarget::Tuple(_) => false,
         }),
         MergeAction::Delete { .. } => false,
@@ -302,7 +299,7 @@ fn given_of(
     target: &Target,
     clause: &MergeInsertExpr,
 ) -> Result<Vec<(usize, Expr)>, SqlError> {
-    if clause.columns.iter().any(|name| is_called(name, DEFAULTS)) {
+    if clause.columns.iter().any(|name| is_called(name, MERGE_DEFAULTS)) {
         return Ok(Vec::new());
     }
     let MergeInsertKind::Values(values) = &clause.kind else {
@@ -414,7 +411,7 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
     refuse_twice(&rows)?;
     let parts = context.parts.clone();
     let (environment, transaction) = environment::split(context);
-    rows.retain(|row| !super::parts::has_written(parts.as_deref(), transaction, target.id(), &row.key));
+    rows.retain(|row| !crate::context::has_written(parts.as_deref(), transaction, target.id(), &row.key));
     let set = clauses.actions.iter().flat_map(|action| match action {
         Action::Update(values) => values.iter().map(|(column, _)| *column).collect(),
         Action::Nothing | Action::Delete | Action::Insert(_) => Vec::new(),

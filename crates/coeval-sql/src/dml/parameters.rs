@@ -9,7 +9,7 @@ use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::query;
-use crate::session::ParameterType;
+use crate::types::ParameterType;
 use crate::walk::Walk;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{

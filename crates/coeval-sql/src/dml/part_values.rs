@@ -13,16 +13,15 @@
 //!
 //! Only conditions are changed: elsewhere a subquery also gives a column its name and its type.
 
-use super::parts::Parts;
-use super::select;
 use super::subqueries::{literal, literals};
-use crate::catalog::CatalogType;
-use crate::context::StatementContext;
+use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::point::conjuncts;
-use crate::query::column_type_of_field;
+use crate::relations::CatalogType;
 use crate::result::RowSet;
+use crate::select;
+use crate::types::column_type_of_field;
 use crate::walk::{Walk, WalkMut};
 use arrow::datatypes::Field;
 use coeval_store::ColumnType;

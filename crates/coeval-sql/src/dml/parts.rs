@@ -8,117 +8,25 @@
 //! the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and
 //! all parts run again.
 
-use super::{execute, execute_with, part_values, select, statement_of};
-use crate::context::StatementContext;
+use super::{execute, execute_query, execute_with, part_values, statement_of};
+use crate::context::{Parts, StatementContext};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::point::PointPlan;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
+use crate::select;
 use crate::walk::Walk;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::{Key, Savepoint, SpaceId, StoreError, TableView, Transaction};
-use datafusion::catalog::{MemTable, TableProvider};
+use coeval_store::Savepoint;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement, TableAlias,
-    TableFactor, TableObject, Visitor, WildcardAdditionalOptions, With,
+    Cte, FromTable, Ident, ObjectName, ObjectNamePart, Query, SelectItem, Statement, TableAlias, TableFactor,
+    TableObject, Visitor, WildcardAdditionalOptions, With,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What a part has returned.
-#[derive(Clone, Debug)]
-struct Returned {
-    /// The name it goes by in the parts behind it.
-    name: String,
-    /// `None` if it returns nothing.
-    rows: Option<RowSet>,
-}
-
-/// What the parts of a statement share.
-#[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    /// Where the statement began.
-    began: Arc<Savepoint>,
-    returned: Vec<Returned>,
-}
-
-impl Parts {
-    /// Those of a statement that begins now.
-    pub(super) fn begin(transaction: &Transaction) -> Self {
-        Self { began: Arc::new(transaction.savepoint()), returned: Vec::new() }
-    }
-
-    /// The same with what one more part has returned.
-    pub(super) fn with(&self, name: String, rows: Option<RowSet>) -> Self {
-        let mut more = self.clone();
-        more.returned.push(Returned { name, rows });
-        more
-    }
-
-    /// Whether a part before has this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.returned.iter().any(|part| part.name == name)
-    }
-
-    /// The rows that the part of this name has returned, if there is one that returns any.
-    pub(super) fn rows(&self, name: &str) -> Option<&RowSet> {
-        self.returned.iter().rev().find(|part| part.name == name)?.rows.as_ref()
-    }
-
-    /// Whether a query names one of them.
-    fn are_named(&self, query: &Query) -> bool {
-        self.returned.iter().any(|part| count_named(query, &part.name) > 0)
-    }
-
-    /// What the part of this name has returned, as a table; `None` if there is no such part.
-    ///
-    /// # Errors
-    /// `0A000` if it returns nothing.
-    pub(crate) fn provider(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
-        let Some(returned) = self.returned.iter().rev().find(|part| part.name == name) else {
-            return Ok(None);
-        };
-        let Some(rows) = &returned.rows else {
-            let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
-            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
-        };
-        let table = MemTable::try_new(Arc::clone(&rows.schema), vec![rows.batches.clone()])?;
-        Ok(Some(Arc::new(table)))
-    }
-
-    /// The whole table as it was when the statement began.
-    ///
-    /// # Errors
-    /// As [`Transaction::view`].
-    pub(crate) fn view(&self, transaction: &Transaction, table: SpaceId) -> Result<TableView, StoreError> {
-        transaction.view_at(&self.began, table)
-    }
-
-    /// As [`view`](Self::view), for a caller that says what it looks at.
-    ///
-    /// # Errors
-    /// As [`Transaction::view`].
-    pub(crate) fn view_to_note(
-        &self,
-        transaction: &Transaction,
-        table: SpaceId,
-    ) -> Result<TableView, StoreError> {
-        transaction.view_at_to_note(&self.began, table)
-    }
-}
-
-/// Whether another part of the statement has written the row with this key.
-pub(super) fn has_written(
-    parts: Option<&Parts>,
-    transaction: &Transaction,
-    table: SpaceId,
-    key: &Key,
-) -> bool {
-    parts.is_some_and(|parts| transaction.has_written_since(&parts.began, table, key))
-}
 
 /// Whether a query's WITH changes or locks rows, or makes rows that are others each time and are read several times.
 pub(crate) fn is_in_parts(query: &Query) -> bool {
@@ -153,7 +61,7 @@ pub(crate) fn execute_in_parts(
     query: &Query,
 ) -> Result<StatementResult, SqlError> {
     let parts = Parts::begin(context.transaction);
-    let began = Arc::clone(&parts.began);
+    let began = Arc::clone(parts.began());
     context.parts = Some(Arc::new(parts));
     let outcome = run(context, query, &began);
     context.parts = None;
@@ -189,7 +97,7 @@ fn run(
         Some(result) => result,
         None => match statement_of(&rest) {
             Some(statement) => execute(context, statement)?,
-            None => query::execute(context, &rest)?,
+            None => execute_query(context, &rest)?,
         },
     };
     for (part, _) in unread {
@@ -217,7 +125,9 @@ fn by_keys(
     writes: Writes,
 ) -> Result<Option<StatementResult>, SqlError> {
     let parts = context.parts.as_deref();
-    if writes == Writes::Some || parts.is_some_and(|parts| parts.are_named(query)) {
+    if writes == Writes::Some
+        || parts.is_some_and(|parts| parts.names().any(|name| count_named(query, name) > 0))
+    {
         return Ok(None);
     }
     let plan = match statement_of(query) {
@@ -237,7 +147,7 @@ fn locked(
         return Ok(result.rows);
     }
     let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
-    query::execute(context, &part.query).map(|result| result.rows).map_err(|error| {
+    execute_query(context, &part.query).map(|result| result.rows).map_err(|error| {
         let is_outer = error.state == SqlState::UndefinedColumn
             || error.message.starts_with("missing FROM-clause entry");
         if is_subquery && is_outer {
@@ -367,22 +277,4 @@ fn refuse_bricks(context: &StatementContext<'_>, statement: &Statement) -> Resul
     let def = crate::names::table(target, context.settings, context.transaction)?;
     let instead = "Change the brick table in a statement of its own, in the same transaction.";
     super::bricks::refuse_rows(&def, "a change in WITH", instead)
-}
-
-/// `0A000` for a change of rows in the WITH of a query that is part of another, and for locks that nobody would take.
-pub(crate) fn refuse_nested(query: &Query) -> Result<(), SqlError> {
-    if query::locks_rows(query) {
-        return Err(SqlError::unsupported("FOR UPDATE, or a weaker form of it, in this place")
-            .with_hint("Lock the rows in a statement of its own, or in WITH in front of the statement."));
-    }
-    let mut tables = query.with.iter().flat_map(|with| &with.cte_tables);
-    let is_change = |body: &SetExpr| {
-        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
-    };
-    if tables.any(|table| is_change(&table.query.body)) {
-        let message = "WITH clause containing a data-modifying statement must be at the top level";
-        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
-            .with_hint("Move it in front of the whole statement."));
-    }
-    Ok(())
 }

@@ -3,14 +3,14 @@
 //! of what those before it will return, of their columns and without rows.
 
 use super::parameters::{inferred, note, parameters_of};
-use super::parts::{Parts, add, alone, parts_of, under_names, without_with};
+use super::parts::{add, alone, parts_of, under_names, without_with};
 use super::statement_of;
 use super::underlying::returned;
-use crate::context::StatementContext;
+use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
 use crate::query;
 use crate::result::RowSet;
-use crate::session::ParameterType;
+use crate::types::ParameterType;
 use arrow::datatypes::SchemaRef;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{Query, Statement};

@@ -3,14 +3,14 @@
 
 use super::environment::StatementEnvironment;
 use super::expressions::Expressions;
-use super::select;
 use super::target::Target;
+use crate::column_name::column_name;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::query::column_name;
 use crate::result::RowSet;
 use crate::scalar::{Inputs, RowSource, Scalar, Scope, ScopeTable};
+use crate::select;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnType};
@@ -68,7 +68,7 @@ impl Returning {
         let mut fields = Vec::new();
         for (name, expression) in expand(list, relations)? {
             let scalar = expressions.result(&expression)?;
-            fields.push(crate::query::marked_field(Field::new(name, scalar.ty().arrow(), true), scalar.ty()));
+            fields.push(crate::types::marked_field(Field::new(name, scalar.ty().arrow(), true), scalar.ty()));
             columns.push(scalar);
         }
         let builders = columns.iter().map(|scalar| ColumnBuilder::new(scalar.ty(), 0)).collect();

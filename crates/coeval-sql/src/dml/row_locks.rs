@@ -5,16 +5,16 @@
 //! its result again. If a row was changed before its lock was granted, the statement runs again. With SKIP LOCKED
 //! the query runs without its LIMIT, which then counts the rows that could be locked.
 
-use super::needs;
 use super::rows::{key_arrays, key_at};
 use super::target::{Target, key_items};
 use crate::context::StatementContext;
-use crate::ddl::ROW_ID_COLUMN;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
+use crate::needs;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
+use crate::stored::ROW_ID_COLUMN;
 use crate::walk::Walk;
 use arrow::array::{RecordBatch, UInt64Array};
 use coeval_store::{IfLocked, Privilege, RowLock, TableDef};

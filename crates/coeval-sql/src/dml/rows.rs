@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rows on their way into and out of a table: keys out of query results, errors that show the row.
+//! Rows on their way into and out of a table: keys out of query results.
 
-use crate::error::{SqlError, SqlState};
-use crate::types::format_value;
+use crate::error::SqlError;
 use arrow::array::{ArrayRef, RecordBatch};
-use chrono_tz::Tz;
 use coeval_store::{
     Key, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef, value_at,
 };
@@ -113,41 +111,6 @@ pub(super) fn encoded(
         *value = row.get(def.layout(), index).unwrap_or(ValueRef::Null).to_owned();
     }
     Ok((row, values))
-}
-
-/// The error of a change, with the row in its detail where PostgreSQL shows it.
-pub(crate) fn refused<'v>(
-    error: StoreError,
-    def: &TableDef,
-    value: impl Fn(usize) -> ValueRef<'v>,
-    zone: Tz,
-) -> SqlError {
-    let error = SqlError::from(error);
-    if !matches!(error.state, SqlState::NotNullViolation | SqlState::CheckViolation) {
-        return error;
-    }
-    let shown = def.live_columns().map(|(column, definition)| {
-        let mut text = String::new();
-        match value(column) {
-            ValueRef::Null => text.push_str("null"),
-            value => format_value(value, definition.ty, zone, &mut text),
-        }
-        shorten(text)
-    });
-    let shown: Vec<String> = shown.collect();
-    error.with_detail(format!("Failing row contains ({}).", shown.join(", ")))
-}
-
-/// Longer values are cut in messages, as PostgreSQL cuts them.
-const SHOWN_BYTES_MAX: usize = 64;
-
-fn shorten(mut text: String) -> String {
-    if text.len() > SHOWN_BYTES_MAX {
-        let end = (0..=SHOWN_BYTES_MAX).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-        text.truncate(end);
-        text.push_str("...");
-    }
-    text
 }
 
 /// The rows that one statement has inserted or changed, for what must not happen to a row twice.

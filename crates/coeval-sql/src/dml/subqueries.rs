@@ -67,7 +67,7 @@ fn returned(
         if let SelectItem::UnnamedExpr(expression) = item
             && has_subquery(expression)
         {
-            let alias = super::select::quoted(query::column_name(expression));
+            let alias = crate::select::quoted(crate::column_name::column_name(expression));
             *item = SelectItem::ExprWithAlias { expr: expression.clone(), alias };
         }
         item.walk_mut(evaluation)

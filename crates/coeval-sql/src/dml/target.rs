@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table that a statement changes, and the name its rows go by in the statement.
 
-use super::select::{self, quoted};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
 use crate::scalar::ScopeTable;
+use crate::select::{self, quoted};
 use coeval_store::{SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, SelectItem, TableAlias, TableFactor, TableWithJoins,

@@ -2,8 +2,9 @@
 //! Queries with the expressions of a changing statement over its tables, for the types of its parameters and of what it
 //! returns.
 
-use super::{merge, select, statement_of};
+use super::{merge, statement_of};
 use crate::context::StatementContext;
+use crate::select;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert, Query,
     SelectItem, Statement, TableAlias, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,
@@ -55,7 +56,7 @@ fn assigned_items(assignments: &[Assignment]) -> Vec<SelectItem> {
         (AssignmentTarget::Tuple(_), Expr::Tuple(values)) => values,
         (AssignmentTarget::Tuple(_), _) => &[],
     });
-    let values = values.filter(|value| !super::assignments::is_default(value)).enumerate();
+    let values = values.filter(|value| !crate::parse::is_default(value)).enumerate();
     values.map(|(place, value)| select::item(value.clone(), format!("value {place}"))).collect()
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn returned(statement: &Statement) -> Option<Query> {
             let items = insert.returning.as_ref()?.iter().map(ToString::to_string).collect::<Vec<_>>();
             let alias = insert.table_alias.as_ref().map(|alias| format!(" AS {}", alias.alias));
             let text = format!("SELECT {} FROM {name}{}", items.join(", "), alias.unwrap_or_default());
-            crate::session::parse_query(&text).ok()
+            crate::parse::parse_query(&text).ok()
         }
         Statement::Update(update) => {
             let mut from = vec![update.table.clone()];

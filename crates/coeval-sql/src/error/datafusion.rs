@@ -4,8 +4,8 @@
 //! Both tell kinds apart by their text where PostgreSQL has a SQLSTATE of its own, so the texts are matched
 //! here and nowhere else.
 
+use super::memory::out_of_memory;
 use crate::error::{SqlError, SqlState};
-use crate::memory::out_of_memory;
 use arrow::error::ArrowError;
 use coeval_store::EnumType;
 use datafusion::common::SchemaError;

@@ -110,7 +110,7 @@ impl From<StoreError> for SqlError {
             ),
             StoreError::Stopped(reason) if reason.is_superseded() => Self::new(SqlState::ReadOnlySqlTransaction, message)
                 .with_hint("Connect to the machine that was promoted; start this one with --replica-of it."),
-            StoreError::OutOfMemory(what) => crate::memory::out_of_memory_for_changes(what),
+            StoreError::OutOfMemory(what) => super::memory::out_of_memory_for_changes(what),
             StoreError::DamagedTable { .. } => Self::new(SqlState::DataCorrupted, message)
                 .with_hint("\"coeval check --repair\" makes anew what can be derived, and says what is lost."),
             StoreError::TransactionSize { .. } => Self::new(SqlState::ProgramLimitExceeded, message)

@@ -5,15 +5,13 @@ use super::call::{Call, invalid, text};
 use super::choice::{Form, Takes};
 use super::{Entry, called, strict};
 use crate::error::{SqlError, SqlState};
+use crate::parse::ARRAY_WITH;
 use crate::types::{assign, column_type_of_arrow};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, ElementType, ListEncoder, Value};
 use datafusion::common::ScalarValue;
 
 const INT: Takes = Takes::Type(ColumnType::Int);
-
-/// The function behind `SET array[place] = value`.
-pub(crate) const ARRAY_WITH: &str = "coeval_array_with";
 
 /// The most elements that a function makes of nothing.
 const LENGTH_MAX: i64 = 1 << 27;

@@ -114,7 +114,11 @@ impl ScalarUDFImpl for Labels {
             .iter()
             .map(|argument| {
                 let array = argument.to_array(rows)?;
-                Ok(crate::query::cast_array(&array, ColumnType::Enum(ty), chrono_tz::Tz::UTC)?)
+                Ok(crate::scalar::cast_function::cast_array(
+                    &array,
+                    ColumnType::Enum(ty),
+                    chrono_tz::Tz::UTC,
+                )?)
             })
             .collect::<Result<Vec<_>>>()?;
         let mut builder = ColumnBuilder::new(self.result(ty), rows);

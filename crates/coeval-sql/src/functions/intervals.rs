@@ -5,7 +5,9 @@ use super::call::{Call, invalid};
 use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState, out_of_range};
-use crate::types::{Clock, clock_named, instant_after, is_timestamp, utc_to_local};
+use crate::types::{
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_timestamp, utc_to_local,
+};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
 use coeval_store::{ColumnType, IntervalValue, Value};
 
@@ -18,10 +20,6 @@ const TEXT: Takes = Takes::Type(ColumnType::Text);
 
 /// The function behind the difference of two times.
 pub(crate) const TIME_BETWEEN: &str = "coeval_time_between";
-
-/// The functions behind an instant and an interval that is added or taken away.
-pub(crate) const INSTANT_AFTER: &str = "coeval_instant_after";
-pub(crate) const INSTANT_BEFORE: &str = "coeval_instant_before";
 
 const MICROS_PER_SECOND: i64 = 1_000_000;
 const NANOS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND * 1_000;

@@ -7,8 +7,8 @@ use super::long::{joined, letter_behind, letters};
 use super::search::Places;
 use super::{Entry, called, strict};
 use crate::allowance::{Meter, VALUE_BYTES_MAX, too_large};
-use crate::catalog::quoted_name;
 use crate::error::{SqlError, SqlState};
+use crate::quoting::quoted;
 use coeval_store::{ColumnType, ListEncoder, Value, ValueRef};
 use datafusion::common::utils::datafusion_strsim::levenshtein;
 use std::borrow::Cow;
@@ -283,7 +283,7 @@ fn with_replaced(all: &str, from: &str, to: &str, meter: &Meter) -> Result<Strin
 /// The text as a name in SQL: in quotes, if it would be read otherwise.
 fn name(all: &str, meter: &Meter) -> Result<String, SqlError> {
     if all.len() <= NAME_BYTES_MAX {
-        return Ok(quoted_name(all));
+        return Ok(quoted(all));
     }
     Ok(format!("\"{}\"", with_replaced(all, "\"", "\"\"", meter)?))
 }

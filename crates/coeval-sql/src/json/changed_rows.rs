@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of a feed as JSON: what `coeval feed` and `coeval_changes()` give.
 
-use super::canonical::push_string;
 use super::written::push_typed;
 use crate::temporary::is_temporary;
 use crate::types::format_value;
+use crate::types::json::push_string;
 use chrono_tz::Tz;
 use coeval_store::{ChangedRow, ColumnType, FedChange, TableDef, ValueRef, missing_value};
 

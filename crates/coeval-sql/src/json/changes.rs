@@ -3,11 +3,10 @@
 //!
 //! A changed document is written anew from the parts of the old one; `canonical` makes a `jsonb` of it.
 
-use super::canonical::{canonical, push_string};
-use super::document::{Kind, Part};
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::memory::room_for_a_value;
+use crate::types::json::{Kind, Part, canonical, push_string};
 use std::fmt::Write;
 
 /// What happens at the end of a path.

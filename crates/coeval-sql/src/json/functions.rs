@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The functions of JSON, and those that stand behind its operators.
 
-use super::canonical::{canonical, push_string};
 use super::changes::{self, Change};
-use super::document::{Kind, Part};
 use super::operators::MEMBER;
 use super::order::order_key;
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::query::{column_type_of_field, session_zone};
+use crate::types::json::{Kind, Part, canonical, push_string};
+use crate::types::{column_type_of_field, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use chrono_tz::Tz;
@@ -313,7 +312,7 @@ impl<'a> Arguments<'a> {
                 texts.as_string_view().iter().map(|text| text.map(str::to_owned)).collect()
             }
             _ => match self.text(index, row) {
-                Some(text) => crate::catalog::array_elements(text)?,
+                Some(text) => crate::types::array_elements(text)?,
                 None => return Ok(None),
             },
         }))
@@ -637,14 +636,14 @@ impl ScalarUDFImpl for JsonFunction {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.entry.name, self.entry.gives.arrow(), true);
         let first =
-            || arguments.arg_fields.first().and_then(|field| crate::query::column_type_of_field(field));
+            || arguments.arg_fields.first().and_then(|field| crate::types::column_type_of_field(field));
         let ty = match self.entry.gives {
             Gives::Json => ColumnType::Json,
             Gives::Jsonb => ColumnType::Jsonb,
             Gives::Same => first().filter(|ty| *ty == ColumnType::Jsonb).unwrap_or(ColumnType::Json),
             Gives::Text | Gives::Bool | Gives::Int => return Ok(Arc::new(field)),
         };
-        Ok(Arc::new(crate::query::marked_field(field, ty)))
+        Ok(Arc::new(crate::types::marked_field(field, ty)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

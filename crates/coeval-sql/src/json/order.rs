@@ -14,7 +14,7 @@
 //! arrays element by element. Strings compare by bytes. An empty array that is all of a document is below everything
 //! else: PostgreSQL has it so since its first release, and orders indexes by it. `1` and `1.0` are equal.
 
-use super::document::{Kind, Part};
+use crate::types::json::{Kind, Part};
 
 /// What an array or an object as a whole begins with; other documents are between the first two.
 const EMPTY_ARRAY: u8 = 0;

@@ -2,9 +2,9 @@
 //! Documents as sets of rows: `json_array_elements`, `json_each`, `json_object_keys`. Each is made of functions that
 //! give arrays, which are unnested.
 
-use super::document::{Kind, Part};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::types::json::{Kind, Part};
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringViewBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};

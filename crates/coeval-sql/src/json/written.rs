@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values as JSON: what `to_json` makes of them.
 
-use super::canonical::{push_long_string, push_string};
 use crate::error::SqlError;
-use crate::query::{column_type_of_field, marked_field};
-use crate::types::format_value;
+use crate::types::json::{push_long_string, push_string};
+use crate::types::{column_type_of_field, format_value, marked_field};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};

@@ -11,9 +11,8 @@
 //! more than when it had least during the query, and the query holds no more than that, whatever was counted. Batches that leave for
 //! the client are [let go of](Holding::let_go), and chunks that are read from files and stay are for everybody.
 
-use super::out_of_memory;
 use super::process::THIS;
-use crate::error::SqlError;
+use crate::error::{SqlError, out_of_memory};
 use coeval_store::allocated_here;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
 use std::cell::Cell;

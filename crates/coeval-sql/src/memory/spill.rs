@@ -2,7 +2,7 @@
 //! Files of queries that do not fit in memory.
 //!
 //! DataFusion's own temporary files stay open from the moment they are made, and an exchange between threads has one for
-//! each batch that it puts aside (`engine/template.rs` says why): a large query would take all descriptors that there are
+//! each batch that it puts aside (`opening/template.rs` says why): a large query would take all descriptors that there are
 //! and with them the other sessions' connections. Here a file is open while it is written and while it is read.
 //!
 //! A write that fails does not fail at once: who waits for those rows in another thread is told when it reads them, and

@@ -7,8 +7,8 @@
 //! value, and kept before it is made. Measured with a million numbers in `IN`, `ARRAY` and `VALUES`: 900 to 1,050 bytes for each
 //! mark when they were parsed, 1,150 to 2,700 in all when they were planned.
 
-use super::{Kept, QueryEnvironment, out_of_memory};
-use crate::error::SqlError;
+use super::{Kept, QueryEnvironment};
+use crate::error::{SqlError, out_of_memory};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

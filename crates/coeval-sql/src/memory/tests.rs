@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::engine::Engine;
-use crate::engine::template::session_state;
+use crate::error::SqlState;
+use crate::opening::template::session_state;
 use crate::session::Session;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use coeval_store::{Store, StoreOptions};
@@ -163,7 +164,7 @@ fn an_aggregation_that_does_not_fit_spills_and_is_right_or_fails() {
     }
 }
 
-/// Two threads put batches aside for a third at once, over and over: `ONE_BATCH` in `engine/template.rs`.
+/// Two threads put batches aside for a third at once, over and over: `ONE_BATCH` in `opening/template.rs`.
 #[test]
 fn exchanges_that_put_rows_aside_come_to_an_end() {
     let memory = QueryMemory { bytes: Some(QUERY_MEMORY_MIN), ..QueryMemory::default() };

@@ -4,8 +4,8 @@
 use super::insert::{Touched, value_of};
 use super::source::{Planner, Source};
 use super::update::{assigned_column, assigned_value};
-use crate::dml::refused;
 use crate::error::{SqlError, SqlState};
+use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, RowSource, Scalar, Scope, ScopeTable, folded};
 use coeval_store::{

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What expressions of a point statement may ask of it.
 
-use crate::context::{Clock, SequenceValues};
+use crate::clock::Clock;
+use crate::context::SequenceValues;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::scalar::Environment;

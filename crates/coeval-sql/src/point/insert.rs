@@ -6,8 +6,8 @@ use super::conflict::{ConflictPlan, Resolution};
 use super::output::Output;
 use super::source::{Planner, Source};
 use super::update::{is_always_generated, is_default, refuse_generated};
-use crate::dml;
 use crate::error::SqlError;
+use crate::failing_row::refused;
 use crate::scalar::{Environment, Inputs, NewRow, NoRows, Refusal, Scalar, Scope, folded};
 use coeval_store::{Key, Row, RowWriter, StoreError, TableDef, Transaction, Value};
 use datafusion::sql::sqlparser::ast::{
@@ -38,7 +38,7 @@ impl InsertPlan {
         let (TableObject::TableName(name), true) = (&insert.table, is_plain(insert)) else {
             return Err(Refusal::unsupported("a clause of this INSERT"));
         };
-        let table = planner.table(name, crate::dml::needs_of_insert(insert))?;
+        let table = planner.table(name, crate::needs::needs_of_insert(insert))?;
         refuse_generated(&table)?;
         let alias = insert.table_alias.as_ref().map(|alias| folded(&alias.alias));
         let columns = target_columns(&table, &insert.columns)?;
@@ -71,9 +71,7 @@ impl InsertPlan {
         let mut count = 0;
         let refused = |row: &Row| {
             let (row, table) = (row.clone(), &self.table);
-            move |error| {
-                dml::refused(error, table, |column| value_of(table, &row, column), environment.zone())
-            }
+            move |error| refused(error, table, |column| value_of(table, &row, column), environment.zone())
         };
         let mut rows = self.rows.iter().map(|values| -> Result<Row, SqlError> {
             writer.clear();

@@ -146,7 +146,9 @@ impl Output {
         let mut written = Vec::new();
         for item in items {
             let (expression, name) = match item {
-                SelectItem::UnnamedExpr(expression) => (expression, crate::query::column_name(expression)),
+                SelectItem::UnnamedExpr(expression) => {
+                    (expression, crate::column_name::column_name(expression))
+                }
                 SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
                 SelectItem::Wildcard(options) if plain(options) && groups.is_none() => {
                     for table in 0..source.tables.len() {
@@ -179,7 +181,7 @@ impl Output {
             .zip(&written)
             .map(|(column, (name, _))| {
                 let field = Field::new(name, column.ty().arrow(), true);
-                let field = crate::query::marked_field(field, column.ty());
+                let field = crate::types::marked_field(field, column.ty());
                 let is_plain = if groups.is_none() { column.as_column() } else { None };
                 let origin = is_plain.and_then(|(table, column)| column_oids(&source.tables[table], column));
                 match origin {

@@ -8,8 +8,8 @@ use super::insert::value_of;
 use super::output::Output;
 use super::source::{Planner, Source, conjuncts, table_name};
 use super::walk::{Flow, Walk};
-use crate::dml;
 use crate::error::SqlError;
+use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
 use crate::scalar::{Environment, Inputs, NewRow, Refusal, Scalar, folded};
 use coeval_store::{ColumnDef, Identity, Key, Privilege, Row, RowWriter, TableDef, Transaction, Value};
@@ -108,7 +108,7 @@ impl UpdatePlan {
             }
             transaction.update(self.table.id, &key, row.clone()).map_err(|error| {
                 let value = |column| value_of(&self.table, &row, column);
-                dml::refused(error, &self.table, value, environment.zone())
+                refused(error, &self.table, value, environment.zone())
             })?;
         }
         Ok(Outcome { count, rows })

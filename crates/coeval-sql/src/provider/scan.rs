@@ -5,7 +5,7 @@ use super::batches::{Batches, ScanMetrics, ScanTask};
 use super::prune::SourceColumn;
 use super::selectivity::selectivity;
 use super::statistics;
-use crate::query::has_elements;
+use crate::types::has_elements;
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use coeval_store::{ColumnType, ScanPart, TableView};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};

@@ -53,7 +53,7 @@ pub(crate) struct CoevalTable {
 /// A column as queries have it.
 pub(super) fn field_of(column: &ColumnDef) -> Field {
     let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
-    crate::query::marked_field(field, column.ty)
+    crate::types::marked_field(field, column.ty)
 }
 
 impl CoevalTable {

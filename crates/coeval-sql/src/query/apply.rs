@@ -31,9 +31,9 @@ use super::run::{StatementEnvironment, StatementTime};
 use super::watched::{lifeline_of, watched};
 use crate::cancel::Lifeline;
 use crate::carried::Carry;
-use crate::catalog::CatalogType;
 use crate::error::{SqlError, SqlState};
 use crate::memory::bytes_of_rows;
+use crate::relations::CatalogType;
 use arrow::array::{Array, ArrayRef, ListArray, RecordBatch, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::cast;
@@ -430,7 +430,7 @@ impl ScalarUDFImpl for Apply {
         let options = Arc::clone(&args.config_options);
         // DataFusion's threads do not wait for each other: the inner plan has a thread and a runtime to itself. Others go on with this
         // one's place meanwhile.
-        let results = crate::engine::aside(|| {
+        let results = crate::hand_over::aside(|| {
             std::thread::scope(|scope| {
                 let thread = std::thread::Builder::new().stack_size(crate::engine::STATEMENT_STACK_BYTES);
                 let running = thread.spawn_scoped(scope, || {

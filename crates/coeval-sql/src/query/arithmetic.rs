@@ -6,9 +6,10 @@
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::typing::{cast_by_zone, quotient, read_number, rewritten_values, rounded};
+use super::typing::{cast_by_zone, quotient, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::scalar::cast_function::read_number;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};

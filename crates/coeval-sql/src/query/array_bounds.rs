@@ -8,8 +8,7 @@
 //! So a join by arrays gets a filter that nobody reads, in which case it makes none, and a sort by them sorts all rows, with
 //! the limit above it. This comes right before filters are handed down.
 
-use arrow::datatypes::DataType;
-use coeval_store::EnumType;
+use crate::types::has_elements;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -44,11 +43,6 @@ impl PhysicalOptimizerRule for ArrayBounds {
     fn schema_check(&self) -> bool {
         true
     }
-}
-
-/// Whether values of this type have elements or fields that may be NULL: arrays and rows, but not labels of enums.
-pub(crate) fn has_elements(data_type: &DataType) -> bool {
-    data_type.is_nested() && EnumType::of_arrow(data_type).is_none()
 }
 
 /// Whether a value of an input has elements.

@@ -107,7 +107,7 @@ impl VisitorMut for Dialect {
         dotted_names::rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
-        match crate::dml::refuse_nested(query) {
+        match super::refuse_nested(query) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }

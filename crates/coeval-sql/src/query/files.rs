@@ -5,11 +5,10 @@
 //! lie: Parquet by columns and row groups, CSV with the names in its first line, JSON an object a line. They are as they are when
 //! they are read: no snapshot has them.
 
-use super::column_type_of_field;
-use crate::copy::cannot_read;
 use crate::engine::Engine;
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, cannot_read};
 use crate::rights::insufficient;
+use crate::types::column_type_of_field;
 use arrow::datatypes::{Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;

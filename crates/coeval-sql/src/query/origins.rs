@@ -3,11 +3,11 @@
 //! of types that only the catalog has, and the parameters that are
 //! arrays or object ids.
 
-use super::typing::is_comparison;
-use crate::catalog::{CatalogType, column_oids, set_origin};
+use crate::catalog::{column_oids, set_origin};
+use crate::guarded::is_comparison;
 use crate::provider::CoevalTable;
-use crate::session::ParameterType;
-use crate::types::column_type_of_arrow;
+use crate::relations::CatalogType;
+use crate::types::{ParameterType, column_type_of_arrow};
 use arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};

@@ -5,21 +5,16 @@
 //! PostgreSQL's name as its alias before planning, and a name that is taken gets a mark and a number behind
 //! it, which are cut off again from the result.
 
+use crate::column_name::{MARK, column_name};
 use crate::stack::with_room;
-use crate::types::column_type;
 use crate::walk::{WalkMut, visit_expressions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Distinct, Expr, FunctionArguments, Ident, ObjectNamePart,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TrimWhereField, VisitorMut,
+    Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Divides a name from the number that makes it unique. No identifier holds it.
-const MARK: char = '\u{1}';
 
 /// The query with all outputs of all its parts named.
 pub(crate) fn named(query: &Query) -> Query {
@@ -111,7 +106,7 @@ fn mark_inside(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_ref() else { return };
     let outputs = select.projection.iter().filter_map(|item| match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(crate::names::fold(alias)),
-        SelectItem::UnnamedExpr(expression) => Some(name_of(expression)),
+        SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
         _ => None,
     });
     let mut taken = HashSet::new();
@@ -123,7 +118,7 @@ fn mark_inside(query: &mut Query) {
         SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) }
     };
     let projection = outputs.map(unmarked).collect();
-    *query = crate::dml::select_around(query.clone(), projection);
+    *query = crate::select::around(query.clone(), projection);
 }
 
 /// The schema with the names as users see them.
@@ -190,7 +185,7 @@ fn name_select(select: &mut Select) {
                 }
                 continue;
             }
-            SelectItem::UnnamedExpr(expression) => (name_of(expression), expression),
+            SelectItem::UnnamedExpr(expression) => (column_name(expression), expression),
             _ => continue,
         };
         let is_column = matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
@@ -214,123 +209,4 @@ fn unique(name: &str, taken: &mut HashSet<String>) -> Ident {
         }
         number += 1;
     }
-}
-
-/// The name of a result column that has no alias: PostgreSQL's `FigureColname`.
-pub(crate) fn name_of(expression: &Expr) -> String {
-    figure(expression).map_or_else(|| "?column?".to_owned(), |figured| figured.name)
-}
-
-/// A name, and whether a cast or CASE around the expression leaves it.
-struct Figured {
-    name: String,
-    is_kept: bool,
-}
-
-fn kept(name: impl Into<String>) -> Option<Figured> {
-    Some(Figured { name: name.into(), is_kept: true })
-}
-
-fn given_up(name: impl Into<String>) -> Option<Figured> {
-    Some(Figured { name: name.into(), is_kept: false })
-}
-
-fn figure(expression: &Expr) -> Option<Figured> {
-    match expression {
-        Expr::Identifier(ident) => kept(crate::names::fold(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().and_then(|part| kept(crate::names::fold(part))),
-        Expr::Function(function) => {
-            debug_assert!(!matches!(function.parameters, FunctionArguments::Subquery(_)));
-            function.name.0.last().and_then(|part| match part {
-                ObjectNamePart::Identifier(ident) => kept(crate::names::fold(ident)),
-                ObjectNamePart::Function(_) => None,
-            })
-        }
-        Expr::Cast { expr, data_type, .. } => kept_of(expr).or_else(|| given_up(type_name(data_type))),
-        Expr::TypedString(typed) => given_up(type_name(&typed.data_type)),
-        Expr::Interval(_) => given_up("interval"),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
-        Expr::Case { else_result, .. } => {
-            else_result.as_deref().and_then(kept_of).or_else(|| given_up("case"))
-        }
-        Expr::Exists { negated: false, .. } => kept("exists"),
-        Expr::Subquery(query) => first_name(&query.body).and_then(kept),
-        Expr::Extract { .. } => kept("extract"),
-        Expr::Substring { shorthand: true, .. } => kept("substr"),
-        Expr::Substring { .. } => kept("substring"),
-        Expr::Trim { trim_where, .. } => kept(match trim_where {
-            Some(TrimWhereField::Leading) => "ltrim",
-            Some(TrimWhereField::Trailing) => "rtrim",
-            Some(TrimWhereField::Both) | None => "btrim",
-        }),
-        Expr::Position { .. } => kept("position"),
-        Expr::Overlay { .. } => kept("overlay"),
-        Expr::Ceil { .. } => kept("ceil"),
-        Expr::Floor { .. } => kept("floor"),
-        Expr::AtTimeZone { .. } => kept("timezone"),
-        Expr::Array(_) => kept("array"),
-        Expr::CompoundFieldAccess { root, access_chain } => {
-            let is_subscript = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(_));
-            if access_chain.iter().all(is_subscript) { figure(root) } else { None }
-        }
-        Expr::Tuple(_) => kept("row"),
-        _ => None,
-    }
-}
-
-fn kept_of(expression: &Expr) -> Option<Figured> {
-    figure(expression).filter(|figured| figured.is_kept)
-}
-
-fn first_name(body: &SetExpr) -> Option<String> {
-    match body {
-        SetExpr::Select(select) => match select.projection.first()? {
-            SelectItem::ExprWithAlias { alias, .. } => {
-                crate::names::fold(alias).split(MARK).next().map(str::to_owned)
-            }
-            SelectItem::UnnamedExpr(expression) => figure(expression).map(|figured| figured.name),
-            _ => None,
-        },
-        SetExpr::Query(query) => first_name(&query.body),
-        SetExpr::SetOperation { left, .. } => first_name(left),
-        _ => None,
-    }
-}
-
-/// The name that a cast to this type gives.
-fn type_name(ty: &DataType) -> String {
-    if let Ok(ColumnType::Enum(ty)) = column_type(ty) {
-        return ty.def().name.name.clone();
-    }
-    match ty {
-        DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => type_name(element),
-        DataType::Custom(name, _) => match name.0.last().and_then(ObjectNamePart::as_ident) {
-            // Another type than the word without quotes: `"char"`.
-            Some(ident) if ident.quote_style.is_some() => ident.value.clone(),
-            last => type_word(last.map_or("", |ident| ident.value.as_str())),
-        },
-        ty => type_word(&ty.to_string()),
-    }
-}
-
-/// PostgreSQL's internal name of a type, which names a cast.
-fn type_word(declared: &str) -> String {
-    let lower = declared.to_lowercase();
-    let base = lower.split('(').next().unwrap_or_default().trim();
-    match base {
-        "int" | "integer" => "int4",
-        "bigint" => "int8",
-        "smallint" => "int2",
-        "real" => "float4",
-        "double precision" | "double" | "float" => "float8",
-        "decimal" | "dec" => "numeric",
-        "boolean" => "bool",
-        "character varying" | "char varying" => "varchar",
-        "char" | "character" => "bpchar",
-        "timestamp with time zone" => "timestamptz",
-        "timestamp without time zone" => "timestamp",
-        "time without time zone" => "time",
-        other => other,
-    }
-    .to_owned()
 }

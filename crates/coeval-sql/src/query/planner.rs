@@ -7,14 +7,14 @@ use super::apply::Extent;
 use super::typing::OuterTables;
 use crate::cancel;
 use crate::catalog::{Source, ViewColumns};
+use crate::context::Parts;
 use crate::context::StatementContext;
-use crate::dml::Parts;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::names::{resolve, unknown_table};
+use crate::open_objects::OpenObjects;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Authority, Checks, Kind, Object, Rights};
-use crate::session::OpenObjects;
 use crate::settings::Settings;
 use crate::stack::with_room;
 use crate::walk::visit_expressions;
@@ -212,7 +212,7 @@ impl<'a> Planner<'a> {
     }
 
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
-        let mut parsed = crate::session::parse_query(&view.query)?;
+        let mut parsed = crate::parse::parse_query(&view.query)?;
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
@@ -411,7 +411,7 @@ impl ContextProvider for Planner<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        if crate::ddl::sequence_functions::is_sequence_function(name) {
+        if crate::sequences::is_sequence_function(name) {
             self.takes_sequence_values.set(true);
         }
         if crate::catalog::is_catalog_function(name) {

@@ -11,12 +11,13 @@ use crate::cancel::Lifeline;
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
-use crate::ddl::sequence_functions::SequenceAccess;
-use crate::engine::{Engine, aside};
+use crate::engine::Engine;
 use crate::error::SqlError;
+use crate::hand_over::aside;
 use crate::memory::bytes_of_rows;
 use crate::provider::StatementSnapshot;
 use crate::result::{RowSet, RowStream, StatementResult};
+use crate::sequences::SequenceAccess;
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -227,7 +228,14 @@ fn physical_plan(
         SequenceAccess::of(context).carry_in(state.config_mut().options_mut());
     }
     if planned.asks_the_catalog() {
-        CatalogAccess::of(context).carry_in(state.config_mut().options_mut());
+        CatalogAccess::of(
+            context.engine,
+            context.transaction,
+            context.settings,
+            context.clock,
+            context.advisory_locks,
+        )
+        .carry_in(state.config_mut().options_mut());
     }
     // Functions find the session's time zone and the sequences here, and what memory they may take: less while constants
     // are folded, for which DataFusion hands them the state's own options.
@@ -333,7 +341,7 @@ fn snapshot_of(
 ) -> Result<StatementSnapshot, SqlError> {
     let transaction = &*context.transaction;
     let (foreign, own): (Vec<_>, Vec<_>) = planned.tables().iter().partition(|def| def.foreign.is_some());
-    let foreign = foreign.into_iter().map(|def| Ok((def.id, crate::tique::scan(context, def)?)));
+    let foreign = foreign.into_iter().map(|def| Ok((def.id, (context.scan_foreign)(context, def)?)));
     let foreign = foreign.collect::<Result<HashMap<_, _>, SqlError>>()?;
     let (bricks, rows): (Vec<_>, Vec<_>) = own.into_iter().partition(|def| def.bricks.is_some());
     let is_asked = transaction.notes_reads() && !planned.runs_subqueries();

@@ -346,7 +346,7 @@ impl<'f> Scopes<'f> {
     fn output(&self, item: &SelectItem, select: &Select, seen: &SeenParts) -> Columns {
         match item {
             SelectItem::ExprWithAlias { alias, .. } => Some(vec![fold(alias)]),
-            SelectItem::UnnamedExpr(expression) => Some(vec![super::output_names::name_of(expression)]),
+            SelectItem::UnnamedExpr(expression) => Some(vec![crate::column_name::column_name(expression)]),
             SelectItem::Wildcard(_) => match select.from.as_slice() {
                 [only] if only.joins.is_empty() => self.relation(&only.relation, seen).columns,
                 _ => None,

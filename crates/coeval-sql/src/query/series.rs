@@ -20,7 +20,8 @@
 //! In memory are the batch that was read and the piece; a LIMIT above ends it like any other operator.
 
 use super::spreading::COUNTED;
-use super::typing::{SERIES, Steps, arguments_of_series, array_of_members, session_zone};
+use super::typing::{SERIES, Steps, arguments_of_series, array_of_members};
+use crate::types::session_zone;
 use arrow::array::{
     Array, ArrayRef, AsArray, ListArray, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array,
 };

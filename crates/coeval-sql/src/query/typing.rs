@@ -11,7 +11,6 @@ mod array_has;
 mod array_keys;
 mod array_literals;
 mod arrays;
-mod casts;
 mod choice_by_key;
 mod coalesce;
 mod collected;
@@ -47,20 +46,16 @@ mod variances;
 mod window_keys;
 mod windows;
 
-pub(crate) use casts::cast_array;
-pub(super) use casts::read_number;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
-pub use declared::column_type_of_field;
-pub(crate) use declared::{marked as marked_field, marked_schema};
+pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
-pub(crate) use moments::session_zone;
 pub(crate) use numbers::{quotient, rounded};
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
-pub(crate) use settle::{is_comparison, settled, settled_expression};
+pub(crate) use settle::{settled, settled_expression};
 pub(crate) use time_parts::EXTRACT;
 pub(crate) use values::without_subqueries_in_values;
 
@@ -83,7 +78,7 @@ pub(crate) fn with_postgres_types(state: SessionState) -> Result<SessionState, S
     let mut state = builder.build();
     let functions = [
         numbers::to_numeric(),
-        casts::function(),
+        crate::scalar::cast_function::function(),
         array_has::function(),
         array_literals::function(),
         series::function(),

@@ -12,9 +12,9 @@ mod documents;
 mod values;
 
 use super::scopes::{FindTable, Owner, Scopes, WholeRow, value_column};
-use crate::dml::{query_of_body, select_body};
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,

@@ -2,8 +2,8 @@
 //! Access lists as PostgreSQL shows them: `{owner=arwdDxt/owner,clerk=r/owner,=r/owner}`.
 
 use super::Kind;
-use crate::catalog::quoted_name;
-use crate::engine::CATALOG_NAME;
+use crate::quoting::quoted;
+use crate::relations::CATALOG_NAME;
 use coeval_store::{Grant, ObjectAccess, Privilege, Privileges};
 
 /// The privileges that there are on objects of a kind: what ALL means, and what the owner has.
@@ -39,13 +39,13 @@ pub(crate) fn access_list(kind: Kind, access: &ObjectAccess) -> Option<Vec<Strin
 }
 
 fn entry(grant: &Grant) -> String {
-    let grantee = grant.grantee.as_deref().map(quoted_name).unwrap_or_default();
+    let grantee = grant.grantee.as_deref().map(quoted).unwrap_or_default();
     let letters: String = (grant.privileges.iter())
         .flat_map(|privilege| {
             let star = grant.grantable.contains(privilege).then_some('*');
             std::iter::once(privilege.letter()).chain(star)
         })
         .collect();
-    let grantor = quoted_name(grant.grantor.as_deref().unwrap_or(CATALOG_NAME));
+    let grantor = quoted(grant.grantor.as_deref().unwrap_or(CATALOG_NAME));
     format!("{grantee}={letters}/{grantor}")
 }

@@ -4,12 +4,12 @@
 use super::compile::Compiler;
 use super::datum::Datum;
 use super::environment::{Environment, Inputs, NewRow, NoRows, RowSource};
+use super::fallback::PlanExpressions;
 use super::node::Scalar;
 use super::parameters::ParameterTypes;
 use super::scope::Scope;
-use crate::engine::Engine;
 use crate::error::{SqlError, syntax_error};
-use crate::session::parse_expression;
+use crate::parse::parse_expression;
 use chrono_tz::Tz;
 use coeval_store::{
     CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks,
@@ -18,9 +18,9 @@ use coeval_store::{
 use datafusion::sql::sqlparser::ast::Expr;
 use std::sync::{Arc, Weak};
 
-/// What gives CHECK constraints their meaning.
-pub(crate) fn check_compiler(engine: &Arc<Engine>) -> Arc<dyn CheckCompiler> {
-    Arc::new(SqlChecks { engine: Arc::downgrade(engine) })
+/// What gives CHECK constraints their meaning, as long as this planner is there.
+pub(crate) fn check_compiler(planner: Weak<dyn PlanExpressions>) -> Arc<dyn CheckCompiler> {
+    Arc::new(SqlChecks { planner })
 }
 
 /// Reads the text of an expression that a definition holds.
@@ -28,21 +28,22 @@ pub(crate) fn parse_stored(text: &str) -> Result<Expr, SqlError> {
     parse_expression(text).map_err(|error| syntax_error(error, text))
 }
 
-/// Holds the engine weakly: the store, which the engine owns, keeps the compiler.
+/// Holds the planner weakly: it is the engine, which owns the store, and that keeps the compiler.
 #[derive(Debug)]
 struct SqlChecks {
-    engine: Weak<Engine>,
+    planner: Weak<dyn PlanExpressions>,
 }
 
 impl CheckCompiler for SqlChecks {
     fn compile(&self, table: &TableDef) -> Result<Arc<dyn RowChecks>, String> {
-        let engine = self.engine.upgrade().ok_or("the database is closing")?;
+        let planner = self.planner.upgrade().ok_or("the database is closing")?;
+        let planner = &*planner;
         let scope = Scope::of_table(table);
         let compile = |text: &str| -> Result<Scalar, SqlError> {
             let mut expression = parse_stored(text)?;
             crate::user_types::resolve_for_table(&mut expression, table);
             let mut parameters = ParameterTypes::new();
-            let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+            let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
             Ok(compiler.condition(&expression)?)
         };
         let checks = table.checks.iter().map(|check| {
@@ -58,12 +59,12 @@ impl CheckCompiler for SqlChecks {
                 sets && key.columns.contains(&index)
             };
             let text = column.default.as_ref().filter(|_| table.foreign_keys.iter().any(is_set))?;
-            Some(compile_default(text, column, &engine).map(|scalar| (index, scalar)))
+            Some(compile_default(text, column, planner).map(|scalar| (index, scalar)))
         });
         let defaults = defaults.collect::<Result<_, SqlError>>().map_err(|error| error.to_string())?;
         let generated = table.columns.iter().enumerate().filter(|(_, column)| column.generated.is_some());
         let generated = generated.map(|(index, column)| {
-            let scalar = compile_generated(&engine, table, column)
+            let scalar = compile_generated(planner, table, column)
                 .map_err(|error| format!("generated column \"{}\": {error}", column.name))?;
             Ok((index, scalar))
         });
@@ -79,22 +80,26 @@ impl CheckCompiler for SqlChecks {
 /// # Errors
 /// What is wrong with its expression as the value of the column; `0A000` if it cannot be computed row by row.
 pub(crate) fn compile_generated(
-    engine: &Engine,
+    planner: &dyn PlanExpressions,
     table: &TableDef,
     column: &ColumnDef,
 ) -> Result<Scalar, SqlError> {
     let text = column.generated.as_deref().unwrap_or("NULL");
     let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
-    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
     let mut expression = parse_stored(text)?;
     crate::user_types::resolve_for_table(&mut expression, table);
     Ok(compiler.assignment(&expression, column)?)
 }
 
-fn compile_default(text: &str, column: &ColumnDef, engine: &Engine) -> Result<Scalar, SqlError> {
+fn compile_default(
+    text: &str,
+    column: &ColumnDef,
+    planner: &dyn PlanExpressions,
+) -> Result<Scalar, SqlError> {
     let expression = parse_stored(text)?;
     let (scope, mut parameters) = (Scope::new(Vec::new()), ParameterTypes::new());
-    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(engine.template());
+    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
     Ok(compiler.assignment(&expression, column)?)
 }
 

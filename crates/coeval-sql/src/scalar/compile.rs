@@ -12,7 +12,7 @@ pub(crate) use operators::compare_op;
 use super::cast::{self, Cast, CastContext, CastPlan};
 use super::datum::Datum;
 use super::environment::{Environment, Inputs, NoRows};
-use super::fallback::Fallback;
+use super::fallback::{Fallback, PlanExpressions};
 use super::literal;
 use super::node::{Node, Scalar};
 use super::parameters::ParameterTypes;
@@ -23,7 +23,6 @@ use crate::stack::with_room;
 use crate::types;
 use chrono_tz::Tz;
 use coeval_store::{ColumnDef, ColumnType, SequenceDef, Value};
-use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
 use std::sync::Arc;
 
@@ -91,7 +90,7 @@ pub(crate) struct Compiler<'s> {
     scope: &'s Scope,
     parameters: &'s mut ParameterTypes,
     aggregates: Option<&'s mut AggregateScope>,
-    fallback: Option<&'s SessionState>,
+    fallback: Option<&'s dyn PlanExpressions>,
     sequences: Option<&'s SequenceNames<'s>>,
     /// How many expressions there are around the one that is compiled.
     depth: usize,
@@ -113,10 +112,10 @@ impl<'s> Compiler<'s> {
         self
     }
 
-    /// The same, handing what it does not know to DataFusion.
+    /// The same, handing what it does not know to DataFusion, by way of this planner.
     #[must_use]
-    pub(crate) fn with_fallback(mut self, functions: &'s SessionState) -> Self {
-        self.fallback = Some(functions);
+    pub(crate) fn with_fallback(mut self, planner: &'s dyn PlanExpressions) -> Self {
+        self.fallback = Some(planner);
         self
     }
 
@@ -187,12 +186,12 @@ impl<'s> Compiler<'s> {
 
     fn top(&mut self, expression: &Expr) -> Result<Typed, Refusal> {
         match (self.expression(expression), self.fallback) {
-            (Err(Refusal::Unsupported(_)), Some(functions)) => {
+            (Err(Refusal::Unsupported(_)), Some(planner)) => {
                 let mut compile = |input: &Expr| {
                     let Typed { node, ty } = self.expression(input)?;
                     Ok(ty.map(|ty| Scalar { node, ty }))
                 };
-                let fallback = Fallback::new(expression, functions, &mut compile)?;
+                let fallback = Fallback::new(expression, planner, &mut compile)?;
                 let ty = fallback.ty();
                 Ok(Typed::known(Node::Fallback(Arc::new(fallback)), ty))
             }

@@ -9,7 +9,6 @@ use super::environment::Inputs;
 use super::node::Scalar;
 use super::scope::folded;
 use crate::error::{SqlError, SqlState};
-use crate::query::{CheckedArithmetic, settled_expression};
 use crate::types;
 use crate::walk::WalkMut;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -19,7 +18,6 @@ use coeval_store::ColumnType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
-use datafusion::execution::SessionState;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -30,6 +28,19 @@ use datafusion::sql::sqlparser::ast::{self, Expr, Function, Ident, ObjectNamePar
 use parking_lot::Mutex;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Plans for DataFusion what is not compiled here. The dialect of SQL, and the types of both, are the planner's business.
+pub(crate) trait PlanExpressions: Send + Sync {
+    /// The expression over columns of this schema, its types settled, before anything is computed that may depend on the
+    /// zone.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    fn expression_plan(&self, expression: Expr, schema: &DFSchema) -> Result<logical_expr::Expr, SqlError>;
+
+    /// What it is run with, but for the zone.
+    fn expression_options(&self) -> &Arc<ConfigOptions>;
+}
 
 /// An expression that DataFusion runs over what is compiled here: columns, parameters, and the functions that ask
 /// the statement.
@@ -136,7 +147,7 @@ impl Fallback {
     /// Compiles the expression with DataFusion, its inputs with `compile`.
     pub(super) fn new<'c>(
         expression: &Expr,
-        state: &SessionState,
+        planner: &dyn PlanExpressions,
         compile: &'c mut CompileInput<'c>,
     ) -> Result<Self, SqlError> {
         let mut rewritten = expression.clone();
@@ -145,31 +156,22 @@ impl Fallback {
             return Err(error);
         }
         let inputs = places.found;
-        crate::query::expression_in_dialect(&mut rewritten)?;
-        crate::query::with_typed_literals(&mut rewritten)?;
         let fields: Vec<Field> = inputs
             .iter()
             .enumerate()
             .map(|(place, input)| {
-                crate::query::marked_field(Field::new(column_name(place), input.ty.arrow(), true), input.ty)
+                types::marked_field(Field::new(column_name(place), input.ty.arrow(), true), input.ty)
             })
             .collect();
         let schema = Arc::new(Schema::new(fields));
         let df_schema = DFSchema::try_from(Arc::clone(&schema))?;
-        let logical =
-            settled_expression(state.create_logical_expr(&rewritten.to_string(), &df_schema)?, &df_schema)?;
+        let logical = planner.expression_plan(rewritten, &df_schema)?;
         let df_schema: DFSchemaRef = Arc::new(df_schema);
-        let context = SimplifyContext::builder().with_schema(Arc::clone(&df_schema)).build();
-        let coerced = ExprSimplifier::new(context).coerce(logical, &df_schema)?;
-        let mut logical = CheckedArithmetic::of_expression(coerced, &df_schema)?;
-        let options = Arc::clone(state.config_options());
-        for rewrite in state.analyzer().function_rewrites() {
-            logical = logical.transform_up(|part| rewrite.rewrite(part, &df_schema, &options))?.data;
-        }
+        let options = Arc::clone(planner.expression_options());
         let expression = planned(&logical, &df_schema, &options, Tz::UTC)?;
         let field = expression.return_field(&schema)?;
         // Text of a length is cut to it when it is assigned, as any text is.
-        let marked = crate::query::column_type_of_field(&field);
+        let marked = types::column_type_of_field(&field);
         let document = marked.filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
         let ty = document.or_else(|| types::column_type_of_arrow(field.data_type())).ok_or_else(|| {
             SqlError::new(
@@ -185,7 +187,7 @@ impl Fallback {
     pub(super) fn counts_days(&self) -> bool {
         let counts = |part: &logical_expr::Expr| match part {
             logical_expr::Expr::ScalarFunction(function) => {
-                matches!(function.name(), crate::functions::INSTANT_AFTER | crate::functions::INSTANT_BEFORE)
+                matches!(function.name(), types::INSTANT_AFTER | types::INSTANT_BEFORE)
             }
             _ => false,
         };

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{Deferrable, LateFailure, Session, State};
+use super::{LateFailure, Session, State};
 use crate::cancel::{CancelHandle, CancelReason};
-use crate::context::Clock;
-use crate::engine::{Engine, aside};
+use crate::clock::Clock;
+use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
+use crate::hand_over::aside;
 use crate::names::fold;
 use crate::quota::{QuotaShare, Quotas, savepoint_bytes};
 use crate::result::StatementResult;
-use crate::settings::{ReadOnlySnapshot, Settings};
-use crate::tique::Ended;
+use crate::server_part::Ended;
+use crate::settings::{Deferrable, ReadOnlySnapshot, Settings};
 use coeval_store::{AccessMode, DeferralError, Savepoint, Store, StoreError, Transaction};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -420,7 +421,7 @@ impl Session {
                 self.release(&fold(name))?;
                 Ok(StatementResult::plain("RELEASE"))
             }
-            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -7,11 +7,13 @@
 use super::block::End;
 use super::execution::is_query_statement;
 use super::prepared::run_unplanned;
-use super::utility::{Utility, take_word};
+use super::utility::Utility;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::memory::{Kept, bytes_of_rows};
 use crate::names::fold;
+use crate::open_objects::{ListObjects, ListedCursor};
+use crate::parse::take_word;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::interleave_record_batch;
@@ -20,6 +22,7 @@ use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How long a cursor stays open.
@@ -97,16 +100,6 @@ pub(super) struct Cursor {
     since_micros: i64,
     /// Whether the transaction that declared it is still open.
     is_new: bool,
-}
-
-/// A cursor as `pg_cursors` lists it.
-#[derive(Clone, Debug)]
-pub(crate) struct ListedCursor {
-    pub(crate) name: String,
-    pub(crate) sql: String,
-    pub(crate) is_holdable: bool,
-    pub(crate) is_scrollable: bool,
-    pub(crate) since_micros: i64,
 }
 
 impl Declare {
@@ -236,7 +229,7 @@ fn signed(parser: &mut Parser<'_>) -> Result<i64, ParserError> {
 }
 
 impl Cursor {
-    pub(super) fn listed(&self, name: &str) -> ListedCursor {
+    fn listed(&self, name: &str) -> ListedCursor {
         ListedCursor {
             name: name.to_owned(),
             sql: self.sql.clone(),
@@ -336,6 +329,14 @@ fn starts(batches: &[RecordBatch]) -> Vec<u64> {
 
 fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
+}
+
+impl ListObjects<ListedCursor> for HashMap<String, Cursor> {
+    fn listed(&self) -> Vec<ListedCursor> {
+        let mut all: Vec<_> = self.iter().map(|(name, cursor)| cursor.listed(name)).collect();
+        all.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+        all
+    }
 }
 
 impl Session {

@@ -4,22 +4,22 @@
 
 use super::block::IsQuery;
 use super::cursors::ForwardFetch;
-use super::list_parameters::{ParameterType, with_casts};
+use super::list_parameters::with_casts;
 use super::parse::{self, Neighbours, is_session_statement};
 use super::prepared::{Outcome, run_and_plan};
 use super::{Prepared, Session, State};
 use crate::cancel;
-use crate::catalog::PG_CATALOG;
 use crate::context::StatementContext;
 use crate::copy::{self, CopyIn, CopyOut, Exchange, Gathered};
-use crate::engine::aside;
 use crate::error::SqlError;
+use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
 use crate::names::split_name;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
+use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, is_unqualified};
 use crate::result::{CommandTag, RowSet, RowStream, StatementResult};
-use crate::system::{INFORMATION_SCHEMA, is_unqualified};
+use crate::types::ParameterType;
 use crate::walk::visit_relations;
 use crate::{dml, statement, tique};
 use arrow::datatypes::SchemaRef;

@@ -5,7 +5,8 @@ use super::parse::Parsed;
 use super::{Session, State};
 use crate::error::SqlError;
 use crate::names::{resolve, split_name};
-use crate::query::column_type_of_field;
+use crate::open_objects::LentFrames;
+use crate::types::column_type_of_field;
 use crate::walk::visit_relations;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -27,11 +28,6 @@ const EXACTLY: CastOptions<'static> =
 pub(crate) struct Frames(HashMap<String, Arc<MemTable>>);
 
 impl Frames {
-    /// The frame of this name, as a table.
-    pub(crate) fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
-        self.0.get(name).map(|frame| Arc::clone(frame) as Arc<dyn TableProvider>)
-    }
-
     fn lend(&mut self, name: String, schema: &Schema, batches: &[RecordBatch]) -> Result<(), SqlError> {
         let schema = schema_in_sql(schema)?;
         let batches = batches.iter().map(|batch| batch_in_sql(batch, &schema));
@@ -39,6 +35,12 @@ impl Frames {
         let frame = MemTable::try_new(Arc::clone(&schema), vec![batches])?;
         self.0.insert(name, Arc::new(frame));
         Ok(())
+    }
+}
+
+impl LentFrames for Frames {
+    fn frame(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.0.get(name).map(|frame| Arc::clone(frame) as Arc<dyn TableProvider>)
     }
 }
 

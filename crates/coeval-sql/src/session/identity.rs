@@ -3,9 +3,9 @@
 
 use super::Session;
 use super::variables::Scope;
-use crate::engine::CATALOG_NAME;
 use crate::error::{SqlError, SqlState, TableName};
 use crate::registry::Registry;
+use crate::relations::CATALOG_NAME;
 use crate::rights::{Authority, Object, Principal, Rights, Standing, insufficient, is_member};
 use coeval_store::STATEMENT_MARK;
 

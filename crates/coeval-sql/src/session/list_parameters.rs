@@ -2,7 +2,7 @@
 //! Parameters that are arrays. Their values are texts like `{1,2}`, which the statement reads as arrays: so it says
 //! itself, or so the client declared them.
 
-use crate::catalog::array_elements;
+use crate::types::{ParameterType, array_elements};
 use crate::walk::{Walk, WalkMut};
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{
@@ -10,49 +10,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::fmt;
 use std::ops::ControlFlow;
 
 /// Members that are looked up one by one at most; more are for a scan.
 const MEMBERS_MAX: usize = 1_000;
-
-/// The type of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParameterType {
-    /// A value.
-    Scalar(ColumnType),
-    /// An array of values.
-    List(ColumnType),
-    /// An object id.
-    ObjectId,
-    /// An array of object ids.
-    ObjectIds,
-}
-
-impl fmt::Display for ParameterType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // A parameter has no precision and no length.
-            Self::Scalar(ColumnType::Numeric { .. }) => f.write_str("numeric"),
-            Self::List(ColumnType::Numeric { .. }) => f.write_str("numeric[]"),
-            Self::Scalar(ty) => write!(f, "{ty}"),
-            Self::List(ty) => write!(f, "{ty}[]"),
-            Self::ObjectId => f.write_str("oid"),
-            Self::ObjectIds => f.write_str("oid[]"),
-        }
-    }
-}
-
-impl ParameterType {
-    /// The type of its values as they are handed over.
-    pub(super) fn of_value(self) -> ColumnType {
-        match self {
-            Self::Scalar(ty) => ty,
-            Self::ObjectId => ColumnType::Int,
-            Self::List(_) | Self::ObjectIds => ColumnType::Text,
-        }
-    }
-}
 
 /// The place of the parameter that an expression is.
 fn parameter(expression: &Expr) -> Option<usize> {

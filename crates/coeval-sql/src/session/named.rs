@@ -2,8 +2,9 @@
 //! Prepared statements with a name. Those of PREPARE and those of a client's protocol are the same ones: either side
 //! runs and forgets what the other has prepared.
 
-use super::{ParameterType, Prepared, Session};
+use super::{Prepared, Session};
 use crate::error::{SqlError, SqlState};
+use crate::open_objects::{ListObjects, ListedStatement};
 use crate::quota::{QuotaShare, Quotas, prepared_bytes};
 use chrono::Utc;
 use std::collections::HashMap;
@@ -49,18 +50,6 @@ struct Named {
     bytes: usize,
 }
 
-/// A prepared statement as `pg_prepared_statements` lists it.
-#[derive(Clone, Debug)]
-pub(crate) struct ListedStatement {
-    pub(crate) name: String,
-    /// What the client sent.
-    pub(crate) sql: String,
-    pub(crate) since_micros: i64,
-    pub(crate) parameters: Vec<ParameterType>,
-    /// Whether PREPARE has prepared it.
-    pub(crate) from_sql: bool,
-}
-
 impl NamedStatements {
     /// None, in these bounds.
     pub(super) fn new(quotas: &Quotas) -> Self {
@@ -72,9 +61,10 @@ impl NamedStatements {
         self.by_name.clear();
         self.share.give_back(self.share.amount());
     }
+}
 
-    /// All of them, by name.
-    pub(super) fn listed(&self) -> Vec<ListedStatement> {
+impl ListObjects<ListedStatement> for NamedStatements {
+    fn listed(&self) -> Vec<ListedStatement> {
         let listed = |(name, named): (&String, &Named)| {
             let prepared = named.statement.prepared();
             let sql = named.prepared_by.as_deref().or(prepared.map(|prepared| prepared.sql()));

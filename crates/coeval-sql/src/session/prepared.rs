@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prepared statements: parsed once, planned once, planned again only when a definition they use changed.
 
-use super::list_parameters::{ParameterType, compares_with_lists, spelled_out};
+use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
-use super::{NamedStatement, OpenObjects, Session, State, description};
-use crate::context::{Clock, StatementContext};
+use super::{NamedStatement, Session, State, description};
+use crate::clock::Clock;
+use crate::context::StatementContext;
 use crate::dml;
-use crate::engine::aside;
 use crate::error::{SqlError, place_in};
+use crate::hand_over::aside;
 use crate::names::fold;
+use crate::open_objects::OpenObjects;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
@@ -19,6 +21,7 @@ use crate::session::execution::is_query_statement;
 use crate::settings::PointPath;
 use crate::statement;
 use crate::tique;
+use crate::types::ParameterType;
 use crate::user_types::{self, declared_type};
 use arrow::datatypes::SchemaRef;
 use coeval_store::{ColumnType, Value};
@@ -253,6 +256,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
+            scan_foreign: tique::scan,
             parts: None,
             notices: &mut self.notices,
         };
@@ -403,7 +407,7 @@ impl Session {
                 self.forget_statement(&name);
                 Ok(StatementResult::plain("DEALLOCATE"))
             }
-            other => Err(SqlError::unsupported(statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -2,11 +2,11 @@
 //! `SET CONSTRAINTS`: when deferrable foreign keys are checked in the current transaction.
 
 use super::block::IsQuery;
-use super::utility::take_word;
 use super::{Session, State};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names;
+use crate::parse::take_word;
 use crate::result::StatementResult;
 use coeval_store::{CheckTime, ConstraintChoice, ForeignKeyDef, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::ObjectName;

@@ -14,6 +14,7 @@ use super::variables::Scope;
 use super::{Session, State};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::parse::take_word;
 use crate::result::StatementResult;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -101,23 +102,6 @@ impl Utility {
             _ => return Ok(None),
         }))
     }
-}
-
-/// Goes back to a place that the parser was at.
-pub(crate) fn rewind(parser: &mut Parser<'_>, start: usize) {
-    while parser.index() > start {
-        parser.prev_token();
-    }
-}
-
-/// Takes the word, if it is the next one.
-pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
-    let is_next = matches!(&parser.peek_token().token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
-    if is_next {
-        parser.next_token();
-    }
-    is_next
 }
 
 /// Passes over what is left of the statement.

@@ -4,14 +4,14 @@
 use super::block::SettingsFrame;
 use super::description::text_columns;
 use super::token_wait::{END_LOOK, Needs, TokenWait};
-use super::{Deferrable, Session, State};
-use crate::engine::aside;
+use super::{Session, State};
 use crate::error::{SqlError, SqlState};
+use crate::hand_over::aside;
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
-    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE, canonical,
-    limit, log_bytes, of_database, slot_bytes,
+    Deferrable, MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE,
+    canonical, limit, log_bytes, of_database, slot_bytes,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -63,7 +63,7 @@ impl Session {
                 self.show(&words)
             }
             Statement::Discard { object_type } => self.discard(object_type),
-            other => Err(SqlError::unsupported(crate::statement::statement_name(other))),
+            other => Err(SqlError::unsupported(crate::names::statement_name(other))),
         }
     }
 

@@ -34,7 +34,7 @@ fn constraints(def: &TableDef) -> Vec<Listed<'_>> {
         push(&foreign_key.name, "FOREIGN KEY", &foreign_key.columns, Some(foreign_key));
     }
     for check in &def.checks {
-        push(&check.name, "CHECK", &crate::ddl::columns_named(def, &check.expression), None);
+        push(&check.name, "CHECK", &crate::stored::columns_named(def, &check.expression), None);
     }
     for (_, column) in def.live_columns().filter(|(_, column)| column.not_null) {
         push(&format!("{}_{}_not_null", def.name.name, column.name), "CHECK", &[], None);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval_lock_waits`: which session waits for which other one, and for what.
 
-use super::lock_graph::{session_of_advisory, session_of_rows, waits};
 use super::rows::{Rows, integer, text};
 use crate::advisory::AdvisoryKey;
 use crate::catalog::Source;
+use crate::lock_graph::{session_of_advisory, session_of_rows, waits};
 use crate::rights::Object;
 use coeval_store::{ColumnType, Store, ValueRef};
 use coeval_txn::{LockState, LockStrength};

@@ -18,7 +18,7 @@ pub(super) fn catalog_name() -> Rows {
 
 pub(super) fn schemata(transaction: &Transaction) -> Rows {
     let mut rows = Rows::new(&[("catalog_name", TEXT), ("schema_name", TEXT), ("schema_owner", TEXT)]);
-    for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA, crate::catalog::PG_CATALOG]) {
+    for schema in transaction.catalog().schemas().chain([INFORMATION_SCHEMA, crate::relations::PG_CATALOG]) {
         let access = crate::rights::schema_access(transaction.catalog(), schema);
         let owner = access.owner.as_deref().unwrap_or(DATABASE_NAME);
         rows.push([text(DATABASE_NAME), text(schema), text(owner)]);
@@ -44,7 +44,7 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
     for view in transaction.catalog().views() {
         push(&view.name.schema, &view.name.name, "VIEW", false);
     }
-    for (schema, name, kind) in crate::catalog::own_relations() {
+    for (schema, name, kind) in crate::relations::own_relations() {
         push(schema, name, kind, false);
     }
     rows
@@ -222,7 +222,7 @@ fn default_text(transaction: &Transaction, column: &ColumnDef) -> Option<String>
             .catalog()
             .sequence(id)
             .map(|sequence| format!("nextval('{}'::regclass)", sequence.name)),
-        (None, None) => crate::catalog::declared_default(column, &crate::catalog::cast_name),
+        (None, None) => crate::catalog::declared_default(column, &crate::types::cast_name),
         (Some(_), _) => None,
     }
 }

@@ -6,20 +6,18 @@
 //! knows, which CREATE TABLE of its name takes over.
 
 use super::bound::is_harmless;
-use super::engines::{check, driver};
-use super::servers::text;
-use super::{DECISIONS, SCHEMA, SERVERS};
 use crate::context::StatementContext;
-use crate::ddl;
+use crate::dml;
 use crate::error::{SqlError, SqlState};
+use crate::foreign::{foreign_tables, is_of, is_server};
 use crate::names;
+use crate::parse::{rewind, take_word};
 use crate::result::StatementResult;
 use crate::rights::{Object, insufficient};
-use crate::session::{rewind, take_word};
+use crate::servers::engines::{check, driver};
+use crate::servers::{DECISIONS, SCHEMA, SERVERS, text, unknown_server};
 use crate::walk::visit_expressions;
-use coeval_store::{
-    CatalogChange, ForeignDef, ObjectAccess, ObjectRef, Privilege, QualifiedName, TableDef, ValueRef,
-};
+use coeval_store::{CatalogChange, ForeignDef, ObjectAccess, Privilege, QualifiedName};
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, ColumnOptionDef, CreateTable, CreateTableOptions, DataType, Expr, Ident, ObjectName,
     SqlOption, Statement, TableConstraint,
@@ -31,6 +29,13 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Runs a definition of the database's own; `None` if the statement is none. Handed in by who knows definitions.
+pub(crate) type Define =
+    fn(&mut StatementContext<'_>, &Statement) -> Result<Option<StatementResult>, SqlError>;
+
+/// CREATE TABLE of a table whose rows are here. Handed in likewise.
+pub(crate) type MakeTable = fn(&mut StatementContext<'_>, &CreateTable) -> Result<StatementResult, SqlError>;
 
 /// A statement about servers.
 #[derive(Clone, Debug)]
@@ -101,11 +106,15 @@ impl ServerStatement {
     ///
     /// # Errors
     /// `42501` for who is no superuser; `42710`, `42704`, `2BP01`, `22023`; `HV000` if the engine cannot be opened.
-    pub(crate) fn execute(&self, context: &mut StatementContext<'_>) -> Result<StatementResult, SqlError> {
+    pub(crate) fn execute(
+        &self,
+        context: &mut StatementContext<'_>,
+        define: Define,
+    ) -> Result<StatementResult, SqlError> {
         if !context.rights().is_superuser() {
             return Err(insufficient("must be superuser to create or drop a server"));
         }
-        make_tables(context)?;
+        make_tables(context, define)?;
         match self {
             Self::Create { name, keeps_existing, engine, options } => {
                 if is_server(context, name)? {
@@ -122,7 +131,7 @@ impl ServerStatement {
                 let options = serde_json::to_string(options)
                     .map_err(|error| SqlError::internal(format!("the options of a server: {error}")))?;
                 let (name, engine, options) = (text(name), text(engine), text(&options));
-                run(
+                change(
                     context,
                     &format!("INSERT INTO {SCHEMA}.{SERVERS} VALUES ({name}, {engine}, {options})"),
                 )?;
@@ -131,15 +140,15 @@ impl ServerStatement {
             }
             Self::Drop { name, skips_missing } => {
                 if !is_server(context, name)? && !skips_missing {
-                    return Err(super::error::unknown_server(name));
+                    return Err(unknown_server(name));
                 }
                 if let Some(def) = foreign_tables(context).into_iter().find(|def| is_of(def, name, None)) {
                     let message = format!("cannot drop server {name} because other objects depend on it");
                     return Err(SqlError::new(SqlState::DependentObjectsStillExist, message)
                         .with_detail(format!("table {} depends on server {name}", def.name.name)));
                 }
-                run(context, &format!("DELETE FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
-                run(context, &format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name)))?;
+                change(context, &format!("DELETE FROM {SCHEMA}.{SERVERS} WHERE name = {}", text(name)))?;
+                change(context, &format!("DELETE FROM {SCHEMA}.{DECISIONS} WHERE server = {}", text(name)))?;
                 context
                     .transaction
                     .change_catalog(CatalogChange::PutServerAccess(name.clone(), ObjectAccess::default()))?;
@@ -150,19 +159,23 @@ impl ServerStatement {
     }
 }
 
-/// Runs a statement that we wrote.
-fn run(context: &mut StatementContext<'_>, sql: &str) -> Result<StatementResult, SqlError> {
+/// Statements that we wrote.
+fn parsed(sql: &str) -> Result<Vec<Statement>, SqlError> {
     let parsed = Parser::parse_sql(&PostgreSqlDialect {}, sql);
-    let parsed = parsed.map_err(|error| SqlError::internal(format!("{sql}: {error}")))?;
-    let mut result = StatementResult::plain("");
-    for statement in &parsed {
-        result = crate::statement::execute(context, statement)?;
+    parsed.map_err(|error| SqlError::internal(format!("{sql}: {error}")))
+}
+
+/// Changes the rows of one of our own tables.
+fn change(context: &mut StatementContext<'_>, sql: &str) -> Result<(), SqlError> {
+    for statement in &parsed(sql)? {
+        dml::refuse_read_only(context, statement)?;
+        dml::execute(context, statement)?;
     }
-    Ok(result)
+    Ok(())
 }
 
 /// The tables that say which servers there are. They are ordinary ones.
-fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
+fn make_tables(context: &mut StatementContext<'_>, define: Define) -> Result<(), SqlError> {
     if context.transaction.catalog().has_schema(SCHEMA) {
         return Ok(());
     }
@@ -172,34 +185,10 @@ fn make_tables(context: &mut StatementContext<'_>) -> Result<(), SqlError> {
          CREATE TABLE {SCHEMA}.{DECISIONS} (server text, transaction bigint, stamp bigint NOT NULL, \
          PRIMARY KEY (server, transaction))"
     );
-    run(context, &sql).map(drop)
-}
-
-/// Whether there is a server of this name, whoever asks.
-///
-/// # Errors
-/// If the table of servers cannot be read.
-pub(crate) fn is_server(context: &StatementContext<'_>, name: &str) -> Result<bool, SqlError> {
-    let Some(def) = context.transaction.resolve_table(&QualifiedName::new(SCHEMA, SERVERS)) else {
-        return Ok(false);
-    };
-    let key = def.key_of(|_| ValueRef::Text(name));
-    Ok(context.transaction.get(def.id, &key)?.is_some())
-}
-
-fn foreign_tables(context: &StatementContext<'_>) -> Vec<Arc<TableDef>> {
-    let ids = context.transaction.catalog().names().filter_map(|(_, object)| match object {
-        ObjectRef::Table(id) => Some(id),
-        ObjectRef::Index(..) | ObjectRef::View | ObjectRef::Sequence(_) => None,
-    });
-    let defs = ids.filter_map(|id| context.transaction.table_def(id).ok().cloned());
-    defs.filter(|def| def.foreign.is_some()).collect()
-}
-
-fn is_of(def: &TableDef, server: &str, table: Option<&str>) -> bool {
-    def.foreign
-        .as_ref()
-        .is_some_and(|foreign| foreign.server == server && table.is_none_or(|table| foreign.table == table))
+    for statement in &parsed(&sql)? {
+        define(context, statement)?;
+    }
+    Ok(())
 }
 
 /// CREATE TABLE on a server. Columns and primary key are the definition here; everything else is the server's.
@@ -210,6 +199,7 @@ pub(crate) fn create_table(
     context: &mut StatementContext<'_>,
     create: &CreateTable,
     server: &str,
+    make: MakeTable,
 ) -> Result<StatementResult, SqlError> {
     context.rights().require(Object::Server(server), Privilege::Usage)?;
     let name = names::creation_name(&create.name, context.settings, context.transaction)?;
@@ -228,7 +218,7 @@ pub(crate) fn create_table(
             format!("a default with a sequence (column \"{}\") in a table on a server", column.name.value);
         return Err(SqlError::unsupported(what).with_hint("Let INSERT give the number."));
     }
-    let result = ddl::create_row_table(context, &local(create))?;
+    let result = make(context, &local(create))?;
     if !is_new {
         return Ok(result);
     }
@@ -373,59 +363,4 @@ fn remote(
 /// A name as the server has it.
 pub(super) fn named(table: &str) -> ObjectName {
     ObjectName::from(vec![Ident::with_quote('"', table)])
-}
-
-/// Notes that a definition is removed, so that its table goes from its server.
-pub(crate) fn forget_table(context: &StatementContext<'_>, def: &TableDef) {
-    if let Some(foreign) = &def.foreign {
-        context.tique.lock().note_dropped(&foreign.server, &foreign.table);
-    }
-}
-
-/// The tables on the same server whose foreign keys name this one, and the names of these keys. None for a table of the
-/// database's own.
-///
-/// # Errors
-/// What the server says when it is opened.
-pub(crate) fn children(
-    context: &StatementContext<'_>,
-    def: &TableDef,
-) -> Result<Vec<(Arc<TableDef>, String)>, SqlError> {
-    let Some(foreign) = &def.foreign else { return Ok(Vec::new()) };
-    let server = context.engine.servers().get(context.engine, &foreign.server)?;
-    let keys = server.database.foreign_keys_to(&foreign.table);
-    let all = foreign_tables(context);
-    let known = keys.into_iter().filter_map(|(child, key)| {
-        let child = all.iter().find(|other| is_of(other, &foreign.server, Some(&child)))?;
-        (child.id != def.id).then(|| (Arc::clone(child), key))
-    });
-    Ok(known.collect())
-}
-
-/// Refuses ALTER TABLE of a server's table, but for RENAME TO, and says what to do instead.
-///
-/// # Errors
-/// `0A000`.
-pub(crate) fn refuse_alter(def: &TableDef) -> Result<(), SqlError> {
-    let name = &def.name.name;
-    refuse_definition(def).map_err(|error| {
-        error.with_hint(format!(
-            "In one transaction: CREATE TABLE another one there, INSERT INTO it SELECT ... FROM {name}, DROP TABLE \
-             {name}, ALTER TABLE the new one RENAME TO {name}."
-        ))
-    })
-}
-
-/// Refuses a change of the definition of a server's table, or a definition that relies on one.
-///
-/// # Errors
-/// `0A000`.
-pub(crate) fn refuse_definition(def: &TableDef) -> Result<(), SqlError> {
-    match &def.foreign {
-        None => Ok(()),
-        Some(foreign) => Err(SqlError::unsupported(format!(
-            "this statement about table \"{}\", whose rows are on server \"{}\",",
-            def.name.name, foreign.server
-        ))),
-    }
 }

@@ -10,60 +10,22 @@
 
 use super::bound::{Bound, bind};
 use super::definitions::named;
-use super::part::require_noted;
 use super::rows::{lines_of, put_parameters, result_of, row_set, values_of};
 use crate::context::StatementContext;
-use crate::dml::{needs_of_delete, needs_of_insert, needs_of_update};
 use crate::error::{SqlError, SqlState};
-use crate::names;
+use crate::foreign::{changed, first_foreign, foreign_def};
+use crate::needs::{needs_of_delete, needs_of_insert, needs_of_update};
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::rights::Object;
-use crate::walk::visit_relations;
+use crate::server_part::require_noted;
 use coeval_store::{Privilege, TableDef};
 use coeval_tique::Outcome;
-use datafusion::sql::sqlparser::ast::{
-    FromTable, Insert, ObjectName, Query, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Visit,
-};
+use datafusion::sql::sqlparser::ast::{Insert, Query, SetExpr, Statement, TableObject};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use std::ops::ControlFlow;
 use std::sync::Arc;
-
-fn foreign_def(context: &StatementContext<'_>, name: &ObjectName) -> Option<Arc<TableDef>> {
-    let def = names::table(name, context.settings, context.transaction).ok()?;
-    def.foreign.is_some().then_some(def)
-}
-
-/// The first table of a server that a statement names anywhere.
-fn first_foreign<V: Visit>(context: &StatementContext<'_>, syntax: &V) -> Option<Arc<TableDef>> {
-    let found = visit_relations(syntax, |name| match foreign_def(context, name) {
-        Some(def) => ControlFlow::Break(def),
-        None => ControlFlow::Continue(()),
-    });
-    found.break_value()
-}
-
-/// The name of the table that a statement changes.
-fn changed(statement: &Statement) -> Option<&ObjectName> {
-    match statement {
-        Statement::Insert(Insert { table: TableObject::TableName(name), .. }) => Some(name),
-        Statement::Update(update) => table_of(&update.table),
-        Statement::Delete(delete) => {
-            let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-            from.first().and_then(table_of)
-        }
-        _ => None,
-    }
-}
-
-fn table_of(from: &TableWithJoins) -> Option<&ObjectName> {
-    match &from.relation {
-        TableFactor::Table { name, .. } => Some(name),
-        _ => None,
-    }
-}
 
 /// A statement as its server gets it, and the tables that it names, each as often as it does.
 struct Whole {
@@ -143,7 +105,7 @@ pub(crate) fn explain(
 ) -> Result<Option<Vec<String>>, SqlError> {
     let Some(Whole { server, bound }) = whole(context, statement)? else { return Ok(None) };
     require_rights(context, statement, &bound.tables)?;
-    let mut lines = vec![format!("Server {server}: {}", crate::statement::statement_name(statement))];
+    let mut lines = vec![format!("Server {server}: {}", crate::names::statement_name(statement))];
     if matches!(statement, Statement::Query(_)) {
         let mut sent = parsed("EXPLAIN SELECT 1")?;
         if let Statement::Explain { statement: explained, .. } = &mut sent {
@@ -230,28 +192,6 @@ fn require_rights(
     let at = target.and_then(|target| tables.iter().position(|def| def.id == target.id));
     let read = tables.iter().enumerate().filter(|(place, _)| Some(*place) != at);
     read.into_iter().try_for_each(|(_, def)| require(context, def, Privilege::Select))
-}
-
-/// Refuses a change or a lock of a server's table that was not sent to it.
-///
-/// # Errors
-/// `0A000`.
-pub(crate) fn refuse_change(context: &StatementContext<'_>, statement: &Statement) -> Result<(), SqlError> {
-    if !context.engine.servers().are_there() {
-        return Ok(());
-    }
-    let refused = match statement {
-        Statement::Query(body) if query::locks_rows(body) => first_foreign(context, statement),
-        other => changed(other).and_then(|name| foreign_def(context, name)),
-    };
-    match refused {
-        None => Ok(()),
-        Some(def) => Err(SqlError::unsupported(format!(
-            "this change or lock of table \"{}\", which is on a server,",
-            def.name.name
-        ))
-        .with_hint("A statement that changes a table of a server names tables of that server alone.")),
-    }
 }
 
 /// All rows of a server's table, as the transaction sees them, in its columns' types.

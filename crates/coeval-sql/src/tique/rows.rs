@@ -3,9 +3,8 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::query::column_type_of_field;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::types::{column_type_of_arrow, format_value};
+use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
 use crate::walk::WalkMut;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::compute::cast;
@@ -29,12 +28,12 @@ fn literal(value: ValueRef<'_>, ty: ColumnType, context: &StatementContext<'_>) 
         ValueRef::Int64(number) if ty == ColumnType::BigInt => number.to_string(),
         // Without the blanks that clients are shown: engines compare them.
         ValueRef::Text(text) if matches!(ty, ColumnType::Char(_)) => {
-            format!("CAST({} AS {ty})", super::servers::text(text))
+            format!("CAST({} AS {ty})", crate::servers::text(text))
         }
         value => {
             let mut out = String::new();
             format_value(value, ty, context.settings.zone(), &mut out);
-            let quoted = super::servers::text(&out);
+            let quoted = crate::servers::text(&out);
             if matches!(ty, ColumnType::Text | ColumnType::Varchar(_)) {
                 quoted
             } else {

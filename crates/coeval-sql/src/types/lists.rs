@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arrays of one dimension as text and in binary form, and what becomes of their elements on the way into a column.
 
+use super::array_text::{each_element, is_blank};
 use super::assign::assign;
 use super::binary::{decode_binary, encode_binary};
+use super::facts::type_number;
 use super::text::{format_value, parse_value};
-use crate::catalog::{each_element, is_blank, type_number};
 use crate::error::{SqlError, SqlState};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, ElementType, ListEncoder, ListRef, Value, ValueRef};

@@ -164,6 +164,11 @@ fn is_known_elsewhere(name: &str) -> bool {
     )
 }
 
+/// Whether values of this type have elements or fields that may be NULL: arrays and rows, but not labels of enums.
+pub(crate) fn has_elements(data_type: &DataType) -> bool {
+    data_type.is_nested() && EnumType::of_arrow(data_type).is_none()
+}
+
 /// The column type whose values this Arrow type carries; `None` if there is none.
 #[must_use]
 pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {

@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlState};
 use crate::types::date_text::{Flaw, read_date, read_time, read_timestamp};
 use crate::types::datetime::{format_date, format_time, format_timestamp};
 use crate::types::interval_text::{format_interval, read_interval};
+use crate::types::json::canonical;
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, overflow, parse_decimal, rescale};
 use chrono_tz::Tz;
@@ -220,7 +221,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
         ColumnType::Jsonb => {
             serde_json::from_str::<serde::de::IgnoredAny>(text)
                 .map_err(|error| bad().with_detail(error.to_string()))?;
-            Value::from(crate::json::canonical(text)?)
+            Value::from(canonical(text)?)
         }
     })
 }

@@ -8,6 +8,7 @@
 use chrono::{DateTime, Months, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
 use coeval_store::IntervalValue;
+use datafusion::common::config::ConfigOptions;
 
 pub(super) const MICROS_PER_SECOND: i64 = 1_000_000;
 pub(super) const MICROS_PER_DAY: i64 = 86_400 * MICROS_PER_SECOND;
@@ -15,6 +16,17 @@ const NANOS_PER_MICRO: i64 = 1_000;
 const SECONDS_PER_HOUR: i64 = 3_600;
 /// The greatest offset that a text may name has fewer hours.
 const OFFSET_HOURS_END: i64 = 16;
+
+/// The functions behind an instant and an interval that is added or taken away, as plans name them: they go by the clocks of
+/// the session's zone.
+pub(crate) const INSTANT_AFTER: &str = "coeval_instant_after";
+pub(crate) const INSTANT_BEFORE: &str = "coeval_instant_before";
+
+/// The time zone of the session whose options these are.
+pub(crate) fn session_zone(options: &ConfigOptions) -> Tz {
+    let zone = options.execution.time_zone.as_deref();
+    zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
+}
 
 /// What clocks follow: an offset, or the rules of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
-use crate::catalog::relations;
+use crate::relations;
 
 #[test]
 fn every_fixed_relation_fits_the_columns_of_postgresql_15() {
@@ -29,11 +29,4 @@ fn arrays_of_the_library_are_read() {
         .collect();
     assert!(texts.iter().any(|name| name == "privilege_type"));
     assert!(texts.iter().all(|name| !name.contains(['[', '\''])));
-}
-
-#[test]
-fn words_that_are_special_somewhere_are_quoted() {
-    let special = special_keywords();
-    assert!(special.contains("select") && special.contains("between") && special.contains("left"));
-    assert!(!special.contains("abort"));
 }

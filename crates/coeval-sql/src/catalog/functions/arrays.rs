@@ -3,16 +3,14 @@
 
 use super::{Call, Entry, Gives, called, strict};
 use crate::allowance::Meter;
-use crate::cancel;
 use crate::catalog::rows::Cell;
-use crate::error::{SqlError, SqlState};
-use crate::query::session_zone;
-use crate::types::{column_type, scalar_of};
+use crate::error::SqlError;
+use crate::types::{array_elements, column_type, element_text, scalar_of, session_zone, shown_elements};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, ListArray, StructArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, ElementType, EnumType};
+use coeval_store::{ColumnType, ElementType};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -25,7 +23,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     strict("array_lower", 2..=2, Gives::Int, |call| bound(call, |_| 1)),
     strict("coeval_array_text", 1..=1, Gives::Text, |call| {
         let zone = session_zone(call.options);
-        Ok(elements(&call.arguments[0]).map(|elements| written(&elements, zone)).transpose()?.into())
+        Ok(elements(&call.arguments[0]).map(|elements| shown_elements(&elements, zone)).transpose()?.into())
     }),
     strict("coeval_vector_text", 1..=1, Gives::Text, |call| {
         let Some(elements) = elements(&call.arguments[0]) else { return Ok(Cell::Null) };
@@ -49,96 +47,6 @@ fn elements(value: &ScalarValue) -> Option<ArrayRef> {
 fn bound(call: &Call<'_>, pick: fn(usize) -> usize) -> std::result::Result<Cell, SqlError> {
     let length = elements(&call.arguments[0]).map_or(0, |elements| elements.len());
     Ok(if length == 0 || call.int(1) != Some(1) { Cell::Null } else { pick(length).into() })
-}
-
-fn element_text(elements: &ArrayRef, row: usize, zone: Tz) -> std::result::Result<Option<String>, SqlError> {
-    if elements.is_null(row) {
-        return Ok(None);
-    }
-    let is_row = matches!(elements.data_type(), DataType::Struct(_))
-        && EnumType::of_arrow(elements.data_type()).is_none();
-    if is_row || matches!(elements.data_type(), DataType::List(_)) {
-        return format_shown(elements, row, zone);
-    }
-    let known = crate::types::column_type_of_arrow(elements.data_type());
-    let Some(ty) = known else { return Ok(Some(ScalarValue::try_from_array(elements, row)?.to_string())) };
-    let plain = cast(elements, &ty.arrow())?;
-    let mut text = String::new();
-    crate::types::format_value(coeval_store::value_at(&plain, row), ty, zone, &mut text);
-    Ok(Some(text))
-}
-
-/// `{1,2,NULL,"a b"}`, instants as local times of the zone.
-fn written(elements: &ArrayRef, zone: Tz) -> std::result::Result<String, SqlError> {
-    let mut texts = Vec::with_capacity(elements.len());
-    let is_nested = matches!(elements.data_type(), DataType::List(_));
-    for row in 0..elements.len() {
-        texts.push(match element_text(elements, row, zone)? {
-            None => "NULL".to_owned(),
-            Some(text) if is_nested || is_bare(&text) => text,
-            Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
-        });
-    }
-    Ok(format!("{{{}}}", texts.join(",")))
-}
-
-/// The value at a row as PostgreSQL writes it, also of types that no column has: arrays of arrays, rows. Instants are local
-/// times of `zone`. `None` if it is NULL.
-///
-/// # Errors
-/// If the value has no text.
-pub fn format_shown(
-    values: &ArrayRef,
-    row: usize,
-    zone: Tz,
-) -> std::result::Result<Option<String>, SqlError> {
-    if values.data_type().is_null() || values.is_null(row) {
-        return Ok(None);
-    }
-    match values.data_type() {
-        DataType::List(_) => written(&values.as_list::<i32>().value(row), zone).map(Some),
-        DataType::Struct(_) if EnumType::of_arrow(values.data_type()).is_none() => {
-            row_text(values.as_struct(), row, zone).map(Some)
-        }
-        _ => element_text(values, row, zone),
-    }
-}
-
-/// `(1,"a b",,"")`: NULL is nothing.
-fn row_text(rows: &StructArray, row: usize, zone: Tz) -> std::result::Result<String, SqlError> {
-    let mut text = String::from("(");
-    for (place, column) in rows.columns().iter().enumerate() {
-        text.push_str(if place == 0 { "" } else { "," });
-        match format_shown(column, row, zone)? {
-            None => {}
-            Some(field) if is_bare_field(&field) => text.push_str(&field),
-            Some(field) => {
-                text.push('"');
-                text.push_str(&field.replace('\\', "\\\\").replace('"', "\"\""));
-                text.push('"');
-            }
-        }
-    }
-    text.push(')');
-    Ok(text)
-}
-
-/// Whether a field of a row needs no quotes.
-fn is_bare_field(text: &str) -> bool {
-    let needs_quotes = |letter: char| matches!(letter, '(' | ')' | ',' | '"' | '\\') || is_blank(letter);
-    !text.is_empty() && !text.contains(needs_quotes)
-}
-
-/// Whether a letter does not count around the elements of an array: PostgreSQL's blanks, and no others of Unicode.
-pub(crate) fn is_blank(letter: char) -> bool {
-    letter.is_ascii_whitespace() || letter == '\u{b}'
-}
-
-/// Whether an element needs no quotes.
-fn is_bare(text: &str) -> bool {
-    !text.is_empty()
-        && !text.eq_ignore_ascii_case("null")
-        && !text.contains(|letter: char| matches!(letter, '{' | '}' | ',' | '"' | '\\') || is_blank(letter))
 }
 
 /// `array_to_string(array, delimiter [, what stands for NULL])`.
@@ -190,76 +98,6 @@ fn scalar_of_text(text: Option<&str>, ty: &DataType, zone: Tz) -> std::result::R
     };
     let value = crate::types::parse_value(text, column, zone)?;
     Ok(scalar_of(&value, column)?.cast_to(ty)?)
-}
-
-/// The elements of `{a,"b c",NULL}`.
-///
-/// # Errors
-/// As [`each_element`].
-pub(crate) fn array_elements(text: &str) -> std::result::Result<Vec<Option<String>>, SqlError> {
-    let mut elements = Vec::new();
-    each_element(text, |element| {
-        elements.push(element.map(str::to_owned));
-        Ok(())
-    })?;
-    Ok(elements)
-}
-
-/// Hands over each element of `{a,"b c",NULL}`.
-///
-/// # Errors
-/// `22P02` for text that is no array, `0A000` for one of several dimensions; what is said of an element; that of a statement that is to
-/// end.
-pub(crate) fn each_element(
-    text: &str,
-    mut push: impl FnMut(Option<&str>) -> std::result::Result<(), SqlError>,
-) -> std::result::Result<(), SqlError> {
-    let malformed =
-        || SqlError::new(SqlState::InvalidTextRepresentation, format!("malformed array literal: \"{text}\""));
-    let text = text.trim_matches(is_blank);
-    if text.strip_prefix('{').is_some_and(|inner| inner.trim_start_matches(is_blank).starts_with('{')) {
-        return Err(SqlError::unsupported("an array of several dimensions")
-            .with_hint("Keep it as jsonb, or its rows in a table of their own."));
-    }
-    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).ok_or_else(malformed)?;
-    let mut letters = inner.chars().peekable();
-    if inner.trim_matches(is_blank).is_empty() {
-        return Ok(());
-    }
-    let mut part = String::new();
-    let mut is_last = false;
-    while !is_last {
-        cancel::check()?;
-        part.clear();
-        let (mut quoted, mut inside) = (false, false);
-        loop {
-            match letters.next() {
-                Some('"') => (quoted, inside) = (true, !inside),
-                Some('\\') => part.push(letters.next().ok_or_else(malformed)?),
-                Some(',') if !inside => {
-                    letters.next_if_eq(&',').map_or(Ok(()), |_| Err(malformed()))?;
-                    break;
-                }
-                Some('{' | '}') if !inside => return Err(malformed()),
-                // Blanks around an element do not count.
-                Some(blank) if !inside && is_blank(blank) && (quoted || part.is_empty()) => {}
-                Some(letter) => part.push(letter),
-                None if inside => return Err(malformed()),
-                None => {
-                    is_last = true;
-                    break;
-                }
-            }
-        }
-        push(if quoted { Some(&part) } else { bare_element(&part) })?;
-    }
-    Ok(())
-}
-
-/// An element without quotes.
-fn bare_element(part: &str) -> Option<&str> {
-    let trimmed = part.trim_matches(is_blank);
-    (!trimmed.eq_ignore_ascii_case("null")).then_some(trimmed)
 }
 
 /// A function that makes an array; unnested, it stands for one that returns a set.
@@ -393,7 +231,7 @@ impl ScalarUDFImpl for ArrayFunction {
             _ => None,
         };
         Ok(Arc::new(match element {
-            Some(element) => crate::query::marked_field(field, ColumnType::Array(element)),
+            Some(element) => crate::types::marked_field(field, ColumnType::Array(element)),
             None => field,
         }))
     }
@@ -449,7 +287,7 @@ fn cast_elements(lists: &ListArray, ty: &DataType, zone: Tz) -> Result<ArrayRef>
     let element = element_type(ty);
     let values = match crate::types::column_type_of_arrow(&element) {
         Some(column) if *lists.values().data_type() != element => {
-            let cast_values = crate::query::cast_array(lists.values(), column, zone)?;
+            let cast_values = crate::scalar::cast_function::cast_array(lists.values(), column, zone)?;
             cast(&cast_values, &element)?
         }
         _ => cast(lists.values(), &element)?,

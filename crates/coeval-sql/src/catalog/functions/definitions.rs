@@ -5,8 +5,10 @@ use super::{Call, Entry, Gives, called, strict};
 use crate::catalog::deparse::{self, Style};
 use crate::catalog::objects::Kind;
 use crate::catalog::rows::Cell;
-use crate::catalog::{constraints, descriptions, functions::names, identifiers, oids};
+use crate::catalog::{constraints, descriptions, functions::names};
 use crate::error::{SqlError, SqlState};
+use crate::oids;
+use crate::quoting;
 
 pub(super) const ENTRIES: &[Entry] = &[
     strict("pg_get_indexdef", 1..=3, Gives::Text, index),
@@ -107,7 +109,6 @@ fn serial_sequence(call: &Call<'_>) -> Result<Cell, SqlError> {
         return Err(SqlError::new(SqlState::UndefinedColumn, message));
     };
     let sequence = def.columns[index].sequence.and_then(|id| objects.class(oids::of_sequence(id)));
-    let full =
-        |schema: &str, name: &str| format!("{}.{}", identifiers::quoted(schema), identifiers::quoted(name));
+    let full = |schema: &str, name: &str| format!("{}.{}", quoting::quoted(schema), quoting::quoted(name));
     Ok(sequence.map(|class| full(&class.schema, &class.name)).into())
 }

@@ -3,13 +3,14 @@
 
 use super::type_names::{entry, formatted, named};
 use super::{Call, Entry, Gives, called, strict, undefined};
-use crate::catalog::identifiers::{parts, quoted};
 use crate::catalog::objects::Objects;
 use crate::catalog::roles::role_oid;
 use crate::catalog::rows::Cell;
-use crate::catalog::{fixed, oids, relations, user_types};
-use crate::engine::CATALOG_NAME;
+use crate::catalog::{fixed, user_types};
 use crate::error::{SqlError, SqlState};
+use crate::oids;
+use crate::quoting::{parts, quoted};
+use crate::relations::{self, CATALOG_NAME};
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use std::collections::HashMap;

@@ -6,10 +6,10 @@
 
 use super::names::role_named;
 use super::{Call, Entry, Gives, called, strict};
-use crate::catalog::identifiers::{parts, quoted};
-use crate::catalog::oids;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
+use crate::oids;
+use crate::quoting::{parts, quoted};
 use crate::rights::{Principal, Rights, is_member, schema_access, unknown_role};
 use coeval_store::{ObjectAccess, Privilege, RoleAttribute};
 

@@ -2,12 +2,13 @@
 //! Functions about sessions and the server they talk to: users, schemas, settings, ending what others run.
 
 use super::{Call, Entry, Gives, called, strict};
-use crate::catalog::access::SettingRequest;
 use crate::catalog::objects::Objects;
-use crate::catalog::oids;
 use crate::catalog::rows::Cell;
 use crate::error::SqlError;
+use crate::oids;
+use crate::relations::PG_CATALOG;
 use crate::rights::{insufficient, is_member};
+use crate::settings::SettingRequest;
 use crate::temporary::is_temporary;
 use std::net::SocketAddr;
 
@@ -95,8 +96,8 @@ fn schemas(call: &Call<'_>) -> Result<Cell, SqlError> {
     let with_implicit = call.truth(0) == Some(true);
     let mut path: Vec<String> =
         if with_implicit { objects.path.clone() } else { lasting(objects).cloned().collect() };
-    if with_implicit && !path.iter().any(|schema| schema == crate::catalog::PG_CATALOG) {
-        path.insert(0, crate::catalog::PG_CATALOG.to_owned());
+    if with_implicit && !path.iter().any(|schema| schema == PG_CATALOG) {
+        path.insert(0, PG_CATALOG.to_owned());
     }
     Ok(Cell::Texts(path))
 }

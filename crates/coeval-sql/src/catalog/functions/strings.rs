@@ -2,8 +2,8 @@
 //! Names of the types of values, patterns.
 
 use super::{Entry, Gives, called, strict};
-use crate::catalog::types::facts_of_arrow;
 use crate::types::column_type_of_arrow;
+use crate::types::facts_of_arrow;
 
 pub(super) const ENTRIES: &[Entry] = &[
     called("pg_typeof", 1..=1, Gives::Text, |call| {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types by their ids and names: `format_type`, `to_regtype`.
 
-use crate::catalog::{fixed, relations};
+use crate::catalog::fixed;
+use crate::relations;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::Int32Type;
 use std::collections::HashMap;
@@ -77,7 +78,7 @@ fn read_types() -> HashMap<i32, TypeEntry> {
             let is_array = elements.value(row) != 0 && lengths.value(row) == -1 && !names.is_null(row);
             let name = names.value(row).to_owned();
             let element = (is_array && name.starts_with('_')).then(|| elements.value(row));
-            let is_visible = schemas.value(row) == crate::catalog::oids::PG_CATALOG_NAMESPACE;
+            let is_visible = schemas.value(row) == crate::oids::PG_CATALOG_NAMESPACE;
             types.insert(oids.value(row), TypeEntry { name, element, is_visible });
         }
     }

@@ -4,14 +4,14 @@
 use super::{ColumnList, Shape};
 use crate::cancel;
 use crate::context::StatementContext;
-use crate::dml::assignments::is_default;
 use crate::dml::environment;
 use crate::dml::expressions::{ColumnExpression, Expressions};
-use crate::dml::select;
 use crate::dml::selected::{self, source_type};
 use crate::error::SqlError;
+use crate::parse::is_default;
 use crate::query;
 use crate::scalar::{Inputs, NoRows, Scope};
+use crate::select;
 use coeval_store::{Value, value_at};
 use datafusion::sql::sqlparser::ast::{Expr, Values, With};
 

@@ -153,10 +153,10 @@ pub(super) fn function_number(expression: &Expr) -> Option<Expr> {
         Expr::Function(function) if unqualified(&function.name)? == "coeval_regproc_name" => {
             Some(call("coeval_regproc_oid", super::arguments_of(function)))
         }
-        Expr::Identifier(ident) if crate::catalog::holds_functions(&fold(ident)) => {
+        Expr::Identifier(ident) if crate::relations::holds_functions(&fold(ident)) => {
             Some(call("coeval_regproc_oid", vec![expression.clone()]))
         }
-        Expr::CompoundIdentifier(idents) if crate::catalog::holds_functions(&fold(idents.last()?)) => {
+        Expr::CompoundIdentifier(idents) if crate::relations::holds_functions(&fold(idents.last()?)) => {
             Some(call("coeval_regproc_oid", vec![expression.clone()]))
         }
         _ => None,
@@ -310,7 +310,7 @@ pub(super) fn by_type_name(expression: &mut Expr) {
 
 /// Whether an expression names a column of the catalog that holds names, whose subscripts give letters.
 pub(super) fn is_name(expression: &Expr) -> bool {
-    column_name(expression).is_some_and(|name| crate::catalog::holds_names(&name))
+    column_name(expression).is_some_and(|name| crate::relations::holds_names(&name))
 }
 
 /// Whether an expression names a column of the catalog that is a vector, whose subscripts begin at zero.

@@ -62,7 +62,7 @@ fn has(array: Expr, element: &Expr) -> Expr {
 
 /// The elements of `{a,b}` as literals; `None` if it is no simple array.
 fn elements(text: &str) -> Option<Vec<Expr>> {
-    let parts = crate::catalog::array_elements(text).ok()?;
+    let parts = crate::types::array_elements(text).ok()?;
     let literal = |part: Option<String>| match part {
         Some(text) => super::text(&text),
         None => Expr::Value(Value::Null.into()),

@@ -11,10 +11,10 @@
 //! left.
 
 use super::aggregate;
-use crate::dml::{query_of_body, select_body};
+use crate::column_name::column_name;
 use crate::names::fold;
-use crate::query::output_names::name_of;
 use crate::query::scopes::{Owner, Scopes, keeping_scopes};
+use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::WalkMut;
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
@@ -81,7 +81,7 @@ fn name_groups(group_by: &mut GroupByExpr, projection: &[SelectItem], scopes: &S
 fn output_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
-        SelectItem::UnnamedExpr(expression) => Some(name_of(expression)),
+        SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
         _ => None,
     }
 }
@@ -175,7 +175,7 @@ impl Regrouping<'_, '_> {
         match item {
             SelectItem::ExprWithAlias { expr, .. } => self.change(expr),
             SelectItem::UnnamedExpr(expression) => {
-                let alias = Ident::with_quote('"', name_of(expression));
+                let alias = Ident::with_quote('"', column_name(expression));
                 let mut expr = expression.clone();
                 self.change(&mut expr)?;
                 *item = SelectItem::ExprWithAlias { expr, alias };

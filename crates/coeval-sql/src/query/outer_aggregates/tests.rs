@@ -3,7 +3,7 @@
 
 use super::computed_outside;
 use crate::error::{SqlError, SqlState};
-use crate::session::parse_query;
+use crate::parse::parse_query;
 use datafusion::execution::SessionStateBuilder;
 
 /// The query with its aggregates where they belong; no table of it is known.

@@ -100,8 +100,7 @@ impl ContextProvider for Remote {
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
         let uses = self.uses.get();
         self.uses.set(Uses {
-            sequence_values: uses.sequence_values
-                || crate::ddl::sequence_functions::is_sequence_function(name),
+            sequence_values: uses.sequence_values || crate::sequences::is_sequence_function(name),
             catalog: uses.catalog || crate::catalog::is_catalog_function(name),
         });
         self.state().scalar_functions().get(name).cloned()

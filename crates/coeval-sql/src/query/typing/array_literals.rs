@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `ARRAY[...]` as DataFusion makes it, with the type of its elements where Arrow does not tell it: JSON is text there.
 
-use super::declared::{column_type_of_field, marked};
+use crate::types::{column_type_of_field, marked_field};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, ElementType};
 use datafusion::common::Result;
@@ -53,7 +53,7 @@ impl ScalarUDFImpl for MakeArray {
         match element.and_then(|ty| ElementType::of(*ty)) {
             Some(element) => {
                 let field = Field::new(field.name(), field.data_type().clone(), field.is_nullable());
-                Ok(Arc::new(marked(field, ColumnType::Array(element))))
+                Ok(Arc::new(marked_field(field, ColumnType::Array(element))))
             }
             None => Ok(field),
         }

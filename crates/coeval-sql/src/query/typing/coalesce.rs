@@ -4,8 +4,8 @@
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
 
-use super::declared::column_type_of_field;
 use super::instants::common_type;
+use crate::types::column_type_of_field;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;

@@ -1,73 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Types in plans that Arrow has not: `char(n)`, `varchar(n)` and `json` are all text to it, so fields of these types
-//! carry their type as a mark.
+//! Types in plans that Arrow has not, where DataFusion forgets [their marks](crate::types::marks).
 //!
 //! A `char(n)` is kept without the blanks at its end, which do not count in comparisons: a literal that is compared
 //! with one loses its blanks too.
 
 use crate::stack::with_room;
-use crate::types::column_type_of_arrow;
-use arrow::datatypes::{DataType, Field, Schema};
-use coeval_store::{ColumnType, ElementType};
+use crate::types::marks::{KEY, LIST, marked_type};
+use arrow::datatypes::{Field, Schema};
+use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::sync::Arc;
-
-const KEY: &str = "coeval.type";
-const JSON: &str = "json";
-const JSONB: &str = "jsonb";
-const CHAR: &str = "char ";
-const VARCHAR: &str = "varchar ";
-/// In front of the mark of an array's elements.
-const LIST: &str = "list ";
-
-/// The field, marked if Arrow does not tell its type.
-pub(crate) fn marked(field: Field, ty: ColumnType) -> Field {
-    let (prefix, ty) = match ty {
-        ColumnType::Array(element) => (LIST, element.column_type()),
-        ty => ("", ty),
-    };
-    let mark = match ty {
-        ColumnType::Json => JSON.to_owned(),
-        ColumnType::Jsonb => JSONB.to_owned(),
-        ColumnType::Char(length) => format!("{CHAR}{length}"),
-        ColumnType::Varchar(length) => format!("{VARCHAR}{length}"),
-        _ => return field,
-    };
-    field.with_metadata([(KEY.to_owned(), format!("{prefix}{mark}"))].into())
-}
-
-/// The type of a column of a result; `None` if its values are of no type that columns have.
-#[must_use]
-pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
-    let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
-    let marked = match field.data_type() {
-        DataType::List(item) if is_text(item.data_type()) => {
-            marked_type(field).filter(|ty| matches!(ty, ColumnType::Array(_)))
-        }
-        ty if is_text(ty) => marked_type(field).filter(|ty| !matches!(ty, ColumnType::Array(_))),
-        _ => None,
-    };
-    marked.or_else(|| column_type_of_arrow(field.data_type()))
-}
-
-fn marked_type(field: &Field) -> Option<ColumnType> {
-    marked_as(field.metadata().get(KEY)?)
-}
-
-fn marked_as(mark: &str) -> Option<ColumnType> {
-    if let Some(element) = mark.strip_prefix(LIST) {
-        return marked_as(element).and_then(ElementType::of).map(ColumnType::Array);
-    }
-    let length = |kind: &str| mark.strip_prefix(kind)?.parse().ok();
-    if mark == JSON {
-        return Some(ColumnType::Json);
-    }
-    if mark == JSONB {
-        return Some(ColumnType::Jsonb);
-    }
-    length(CHAR).map(ColumnType::Char).or_else(|| length(VARCHAR).map(ColumnType::Varchar))
-}
 
 /// The schema of a plan's rows. DataFusion forgets the marks of what CASE gives; if all its results have the same, the
 /// column has it, too.

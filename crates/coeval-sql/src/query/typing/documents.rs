@@ -5,8 +5,8 @@
 //! Whoever makes JSON of values, `json_build_object('tags', coalesce(json_agg(t.name), '[]'))`, then took the document for a
 //! text, and put it in quotes. So a function that gives the same text stands around each, and says of what type it is.
 
-use super::casts::literal_as;
-use super::declared::column_type_of_field;
+use crate::scalar::cast_function::literal_as;
+use crate::types::column_type_of_field;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Case, Expr, ExprSchemable};

@@ -6,9 +6,9 @@
 //! settled here, for all that gives one of several values (CASE, `coalesce`, UNION, arrays), and [`cast_by_zone`] is
 //! put in the place of each cast that a plan makes by itself.
 
-use super::casts::literal_as;
 use super::settle::comparable_pair;
 use crate::query::arithmetic::Rewrite;
+use crate::scalar::cast_function::literal_as;
 use crate::types::{column_type_of_arrow, parse_value};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use chrono_tz::Tz;
@@ -115,7 +115,7 @@ pub(in crate::query) fn cast_by_zone(cast: &Cast, from: &DataType) -> Result<Opt
     let Some(ty) = column_type_of_arrow(to).filter(|ty| ty.arrow() == *to && needs_zone(from, to)) else {
         return Ok(None);
     };
-    Ok(Some(super::casts::called(cast.expr.as_ref().clone(), ty)?))
+    Ok(Some(crate::scalar::cast_function::called(cast.expr.as_ref().clone(), ty)?))
 }
 
 fn needs_zone(from: &DataType, to: &DataType) -> bool {
@@ -211,7 +211,7 @@ pub(super) fn midnight_of(moment: &Expr, schema: &DFSchema) -> Option<Expr> {
 
 /// The date that names no column and was made a timestamp.
 fn date_below<'e>(moment: &'e Expr, schema: &DFSchema) -> Option<&'e Expr> {
-    let (date, ty) = super::casts::call_parts(moment)?;
+    let (date, ty) = crate::scalar::cast_function::call_parts(moment)?;
     let is_date = ty == ColumnType::Timestamp && !date.any_column_refs();
     (is_date && date.get_type(schema).ok()? == DataType::Date32).then_some(date)
 }
@@ -221,7 +221,7 @@ fn days_of(interval: &Expr) -> Option<IntervalMonthDayNano> {
     let days = match interval {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(days), _) => (*days)?,
         call => {
-            let (text, ty) = super::casts::call_parts(call)?;
+            let (text, ty) = crate::scalar::cast_function::call_parts(call)?;
             let Expr::Literal(text, _) = text else { return None };
             let Ok(Value::Interval(days)) = parse_value(text.try_as_str().flatten()?, ty, Tz::UTC) else {
                 return None;
@@ -241,13 +241,13 @@ pub(super) fn moved(
     let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
     let (name, instant, interval) = match operator {
         Operator::Plus if is_instant(left.1) && is_interval(right.1) => {
-            (crate::functions::INSTANT_AFTER, left.0, right.0)
+            (crate::types::INSTANT_AFTER, left.0, right.0)
         }
         Operator::Plus if is_interval(left.1) && is_instant(right.1) => {
-            (crate::functions::INSTANT_AFTER, right.0, left.0)
+            (crate::types::INSTANT_AFTER, right.0, left.0)
         }
         Operator::Minus if is_instant(left.1) && is_interval(right.1) => {
-            (crate::functions::INSTANT_BEFORE, left.0, right.0)
+            (crate::types::INSTANT_BEFORE, left.0, right.0)
         }
         _ => return Ok(None),
     };

@@ -2,8 +2,8 @@
 //! `jsonb` in comparisons and ORDER BY: by the order of documents, not of the text that they are kept as.
 
 use super::choice_by_key::Choice;
-use super::declared::column_type_of_field;
 use crate::error::SqlError;
+use crate::types::column_type_of_field;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::Result;
@@ -42,7 +42,7 @@ pub(super) fn settle_elements(elements: &mut [Expr], schema: &DFSchema) -> Resul
     let mut has_literals = false;
     for element in elements {
         if matches!(element, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
-            *element = super::casts::literal_as(element.clone(), ty)?;
+            *element = crate::scalar::cast_function::literal_as(element.clone(), ty)?;
             has_literals = true;
         }
     }
@@ -71,7 +71,7 @@ pub(super) fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Res
         if is_jsonb(argument, schema) {
             Ok(argument.clone())
         } else {
-            super::casts::literal_as(argument.clone(), ColumnType::Jsonb)
+            crate::scalar::cast_function::literal_as(argument.clone(), ColumnType::Jsonb)
         }
     });
     let documents = documents.collect::<Result<Vec<_>, _>>()?;
@@ -83,7 +83,7 @@ pub(super) fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Res
     let null = lit(datafusion::common::ScalarValue::Utf8View(None));
     let chosen = when(left_key.clone().eq(right_key.clone()), null).otherwise(left.clone())?;
     // Of a CASE it would not be known that it is one.
-    Ok(Some(super::casts::called(chosen, ColumnType::Jsonb)?))
+    Ok(Some(crate::scalar::cast_function::called(chosen, ColumnType::Jsonb)?))
 }
 
 /// The ORDER BY, rows in the order of documents.

@@ -7,11 +7,11 @@
 //! window's bounds, arguments of table functions) the cast is taken off again. `numeric` without a scale keeps
 //! the digits that are there, which DataFusion has no type for: a function stands in its place.
 
-use super::casts::{CAST, description, is_own};
 use super::values::with_typed_columns;
 use crate::cancel;
 use crate::error::SqlError;
 use crate::names::fold;
+use crate::scalar::cast_function::{CAST, description, is_own};
 use crate::scalar::{decimal_literal, number_literal};
 use crate::types::{IntervalUnit, column_type, format_interval, no_time, read_interval_in};
 use crate::walk::WalkMut;

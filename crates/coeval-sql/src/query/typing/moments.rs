@@ -8,7 +8,7 @@
 //! | `x::timestamp(0)` | rounded | the digits are ignored |
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{Clock, clock_named};
+use crate::types::{Clock, clock_named, session_zone};
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
@@ -18,7 +18,6 @@ use arrow::datatypes::{
 };
 use chrono_tz::Tz;
 use coeval_store::ColumnType;
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -105,12 +104,6 @@ impl ScalarUDFImpl for MomentFunction {
     }
 }
 
-/// The time zone of the session whose options these are.
-pub(crate) fn session_zone(options: &ConfigOptions) -> Tz {
-    let zone = options.execution.time_zone.as_deref();
-    zone.and_then(|zone| zone.parse().ok()).unwrap_or(Tz::UTC)
-}
-
 /// Moments as microseconds; local ones too.
 pub(super) fn micros(moments: &ArrayRef, ty: ColumnType) -> Result<Int64Array> {
     let moments = cast(moments, &ty.arrow())?;
@@ -137,7 +130,7 @@ fn in_zone(zones: &ArrayRef, moments: &ArrayRef, session: Tz) -> Result<ArrayRef
         ty @ DataType::Timestamp(..) => micros(moments, own_type(ty))?,
         _ => {
             let ty = ColumnType::TimestampTz;
-            micros(&super::casts::cast_array(moments, ty, session)?, ty)?
+            micros(&crate::scalar::cast_function::cast_array(moments, ty, session)?, ty)?
         }
     };
     let clocks = clocks(zones)?;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
-use super::casts::cast_array;
 use super::intervals::mean_lengths;
-use super::moments::session_zone;
 use crate::error::{SqlError, division_by_zero, out_of_range};
-use crate::types::column_type_of_arrow;
+use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
+use crate::types::{column_type_of_arrow, session_zone};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
 use arrow::datatypes::{

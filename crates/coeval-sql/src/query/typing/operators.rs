@@ -14,8 +14,6 @@
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::array_literals::array_of;
-use super::casts::{call_parts, literal_as};
-use super::declared::column_type_of_field;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
@@ -25,7 +23,8 @@ use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
 use crate::query::compares;
-use crate::types::column_type_of_arrow;
+use crate::scalar::cast_function::{call_parts, literal_as};
+use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};

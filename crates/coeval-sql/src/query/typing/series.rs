@@ -3,11 +3,10 @@
 //! times of one width only. Where rows are made of the array, its members are made while they are read
 //! (`query/series.rs`).
 
-use super::casts::cast_array;
-use super::moments::session_zone;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
-use crate::types::instant_after;
+use crate::scalar::cast_function::cast_array;
+use crate::types::{instant_after, session_zone};
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Int32Array, Int64Array, ListArray, TimestampMicrosecondArray,
 };

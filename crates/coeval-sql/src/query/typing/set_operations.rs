@@ -10,12 +10,11 @@
 //! A EXCEPT ALL B -> A, row_number() OVER (PARTITION BY all columns)  anti join  B, the same
 //! ```
 
-use super::casts::{called, literal_as};
-use super::declared::column_type_of_field;
 use super::group_keys::{keyed_columns, with_keys};
 use super::instants;
 use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_arrow;
+use crate::scalar::cast_function::{called, literal_as};
+use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;

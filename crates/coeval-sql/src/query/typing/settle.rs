@@ -3,7 +3,6 @@
 
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
-use super::casts::{is_own, literal_as};
 use super::choice_by_key::Choice;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
@@ -16,8 +15,10 @@ use super::{
     aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
 };
 use crate::error::{SqlError, SqlState};
+use crate::guarded::is_comparison;
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
+use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
@@ -177,21 +178,6 @@ fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>
     };
     let message = format!("operator does not exist: {ty} {operator} text");
     Err(SqlError::new(SqlState::UndefinedFunction, message).with_hint("Cast the value to text.").into())
-}
-
-/// Whether an operator orders its operands or tells whether they are the same.
-pub(crate) fn is_comparison(operator: Operator) -> bool {
-    matches!(
-        operator,
-        Operator::Eq
-            | Operator::NotEq
-            | Operator::Lt
-            | Operator::LtEq
-            | Operator::Gt
-            | Operator::GtEq
-            | Operator::IsDistinctFrom
-            | Operator::IsNotDistinctFrom
-    )
 }
 
 /// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.

@@ -12,9 +12,9 @@ mod moment;
 mod span;
 mod unit;
 
-use super::moments::{is_infinite, micros, session_zone, zone_named};
+use super::moments::{is_infinite, micros, zone_named};
 use crate::error::SqlError;
-use crate::types::{Clock, utc_to_local};
+use crate::types::{Clock, session_zone, utc_to_local};
 use arrow::array::{
     Array, ArrayRef, AsArray, Decimal128Array, Float64Array, Int64Array, IntervalMonthDayNanoArray,
     StringArray, TimestampMicrosecondArray, new_null_array,
@@ -239,7 +239,7 @@ fn zoned(values: &ArrayRef, zone: Tz) -> Result<Int64Array> {
     let ty = ColumnType::TimestampTz;
     match values.data_type() {
         DataType::Timestamp(..) => micros(values, ty),
-        _ => micros(&super::casts::cast_array(values, ty, zone)?, ty),
+        _ => micros(&crate::scalar::cast_function::cast_array(values, ty, zone)?, ty),
     }
 }
 

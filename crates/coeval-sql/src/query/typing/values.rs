@@ -4,10 +4,10 @@
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
 //! cast to that type, too; a date beside a timestamp becomes one.
 
-use super::casts::CAST;
 use super::literals::{is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
+use crate::scalar::cast_function::CAST;
 use crate::stack::with_room;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
@@ -132,5 +132,5 @@ fn one_row(values: &[Expr]) -> SetExpr {
         expr: value.clone(),
         alias: Ident::new(format!("column{}", index + 1)),
     });
-    SetExpr::Select(Box::new(crate::dml::select_body(projection.collect(), Vec::new(), None)))
+    SetExpr::Select(Box::new(crate::select::body(projection.collect(), Vec::new(), None)))
 }

@@ -7,8 +7,8 @@
 //! | an interval | its length, a month as 30 days |
 //! | a time, an uuid, bytes in a window whose frame is a range | a number, the text of all digits |
 
-use super::casts::literal_as;
 use super::intervals::length;
+use crate::scalar::cast_function::literal_as;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The privileges that a statement needs of the table it changes, as PostgreSQL has them: SELECT too, where it depends
+//! on what the rows hold.
+
+use crate::context::StatementContext;
+use crate::error::SqlError;
+use crate::rights::{Checks, Object};
+use crate::walk::Walk;
+use coeval_store::{Privilege, TableDef};
+use datafusion::sql::sqlparser::ast::{Delete, Expr, Insert, OnConflictAction, OnInsert, Update, Visitor};
+use std::ops::ControlFlow;
+
+/// Of an INSERT.
+pub(crate) fn needs_of_insert(insert: &Insert) -> &'static [Privilege] {
+    const ADDS: &[Privilege] = &[Privilege::Insert];
+    const READS: &[Privilege] = &[Privilege::Insert, Privilege::Select];
+    const CHANGES: &[Privilege] = &[Privilege::Insert, Privilege::Select, Privilege::Update];
+    match &insert.on {
+        Some(OnInsert::OnConflict(conflict)) => match (&conflict.action, &conflict.conflict_target) {
+            (OnConflictAction::DoUpdate(_), _) => CHANGES,
+            (OnConflictAction::DoNothing, Some(_)) => READS,
+            (OnConflictAction::DoNothing, None) if insert.returning.is_some() => READS,
+            (OnConflictAction::DoNothing, None) => ADDS,
+        },
+        Some(_) => CHANGES,
+        None if insert.returning.is_some() => READS,
+        None => ADDS,
+    }
+}
+
+/// Of an UPDATE.
+pub(crate) fn needs_of_update(update: &Update) -> &'static [Privilege] {
+    let reads = update.selection.is_some()
+        || update.returning.is_some()
+        || update.from.is_some()
+        || names_columns(&update.assignments.iter().map(|set| set.value.clone()).collect::<Vec<_>>());
+    if reads { &[Privilege::Update, Privilege::Select] } else { &[Privilege::Update] }
+}
+
+/// Of a DELETE.
+pub(crate) fn needs_of_delete(delete: &Delete) -> &'static [Privilege] {
+    let reads = delete.selection.is_some() || delete.returning.is_some() || delete.using.is_some();
+    if reads { &[Privilege::Delete, Privilege::Select] } else { &[Privilege::Delete] }
+}
+
+/// Refuses a change of a table by who lacks one of these privileges.
+///
+/// # Errors
+/// `42501`.
+pub(crate) fn require(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+    needs: &[Privilege],
+) -> Result<(), SqlError> {
+    let rights = context.rights();
+    needs.iter().try_for_each(|privilege| rights.require(Object::Table(def), *privilege))
+}
+
+/// As [`require`], for a table whose rows the statement then finds by a query of its own.
+///
+/// # Errors
+/// As [`require`].
+pub(crate) fn require_of_target(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    needs: &[Privilege],
+) -> Result<(), SqlError> {
+    require(context, def, needs)?;
+    context.checks = Checks::AllBut(def.id);
+    Ok(())
+}
+
+/// Whether expressions name columns, or have subqueries, which may.
+fn names_columns(expressions: &[Expr]) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+            match expression {
+                // DEFAULT is read as a name.
+                Expr::Identifier(ident) if ident.value.eq_ignore_ascii_case("default") => {
+                    ControlFlow::Continue(())
+                }
+                Expr::Identifier(_)
+                | Expr::CompoundIdentifier(_)
+                | Expr::Subquery(_)
+                | Expr::Exists { .. }
+                | Expr::InSubquery { .. } => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expressions.iter().any(|expression| expression.walk(&mut Finder).is_break())
+}

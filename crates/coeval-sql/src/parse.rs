@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From text to statements of the parser, with the few forms of PostgreSQL that it does not know.
+//!
+//! Before the parser reads a statement, such a form is written in words that it knows, or its clause is taken out of the
+//! tokens. What stands for such a form in a statement is named here, for whoever runs it. A statement of which the parser knows
+//! nothing is read by whoever runs that ([`ReadOwn`]).
+
+mod balance;
+mod bricks;
+mod conflict_targets;
+mod copy_options;
+mod deferrable;
+mod depth;
+mod distinct;
+mod element_targets;
+mod fetch_counts;
+mod identity;
+mod merge_actions;
+mod operators;
+mod overriding;
+mod postgres;
+mod servers;
+mod short_forms;
+mod whole_tables;
+
+pub(crate) use bricks::{BrickClause, DimensionClause};
+pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
+pub(crate) use copy_options::MAX_REJECTED_MARK;
+pub(crate) use depth::STACK_BYTES;
+pub(crate) use distinct::regroup_distinct;
+pub(crate) use element_targets::ARRAY_WITH;
+pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
+pub(crate) use overriding::OVERRIDING;
+
+use crate::cancel;
+use crate::error::{SqlError, SqlState, character_position, syntax_error};
+use crate::row_locking::spell_out;
+use crate::settings::Deferrable;
+use bricks::take_bricks;
+use conflict_targets::spell_targets;
+use copy_options::spell_copy_options;
+use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
+use deferrable::take_deferrable;
+use distinct::compares_distinct;
+use element_targets::{put_elements, spell_elements};
+use fetch_counts::spell_fetch;
+use identity::order_identity_options;
+use merge_actions::spell_merge;
+use operators::{spell_operators, split_signs};
+use overriding::{put_overriding, take_overriding};
+use postgres::Postgres;
+use servers::take_server;
+use short_forms::spell_short_forms;
+use whole_tables::spell_tables;
+
+/// How deep a statement may be nested.
+const DEPTH_MAX: usize = 200;
+
+/// How much deeper a text is read that was read before, and written with more parentheses.
+const DEPTH_BEYOND: usize = 50;
+
+/// A statement, and the clauses that were taken out of its tokens because the parser does not know them.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece<O> {
+    pub(crate) syntax: Syntax<O>,
+    /// `[NOT] DEFERRABLE`.
+    pub(crate) deferrable: Option<Deferrable>,
+    /// `USING brick`, or the dimensions of a cube.
+    pub(crate) bricks: Option<BrickClause>,
+    /// The server of `USING tique`.
+    pub(crate) server: Option<String>,
+}
+
+/// A statement without such clauses.
+#[derive(Clone, Debug)]
+pub(crate) enum Syntax<O> {
+    /// One that the parser knows.
+    Statement(Box<Statement>),
+    /// One that a [`ReadOwn`] knows.
+    Own(O),
+    /// `CHECKPOINT`.
+    Checkpoint,
+}
+
+/// Reads the statement at the parser's place if it is one that the parser does not know; else the parser is where it was.
+pub(crate) type ReadOwn<O> = fn(&mut Parser<'_>) -> Result<Option<O>, ParserError>;
+
+/// The statements of a text, in order, each as `finish` has it.
+///
+/// # Errors
+/// `42601` with the position, `54001` for one nested too deeply; that of `finish`, before what is behind is parsed.
+pub(crate) fn pieces<O, P>(
+    sql: &str,
+    own: ReadOwn<O>,
+    mut finish: impl FnMut(Piece<O>) -> Result<P, SqlError>,
+) -> Result<Vec<P>, SqlError> {
+    let tokens = Tokenizer::new(&Postgres::for_text(sql), sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax_error(error.into(), sql))?;
+    cancel::check()?;
+    let mut finished = Vec::new();
+    for tokens in tokens.split(|token| token.token == Token::SemiColon) {
+        let words = tokens.iter().filter(|token| !is_space(token));
+        let piece = match words.clone().next() {
+            None => continue,
+            Some(first) if is_word(first, "checkpoint") && words.count() == 1 => {
+                Piece { syntax: Syntax::Checkpoint, deferrable: None, bricks: None, server: None }
+            }
+            Some(_) => {
+                // Each step goes over all words, which may be millions.
+                cancel::check()?;
+                depth::check(tokens, sql)?;
+                piece_of(tokens.to_vec(), sql, own)?
+            }
+        };
+        finished.push(finish(piece)?);
+    }
+    Ok(finished)
+}
+
+/// The one statement of these tokens.
+///
+/// # Errors
+/// As [`pieces`].
+fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
+    let deferrable = take_deferrable(&mut tokens);
+    order_identity_options(&mut tokens);
+    spell_copy_options(&mut tokens);
+    cancel::check()?;
+    tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
+        tokens,
+    )))))));
+    let (mut tokens, has_elements) = spell_elements(spell_short_forms(tokens));
+    let overriding = take_overriding(&mut tokens);
+    let bricks = take_bricks(&mut tokens)?;
+    let server = take_server(&mut tokens)?;
+    cancel::check()?;
+    let has_long_chain = balance::has_long_chain(&tokens);
+    let compares_distinct = compares_distinct(&tokens);
+    let mut syntax = parse_tokens(tokens, sql, own)?;
+    cancel::check()?;
+    if let Syntax::Statement(statement) = &mut syntax {
+        if has_long_chain {
+            balance::balance(statement);
+        }
+        if compares_distinct {
+            regroup_distinct(statement);
+        }
+        if has_elements {
+            put_elements(statement)?;
+        }
+        if let Some(whose) = overriding {
+            put_overriding(statement, whose);
+        }
+    }
+    Ok(Piece { syntax, deferrable, bricks, server })
+}
+
+/// What the parser makes of the tokens of a statement.
+///
+/// # Errors
+/// `42601` with the position, `54001` for one that the parser does not go into as deep as it is.
+fn parse_tokens<O>(tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Syntax<O>, SqlError> {
+    // Where the parser has several readings, as of CASE, it takes its limit for the end of one, and says that it did not expect
+    // what was right.
+    let is_nested = depth::is_nested(&tokens);
+    let dialect = Postgres::for_tokens(tokens.len());
+    let mut parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens);
+    parse_one(&mut parser, &dialect, sql, own).map_err(|failed| match failed.state {
+        SqlState::SyntaxError if is_nested => depth::too_deep(),
+        _ => failed,
+    })
+}
+
+/// The statement at the parser's place, which is to be all there is.
+fn parse_one<O>(
+    parser: &mut Parser<'_>,
+    dialect: &Postgres,
+    sql: &str,
+    own: ReadOwn<O>,
+) -> Result<Syntax<O>, SqlError> {
+    to_next_word(parser);
+    let syntax = match own(parser).map_err(|error| dialect.error(error, sql))? {
+        Some(own) => Syntax::Own(own),
+        None => {
+            let statement = parser.parse_statement().map_err(|error| dialect.error(error, sql))?;
+            Syntax::Statement(Box::new(statement))
+        }
+    };
+    let rest = parser.peek_token();
+    if rest.token == Token::EOF {
+        return Ok(syntax);
+    }
+    let place = character_position(sql, rest.span.start.line, rest.span.start.column);
+    let error = SqlError::syntax(format!("syntax error at or near \"{}\"", rest.token));
+    Err(match place {
+        Some(position) => error.with_position(position),
+        None => error,
+    })
+}
+
+/// The statements of a text that was parsed before, or is our own.
+///
+/// # Errors
+/// What the parser says of a text that is neither.
+pub(crate) fn parse_known(sql: &str) -> Result<Vec<Statement>, SqlError> {
+    let dialect = Postgres::for_text(sql);
+    let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX + DEPTH_BEYOND).try_with_sql(sql);
+    parser.and_then(|mut parser| parser.parse_statements()).map_err(|error| dialect.error(error, sql))
+}
+
+/// The query in a text that holds nothing else, such as a view's body.
+///
+/// # Errors
+/// `42601` if it is anything else.
+pub(crate) fn parse_query(sql: &str) -> Result<Query, SqlError> {
+    let no_query = || SqlError::syntax("a query was expected");
+    match pieces::<(), _>(sql, |_| Ok(None), |piece| Ok(piece.syntax))?.pop() {
+        Some(Syntax::Statement(statement)) => match *statement {
+            Statement::Query(query) => Ok(*query),
+            _ => Err(no_query()),
+        },
+        Some(Syntax::Own(()) | Syntax::Checkpoint) | None => Err(no_query()),
+    }
+}
+
+/// The expression in a text, such as one that a definition holds.
+///
+/// # Errors
+/// If it is no expression.
+pub(crate) fn parse_expression(text: &str) -> Result<Expr, ParserError> {
+    let dialect = Postgres::for_text(text);
+    let parser = Parser::new(&dialect).with_recursion_limit(DEPTH_MAX + DEPTH_BEYOND);
+    let mut expression = parser.try_with_sql(text)?.parse_expr()?;
+    regroup_distinct(&mut expression);
+    Ok(expression)
+}
+
+/// Whether the expression is the keyword DEFAULT, which the parser takes for a name.
+pub(crate) fn is_default(expression: &Expr) -> bool {
+    matches!(expression, Expr::Identifier(name) if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default"))
+}
+
+/// Passes over blanks: who goes back from further on then stops here, and not before them.
+pub(crate) fn to_next_word(parser: &mut Parser<'_>) {
+    parser.next_token();
+    parser.prev_token();
+}
+
+/// Goes back to a place that the parser was at.
+pub(crate) fn rewind(parser: &mut Parser<'_>, start: usize) {
+    while parser.index() > start {
+        parser.prev_token();
+    }
+}
+
+/// Takes the word, if it is the next one.
+pub(crate) fn take_word(parser: &mut Parser<'_>, wanted: &str) -> bool {
+    let is_next = matches!(&parser.peek_token().token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    if is_next {
+        parser.next_token();
+    }
+    is_next
+}
+
+/// Whether a token is a blank or a comment.
+fn is_space(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
+}
+
+/// A name in quotes.
+fn quoted_word(name: impl Into<String>) -> Token {
+    Token::Word(Word { value: name.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword })
+}
+
+/// Whether a token is this word, whatever its case, and not in quotes.
+fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
+    matches!(&token.token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `SET a[1] = value`: a place of an array as what an UPDATE changes, which the parser does not know.
+//!
+//! Before the text is parsed such a target becomes one name, which no identifier of a statement is; behind that the
+//! assignment becomes one of the whole array: `a = coeval_array_with(a, 1, value)`.
+
+use super::{is_default, is_space, is_word, quoted_word};
+use crate::error::SqlError;
+use crate::names::fold;
+use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, AssignmentTarget, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OnConflictAction, OnInsert, Statement, TableAlias,
+    TableFactor, TableObject, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::ops::ControlFlow;
+
+/// The function behind `SET array[place] = value`.
+pub(crate) const ARRAY_WITH: &str = "coeval_array_with";
+
+/// The beginning of such a name, and what divides its parts: the column, the subscript.
+const MARK: char = '\u{1}';
+
+/// The tokens with each such target as one name, and whether there are any.
+pub(super) fn spell_elements(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, bool) {
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let (mut depth, mut list_depth, mut may_begin, mut has_any) = (0_usize, None, false, false);
+    let mut rest = tokens.as_slice();
+    while let Some((token, behind)) = rest.split_first() {
+        if may_begin && let Some((target, behind)) = element_target(rest) {
+            out.push(TokenWithSpan { token: target, span: token.span });
+            (rest, may_begin, has_any) = (behind, false, true);
+            continue;
+        }
+        match &token.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
+            _ if is_word(token, "set") => list_depth = Some(depth),
+            _ if ["where", "from", "returning"].iter().any(|word| is_word(token, word)) => list_depth = None,
+            _ => {}
+        }
+        if !is_space(token) {
+            let is_start = is_word(token, "set") || token.token == Token::Comma;
+            may_begin = is_start && list_depth == Some(depth);
+        }
+        out.push(token.clone());
+        rest = behind;
+    }
+    (out, has_any)
+}
+
+/// `name[subscript]` in front of `=`, as one name, and what is behind it.
+fn element_target(tokens: &[TokenWithSpan]) -> Option<(Token, &[TokenWithSpan])> {
+    let (first, rest) = tokens.split_first()?;
+    let Token::Word(name) = &first.token else { return None };
+    let rest = skip_space(rest);
+    let (_, inside) = rest.split_first().filter(|(token, _)| token.token == Token::LBracket)?;
+    let mut depth = 1_usize;
+    let end = inside.iter().position(|token| {
+        match token.token {
+            Token::LBracket | Token::LParen => depth += 1,
+            Token::RBracket | Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    let behind = &inside[end + 1..];
+    skip_space(behind).first().filter(|token| token.token == Token::Eq)?;
+    let column = fold(&Ident { value: name.value.clone(), quote_style: name.quote_style, span: first.span });
+    let subscript: String = inside[..end].iter().map(|token| token.token.to_string()).collect();
+    Some((quoted_word(format!("{MARK}{column}{MARK}{subscript}")), behind))
+}
+
+pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
+    let start = tokens.iter().position(|token| !is_space(token)).unwrap_or(tokens.len());
+    &tokens[start..]
+}
+
+/// Makes assignments of whole arrays of those to their elements.
+///
+/// # Errors
+/// `42601` for a subscript that is no expression, `0A000` for a slice and for DEFAULT.
+pub(super) fn put_elements(statement: &mut Statement) -> Result<(), SqlError> {
+    match statement.walk_mut(&mut Elements) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Elements;
+
+impl VisitorMut for Elements {
+    type Break = SqlError;
+
+    fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<SqlError> {
+        let (table, assignments) = match statement {
+            Statement::Update(update) => (exposed_name(&update.table.relation), &mut update.assignments),
+            Statement::Insert(insert) => match &mut insert.on {
+                Some(OnInsert::OnConflict(conflict)) => match &mut conflict.action {
+                    OnConflictAction::DoUpdate(update) => {
+                        let alias = insert.table_alias.as_ref().map(|alias| alias.alias.clone());
+                        let name = match &insert.table {
+                            TableObject::TableName(name) => last_name(name),
+                            _ => None,
+                        };
+                        (alias.or(name), &mut update.assignments)
+                    }
+                    OnConflictAction::DoNothing => return ControlFlow::Continue(()),
+                },
+                _ => return ControlFlow::Continue(()),
+            },
+            _ => return ControlFlow::Continue(()),
+        };
+        match with_whole_arrays(std::mem::take(assignments), table.as_ref()) {
+            Ok(whole) => {
+                *assignments = whole;
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(error),
+        }
+    }
+}
+
+/// The name that a table goes by.
+fn exposed_name(factor: &TableFactor) -> Option<Ident> {
+    match factor {
+        TableFactor::Table { alias: Some(TableAlias { name, .. }), .. } => Some(name.clone()),
+        TableFactor::Table { name, .. } => last_name(name),
+        _ => None,
+    }
+}
+
+fn last_name(name: &ObjectName) -> Option<Ident> {
+    name.0.last().and_then(ObjectNamePart::as_ident).cloned()
+}
+
+/// The assignments; several to one array become one.
+fn with_whole_arrays(
+    assignments: Vec<Assignment>,
+    table: Option<&Ident>,
+) -> Result<Vec<Assignment>, SqlError> {
+    let mut whole: Vec<Assignment> = Vec::with_capacity(assignments.len());
+    let mut arrays: Vec<(String, usize)> = Vec::new();
+    for assignment in assignments {
+        let Some((column, subscript)) = element(&assignment.target)? else {
+            whole.push(assignment);
+            continue;
+        };
+        if is_default(&assignment.value) {
+            return Err(SqlError::unsupported("setting an array element to DEFAULT"));
+        }
+        let known = arrays.iter().find(|(name, _)| *name == column).map(|(_, place)| *place);
+        let place = known.unwrap_or_else(|| {
+            let name = Ident::with_quote('"', column.as_str());
+            let names: Vec<Ident> = table.cloned().into_iter().chain([name.clone()]).collect();
+            let target = AssignmentTarget::ColumnName(ObjectName::from(vec![name]));
+            whole.push(Assignment { target, value: Expr::CompoundIdentifier(names) });
+            arrays.push((column, whole.len() - 1));
+            whole.len() - 1
+        });
+        let array = whole[place].value.clone();
+        whole[place].value = with_element(vec![array, subscript, assignment.value]);
+    }
+    Ok(whole)
+}
+
+/// The column and the subscript of such a target.
+fn element(target: &AssignmentTarget) -> Result<Option<(String, Expr)>, SqlError> {
+    let AssignmentTarget::ColumnName(name) = target else { return Ok(None) };
+    let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return Ok(None) };
+    let Some((column, subscript)) = ident.value.strip_prefix(MARK).and_then(|marked| marked.split_once(MARK))
+    else {
+        return Ok(None);
+    };
+    let mut parser = Parser::new(&PostgreSqlDialect {})
+        .try_with_sql(subscript)
+        .map_err(|error| SqlError::syntax(error.to_string()))?;
+    let parsed = parser.parse_expr().map_err(|error| SqlError::syntax(error.to_string()))?;
+    match parser.peek_token().token {
+        Token::EOF => Ok(Some((column.to_owned(), parsed))),
+        Token::Colon => Err(SqlError::unsupported("setting a slice of an array")
+            .with_hint("Set the elements, or the whole array.")),
+        other => Err(SqlError::syntax(format!("syntax error at or near \"{other}\" in a subscript"))),
+    }
+}
+
+fn with_element(arguments: Vec<Expr>) -> Expr {
+    let plain = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments.into_iter().map(plain).collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(ARRAY_WITH)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}

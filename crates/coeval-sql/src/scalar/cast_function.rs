@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Casts that DataFusion has not or does otherwise: lengths of text, dates and times in all their forms, bytes,
+//! uuid, json.
+//!
+//! They are a function of the value and of the type's description, which runs the casts of the point path.
+
+use super::cast::{CastContext, CastPlan, plan as cast_plan};
+use super::datum::Datum;
+use super::environment::Environment;
+use crate::error::{SqlError, SqlState};
+use crate::types::{column_type_of_arrow, format_shown, marked_field, parse_value, session_zone};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
+use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use chrono_tz::Tz;
+use coeval_store::{ColumnBuilder, ColumnType, EnumType, SequenceDef, ValueRef, value_at};
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, cast, lit,
+};
+use std::sync::{Arc, LazyLock};
+
+/// The function's name.
+pub(crate) const CAST: &str = "coeval_cast";
+
+/// Whether casts to this type go through the function.
+pub(crate) fn is_own(to: ColumnType) -> bool {
+    matches!(
+        to,
+        ColumnType::Text
+            | ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Bytea
+            | ColumnType::Date
+            | ColumnType::Time
+            | ColumnType::Timestamp
+            | ColumnType::TimestampTz
+            | ColumnType::Interval
+            | ColumnType::Uuid
+            | ColumnType::Json
+            | ColumnType::Jsonb
+            | ColumnType::Enum(_)
+    )
+}
+
+/// The type as the function's second argument.
+pub(crate) fn description(to: ColumnType) -> Result<String, SqlError> {
+    serde_json::to_string(&to).map_err(|error| SqlError::internal(error.to_string()))
+}
+
+/// The cast of a text literal to the type of what stands beside it.
+pub(crate) fn literal_as(literal: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+    if !is_own(to) {
+        return Ok(cast(literal, to.arrow()));
+    }
+    called(literal, to)
+}
+
+/// A call of the function that casts.
+pub(crate) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(function()));
+    let arguments = vec![input, lit(description(to)?)];
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
+}
+
+/// Constants of at most so many bytes, without an exponent, are cast to `numeric` by Arrow.
+const SHORT_NUMBER_BYTES: usize = 1 << 10;
+
+/// The cast of a text to `numeric`, or of an array of such, whoever has put it there, as a call of the function; `None` for other casts.
+/// Arrow's goes down by recursion on the digits, and fifty million of them end the process.
+///
+/// # Errors
+/// If the type cannot be described: a bug.
+pub(crate) fn read_number(input: &Expr, from: &DataType, to: &DataType) -> Result<Option<Expr>, SqlError> {
+    let short = input.as_literal().and_then(|literal| literal.try_as_str().flatten());
+    // Arrow knows no exponents.
+    let is_plain = |text: &str| text.len() <= SHORT_NUMBER_BYTES && !text.contains(['e', 'E']);
+    if !reads_numbers(from, to) || short.is_some_and(is_plain) {
+        return Ok(None);
+    }
+    column_type_of_arrow(to).map(|to| called(input.clone(), to)).transpose()
+}
+
+fn reads_numbers(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::List(from), DataType::List(to)) => reads_numbers(from.data_type(), to.data_type()),
+        _ => from.is_string() && to.is_decimal(),
+    }
+}
+
+/// What is cast and to which type, if an expression is a call of that function.
+pub(crate) fn call_parts(expression: &Expr) -> Option<(&Expr, ColumnType)> {
+    let Expr::ScalarFunction(call) = expression else { return None };
+    match &call.args[..] {
+        [input, Expr::Literal(ty, _)] if call.func.name() == CAST => Some((input, target(Some(ty)).ok()?)),
+        _ => None,
+    }
+}
+
+/// The function, for the engine's registry.
+pub(crate) fn function() -> ScalarUDF {
+    // It depends on the session's time zone.
+    ScalarUDF::new_from_impl(CastFunction { signature: Signature::any(2, Volatility::Stable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CastFunction {
+    signature: Signature,
+}
+
+/// How the function does its work.
+enum Way {
+    /// A text that is read as a value of a type whose other casts are Arrow's.
+    Read,
+    /// An array or a row, as text.
+    Shown,
+    /// The elements of an array, each cast to this type.
+    Elements(ColumnType),
+    /// One value after the other.
+    Each(ColumnType, CastPlan),
+    /// The same by way of text: there is no direct cast.
+    ByText(ColumnType),
+    /// As Arrow does.
+    Arrow,
+}
+
+fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
+    if *from == DataType::Null {
+        return Ok(Way::Arrow);
+    }
+    if from.is_string() && !is_own(to) {
+        return Ok(Way::Read);
+    }
+    let is_row = || matches!(from, DataType::Struct(_)) && EnumType::of_arrow(from).is_none();
+    if matches!(to, ColumnType::Text | ColumnType::Varchar(_))
+        && (matches!(from, DataType::List(_)) || is_row())
+    {
+        return Ok(Way::Shown);
+    }
+    if let (DataType::List(_), ColumnType::Array(element)) = (from, to) {
+        return Ok(Way::Elements(element.column_type()));
+    }
+    let no_cast =
+        |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
+    let Some(source) = column_type_of_arrow(from) else { return Err(no_cast(from.to_string())) };
+    let plan = cast_plan(source, to, CastContext::Explicit);
+    Ok(match plan {
+        CastPlan::None => Way::Arrow,
+        CastPlan::Do(_) => Way::Each(source, plan),
+        CastPlan::Refused if matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) => {
+            Way::ByText(source)
+        }
+        CastPlan::Refused if from.is_temporal() && can_cast_types(from, &to.arrow()) => Way::Arrow,
+        CastPlan::Refused => return Err(no_cast(source.to_string())),
+    })
+}
+
+fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {
+    let text = argument.and_then(|scalar| scalar.try_as_str().flatten());
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .ok_or_else(|| SqlError::syntax("the second argument of a cast is a type"))
+}
+
+impl ScalarUDFImpl for CastFunction {
+    fn name(&self) -> &str {
+        CAST
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Err(SqlError::internal("the type of a cast depends on its second argument").into())
+    }
+
+    fn return_field_from_args(&self, arguments: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let to = target(arguments.scalar_arguments.get(1).copied().flatten())?;
+        if let Some(from) = arguments.arg_fields.first() {
+            way(from.data_type(), to)?;
+        }
+        let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
+        Ok(Arc::new(marked_field(Field::new(CAST, to.arrow(), is_nullable), to)))
+    }
+
+    fn simplify(&self, mut arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [input, Expr::Literal(ty, _)] = &arguments[..] else {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        };
+        let to = target(Some(ty))?;
+        let is_bounded =
+            matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_) | ColumnType::Json | ColumnType::Jsonb);
+        // A text that is marked as one of another type is not kept as that.
+        let is_marked = || input.to_field(info.schema()).is_ok_and(|(_, field)| !field.metadata().is_empty());
+        if !is_bounded && info.get_data_type(input)? == to.arrow() && !is_marked() {
+            return Ok(ExprSimplifyResult::Simplified(arguments.swap_remove(0)));
+        }
+        Ok(ExprSimplifyResult::Original(arguments))
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [input, ColumnarValue::Scalar(ty)] = &arguments.args[..] else {
+            return Err(SqlError::internal("a cast without its type").into());
+        };
+        let to = target(Some(ty))?;
+        let zone = session_zone(&arguments.config_options);
+        let is_scalar = matches!(input, ColumnarValue::Scalar(_));
+        let array = input.to_array(if is_scalar { 1 } else { arguments.number_rows })?;
+        let done = cast_array(&array, to, zone)?;
+        if is_scalar {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&done, 0)?));
+        }
+        Ok(ColumnarValue::Array(done))
+    }
+}
+
+/// What a cast asks of the statement: its time zone.
+struct Zone(Tz);
+
+impl Environment for Zone {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+
+    fn zone(&self) -> Tz {
+        self.0
+    }
+
+    fn next_value(&self, _: &SequenceDef) -> Result<i64, SqlError> {
+        Err(SqlError::internal("a cast has asked for a sequence"))
+    }
+}
+
+/// What the texts stand for.
+fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let texts = arrow::compute::cast(texts, &DataType::Utf8View)?;
+    let mut builder = ColumnBuilder::new(to, texts.len());
+    for text in texts.as_string_view() {
+        match text {
+            Some(text) => builder.push(parse_value(text, to, zone)?.borrow()),
+            None => builder.push(ValueRef::Null),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// The arrays with each element cast.
+fn cast_elements(lists: &ListArray, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let values = cast_array(lists.values(), to, zone)?;
+    let field = Arc::new(Field::new_list_field(to.arrow(), true));
+    Ok(Arc::new(ListArray::try_new(field, lists.offsets().clone(), values, lists.nulls().cloned())?))
+}
+
+/// Each value cast to this type, as an explicit cast does it.
+///
+/// # Errors
+/// `42846` if there is no such cast, what it finds wrong with a value.
+pub(crate) fn cast_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let (source, steps) = match way(array.data_type(), to)? {
+        Way::Read => return parsed(array, to, zone),
+        Way::Arrow => return Ok(cast_with_options(array, &to.arrow(), &strict)?),
+        Way::Shown => {
+            let texts = (0..array.len()).map(|row| format_shown(array, row, zone));
+            return Ok(Arc::new(texts.collect::<Result<StringViewArray, SqlError>>()?));
+        }
+        Way::Elements(ty) => return cast_elements(array.as_list(), ty, zone),
+        Way::Each(source, plan) => (source, vec![plan]),
+        Way::ByText(source) => {
+            let text = ColumnType::Text;
+            let step = |from, to| cast_plan(from, to, CastContext::Explicit);
+            (source, vec![step(source, text), step(text, to)])
+        }
+    };
+    let plain = cast_with_options(array, &source.arrow(), &strict)?;
+    let environment = Zone(zone);
+    let mut builder = ColumnBuilder::new(to, plain.len());
+    for row in 0..plain.len() {
+        let value = value_at(&plain, row);
+        if value.is_null() {
+            builder.push(ValueRef::Null);
+            continue;
+        }
+        let mut datum = Datum::from(value);
+        for step in &steps {
+            if let CastPlan::Do(cast) = step {
+                datum = cast.apply(datum, &environment)?;
+            }
+        }
+        builder.push(datum.value());
+    }
+    Ok(builder.finish())
+}

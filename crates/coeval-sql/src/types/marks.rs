@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Types that Arrow has not: `char(n)`, `varchar(n)` and `json` are all text to it, so fields of these types carry their
+//! type as a mark.
+
+use super::column_type_of_arrow;
+use arrow::datatypes::{DataType, Field};
+use coeval_store::{ColumnType, ElementType};
+
+/// The key of the mark in a field's metadata.
+pub(crate) const KEY: &str = "coeval.type";
+const JSON: &str = "json";
+const JSONB: &str = "jsonb";
+const CHAR: &str = "char ";
+const VARCHAR: &str = "varchar ";
+/// In front of the mark of an array's elements.
+pub(crate) const LIST: &str = "list ";
+
+/// The field, marked if Arrow does not tell its type.
+pub(crate) fn marked_field(field: Field, ty: ColumnType) -> Field {
+    let (prefix, ty) = match ty {
+        ColumnType::Array(element) => (LIST, element.column_type()),
+        ty => ("", ty),
+    };
+    let mark = match ty {
+        ColumnType::Json => JSON.to_owned(),
+        ColumnType::Jsonb => JSONB.to_owned(),
+        ColumnType::Char(length) => format!("{CHAR}{length}"),
+        ColumnType::Varchar(length) => format!("{VARCHAR}{length}"),
+        _ => return field,
+    };
+    field.with_metadata([(KEY.to_owned(), format!("{prefix}{mark}"))].into())
+}
+
+/// The type of a column of a result; `None` if its values are of no type that columns have.
+#[must_use]
+pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
+    let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let marked = match field.data_type() {
+        DataType::List(item) if is_text(item.data_type()) => {
+            marked_type(field).filter(|ty| matches!(ty, ColumnType::Array(_)))
+        }
+        ty if is_text(ty) => marked_type(field).filter(|ty| !matches!(ty, ColumnType::Array(_))),
+        _ => None,
+    };
+    marked.or_else(|| column_type_of_arrow(field.data_type()))
+}
+
+/// The type that a field is marked with.
+pub(crate) fn marked_type(field: &Field) -> Option<ColumnType> {
+    marked_as(field.metadata().get(KEY)?)
+}
+
+fn marked_as(mark: &str) -> Option<ColumnType> {
+    if let Some(element) = mark.strip_prefix(LIST) {
+        return marked_as(element).and_then(ElementType::of).map(ColumnType::Array);
+    }
+    let length = |kind: &str| mark.strip_prefix(kind)?.parse().ok();
+    if mark == JSON {
+        return Some(ColumnType::Json);
+    }
+    if mark == JSONB {
+        return Some(ColumnType::Jsonb);
+    }
+    length(CHAR).map(ColumnType::Char).or_else(|| length(VARCHAR).map(ColumnType::Varchar))
+}
