@@ -110,6 +110,18 @@ pub enum ReplicaRole {
     Quorum,
 }
 
+impl ReplicaRole {
+    /// Those that are waited for come first.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Synchronous(_) => 0,
+            Self::Quorum => 1,
+            Self::Potential(_) => 2,
+            Self::Asynchronous => 3,
+        }
+    }
+}
+
 /// One who follows, as others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaStanding {
@@ -168,9 +180,16 @@ impl SynchronousReplicas {
         std::iter::once(self).chain(&self.before)
     }
 
-    /// Whether it asks for the same of the same machines.
-    fn is_like(&self, other: &Self) -> bool {
-        self.count == other.count && self.choice == other.choice && self.names == other.names
+    /// Whether the primary that has written it down is one of the machines, and so counts among those that have what was acknowledged.
+    fn counts_primary(&self) -> bool {
+        self.has_member(&self.primary)
+    }
+
+    /// Whether it asks for the same of the same machines, and whoever goes by the other one alone asks as many of them for their
+    /// promises, or more. Then the other one need not be written down beside it.
+    fn stands_for(&self, other: &Self) -> bool {
+        let is_same = self.count == other.count && self.choice == other.choice && self.names == other.names;
+        is_same && (self.counts_primary() || !other.counts_primary())
     }
 
     /// Whether a machine of this name is listed.
@@ -195,7 +214,7 @@ impl SynchronousReplicas {
     #[must_use]
     pub fn promises_needed(&self) -> Option<usize> {
         let members = self.members()?.len();
-        let counts_itself = usize::from(self.has_member(&self.primary));
+        let counts_itself = usize::from(self.counts_primary());
         let others = self.count.min(members - counts_itself);
         Some(members - others + 1 - counts_itself)
     }
@@ -286,6 +305,21 @@ impl State {
         let newest = self.required.iter().map(move |list| (list, list.needed(&self.own)));
         let before = self.before.iter().map(move |before| (&before.list, before.needed(&self.own)));
         newest.chain(before).filter(|(_, needed)| *needed > 0)
+    }
+
+    /// What one of those who are there is by one of the lists, which asks for so many others.
+    fn role(&self, list: &SynchronousReplicas, needed: usize, number: u64, replica: &Replica) -> ReplicaRole {
+        let Some(rank) = list.rank(&self.own, &replica.name) else { return ReplicaRole::Asynchronous };
+        if list.choice == ReplicaChoice::Any {
+            return ReplicaRole::Quorum;
+        }
+        let there = self.there.iter();
+        let mut listed: Vec<_> = there
+            .filter_map(|(number, replica)| Some((list.rank(&self.own, &replica.name)?, *number)))
+            .collect();
+        listed.sort_unstable();
+        let place = listed.iter().position(|listed| *listed == (rank, number)).unwrap_or(usize::MAX);
+        if place < needed { ReplicaRole::Synchronous(rank + 1) } else { ReplicaRole::Potential(rank + 1) }
     }
 
     /// Whether one of the lists asks for another machine.
@@ -398,12 +432,14 @@ impl Replicas {
         }
     }
 
-    /// Lists that commits wait for beside one: those that it follows, and that do not know of it yet.
+    /// Lists that commits wait for beside one, which says what its primary is called: those that it follows, and that do not know
+    /// of it yet.
     pub(crate) fn lists_beside(&self, one: &SynchronousReplicas) -> Vec<SynchronousReplicas> {
         let state = self.state.lock();
         let mut beside: Vec<SynchronousReplicas> = Vec::new();
         for list in state.lists() {
-            if !list.is_like(one) && !beside.iter().any(|known| known.is_like(list)) {
+            let is_known = |known: &SynchronousReplicas| known.stands_for(list) && list.stands_for(known);
+            if !one.stands_for(list) && !beside.iter().any(is_known) {
                 beside.push(SynchronousReplicas { before: Vec::new(), ..list.clone() });
             }
         }
@@ -462,29 +498,12 @@ impl Replicas {
         }
     }
 
+    /// How far one has come, and the most that it is to commits by any of the lists that they wait for.
     pub(crate) fn standing(&self, number: u64) -> Option<ReplicaStanding> {
         let state = self.state.lock();
         let replica = state.there.get(&number)?;
-        let role = state.required.as_ref().map_or(ReplicaRole::Asynchronous, |required| {
-            let Some(rank) = required.rank(&state.own, &replica.name) else {
-                return ReplicaRole::Asynchronous;
-            };
-            if required.choice == ReplicaChoice::Any {
-                return ReplicaRole::Quorum;
-            }
-            let mut listed: Vec<_> = state
-                .there
-                .iter()
-                .filter_map(|(number, replica)| Some((required.rank(&state.own, &replica.name)?, *number)))
-                .collect();
-            listed.sort_unstable();
-            let place = listed.iter().position(|listed| *listed == (rank, number)).unwrap_or(usize::MAX);
-            if place < required.needed(&state.own) {
-                ReplicaRole::Synchronous(rank + 1)
-            } else {
-                ReplicaRole::Potential(rank + 1)
-            }
-        });
+        let roles = state.needed().map(|(list, needed)| state.role(list, needed, number, replica));
+        let role = roles.min_by_key(|role| role.rank()).unwrap_or(ReplicaRole::Asynchronous);
         Some(ReplicaStanding { progress: replica.progress, role })
     }
 }

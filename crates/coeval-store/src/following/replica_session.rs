@@ -66,8 +66,9 @@ impl Shared {
         let required = required.filter(|required| required.count > 0);
         let turn = self.requiring.lock();
         let required = required.map(|required| {
+            let required = SynchronousReplicas { primary, ..required };
             let before = self.replicas.lists_beside(&required);
-            SynchronousReplicas { primary, before, ..required }
+            SynchronousReplicas { before, ..required }
         });
         let known = self.applied().catalog().synchronous_replicas().cloned();
         if known == required {
@@ -111,16 +112,20 @@ impl Shared {
     /// them any more. Whoever has that has the change before it, which those machines have; so it may be lost, or come late: the next
     /// word of a replica looks again.
     fn settle_required(self: &Arc<Self>) {
-        let recorded = || self.applied().catalog().synchronous_replicas().cloned();
-        let follows_some = |required: &SynchronousReplicas| !required.before.is_empty();
-        if !recorded().as_ref().is_some_and(follows_some) {
+        let to_settle = || {
+            let recorded = self.applied().catalog().synchronous_replicas().cloned();
+            let is_due = |required: &SynchronousReplicas| {
+                !required.before.is_empty() && self.replicas.lists_beside(required).is_empty()
+            };
+            recorded.filter(is_due)
+        };
+        // It is looked at before the turn is taken: who has that settles it, or comes here behind it, so what was found here is not
+        // left behind.
+        if to_settle().is_none() {
             return;
         }
         let Some(_turn) = self.requiring.try_lock() else { return };
-        let Some(required) = recorded().filter(follows_some) else { return };
-        if !self.replicas.lists_beside(&required).is_empty() {
-            return;
-        }
+        let Some(required) = to_settle() else { return };
         let required = SynchronousReplicas { before: Vec::new(), ..required };
         if let Err(error) = self.put_required(Some(required)) {
             tracing::debug!(%error, "promotions still ask the synchronous replicas of before");

@@ -260,3 +260,49 @@ fn a_primary_that_the_list_before_does_not_name_asks_one_more_of_it() {
         assert!(has(&replicas, reached) && !has(&replicas, reached + 1), "{own}");
     }
 }
+
+/// Fails if lists of the same machines are one whoever has written them down. A primary that is none of them and is opened again would
+/// ask for one machine less than those count on who go by the older list.
+#[test]
+fn a_list_that_counts_its_primary_stays_beside_one_that_does_not() {
+    let list = |names: &[&str], primary: &str| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (count, choice, primary) = (1, ReplicaChoice::Any, primary.to_owned());
+        SynchronousReplicas { count, choice, names, primary, before: Vec::new() }
+    };
+    let (listed, other) = (list(&["a", "b", "c"], "a"), list(&["z", "a"], "z"));
+    let joint = SynchronousReplicas { before: vec![listed.clone()], ..other.clone() };
+    // It has been promoted by the newer list, and goes back to the older one.
+    let replicas = Replicas::new(Some(joint), Lsn::new(100));
+    replicas.set_own_name("z");
+    let back = list(&["a", "b", "c"], "z");
+    assert_eq!((listed.promises_needed(), back.promises_needed()), (Some(2), Some(3)));
+    assert_eq!(replicas.lists_beside(&list(&["a", "b", "c"], "b")), vec![other.clone()]);
+    let before = replicas.lists_beside(&back);
+    assert_eq!(before, vec![listed, other]);
+
+    let replicas = Replicas::new(Some(SynchronousReplicas { before, ..back }), Lsn::new(200));
+    replicas.set_own_name("z");
+    let [a, b] = ["a", "b"].map(|name| replicas.add(name));
+    flushed(&replicas, a, 300);
+    assert!(!has(&replicas, 1), "whoever asks two of the three may find the two others");
+    flushed(&replicas, b, 150);
+    assert!(has(&replicas, 150) && !has(&replicas, 151));
+}
+
+/// Fails if the newest list alone says what a replica is to commits.
+#[test]
+fn whoever_the_list_before_asks_for_is_shown_as_waited_for() {
+    let replicas = requiring(1, ReplicaChoice::First, &["a", "b"]);
+    let [a, b, c] = ["a", "b", "c"].map(|name| replicas.add(name));
+    let names = ["b", "c"].map(str::to_owned).to_vec();
+    let (primary, before) = Default::default();
+    let next = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
+    replicas.require_both(next);
+    replicas.end_before(Lsn::new(50));
+    let roles = || [a, b, c].map(|number| replicas.standing(number).unwrap().role);
+    assert_eq!(roles(), [ReplicaRole::Synchronous(1), ReplicaRole::Quorum, ReplicaRole::Quorum]);
+    flushed(&replicas, b, 50);
+    flushed(&replicas, a, 50);
+    assert_eq!(roles(), [ReplicaRole::Asynchronous, ReplicaRole::Quorum, ReplicaRole::Quorum]);
+}

@@ -262,3 +262,23 @@ fn a_list_is_written_down_with_the_one_before_until_enough_know_of_it() {
     session.note(|progress| (progress.written, progress.flushed, progress.applied) = (end, end, end));
     assert_eq!(recorded(), list);
 }
+
+/// Fails if an empty list leaves those before it: machines that are gone for good would be waited for.
+#[test]
+fn an_empty_list_ends_the_waits_for_all_lists_before_it() {
+    let mut pair = Synchronous::begin(13);
+    let list = |name: &str| {
+        let (names, primary, before) = (vec![name.to_owned()], String::new(), Vec::new());
+        SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before }
+    };
+    for gone in ["gone", "never there"] {
+        pair.primary.require_replicas(Some(list(gone))).unwrap();
+    }
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    assert!(!pair.is_acknowledged(version));
+    pair.primary.require_replicas(None).unwrap();
+    assert!(pair.is_acknowledged(version));
+    pair.primary.require_replicas(Some(list("copy"))).unwrap();
+    assert_eq!(pair.primary.recorded_replicas(), Some(list("copy")), "it follows none");
+}

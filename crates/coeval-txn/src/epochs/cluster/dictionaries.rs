@@ -88,7 +88,8 @@
 //! For h holders a new text costs an Ask and its answer, h Give and h Logged, and one sync on each holder in turn after the
 //! owner has given it; what is asked while holders are busy goes together. A new layout costs a Give and an answer for each
 //! dictionary and holder. A holder keeps about 60 bytes and the text for each code, and the same again for those that it was
-//! told; an append has the texts of its codes with it.
+//! told; an append has the texts of its codes with it. An owner keeps the texts of an ask until it has answered, or the asker has
+//! not asked again for as many resends as it is patient: so long as a holder is down, what has been given up does not add up.
 //!
 //! # What the caller owes
 //!

@@ -25,6 +25,8 @@ pub(super) struct Asker {
     pub(super) from: Member,
     pub(super) number: u64,
     pub(super) texts: Arc<[Arc<str>]>,
+    /// How often it could have asked again since it last did.
+    pub(super) silent: u32,
 }
 
 /// What the owner keeps of a dictionary, besides its list, in one layout. The owner is one of the holders.
@@ -62,9 +64,17 @@ impl Owning {
         .collect()
     }
 
-    /// What was told and not answered may be lost.
-    pub(super) fn doubt(&mut self) {
+    /// What was told and not answered may be lost; and whoever has not asked again the last `patience` times has given up, so that
+    /// those who ask while a holder is down for long do not pile up.
+    pub(super) fn doubt(&mut self, patience: u32) {
         self.followers.values_mut().for_each(|follower| follower.is_asked = false);
+        self.askers.iter_mut().for_each(|asker| asker.silent += 1);
+        self.askers.retain(|asker| asker.silent <= patience);
+    }
+
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.askers.len()
     }
 
     /// Notes that a holder has so much of the list.
@@ -88,8 +98,9 @@ impl Owning {
     /// Notes who waits; an ask that comes again waits once.
     pub(super) fn wait(&mut self, asker: Asker) {
         let is_same = |other: &Asker| other.from == asker.from && other.number == asker.number;
-        if !self.askers.iter().any(is_same) {
-            self.askers.push(asker);
+        match self.askers.iter().position(is_same) {
+            Some(known) => self.askers[known] = asker,
+            None => self.askers.push(asker),
         }
     }
 

@@ -314,7 +314,7 @@ impl<P: Placement> Dictionaries<P> {
         let owned: Vec<DictionaryId> = self.owned.keys().copied().collect();
         for dictionary in owned {
             if let Some(owning) = self.owned.get_mut(&dictionary) {
-                owning.doubt();
+                owning.doubt(self.bounds.patience);
             }
             self.give(dictionary);
         }
@@ -340,6 +340,12 @@ impl<P: Placement> Dictionaries<P> {
     #[cfg(test)]
     pub(in super::super) fn listed(&self, dictionary: DictionaryId, code: Code) -> Option<Arc<str>> {
         self.replicas.get(&dictionary)?.text_of(code)
+    }
+
+    /// How many wait for codes of a dictionary that this node owns.
+    #[cfg(test)]
+    pub(in super::super) fn waiting(&self, dictionary: DictionaryId) -> usize {
+        self.owned.get(&dictionary).map_or(0, Owning::waiting)
     }
 
     /// How many asks have not ended.

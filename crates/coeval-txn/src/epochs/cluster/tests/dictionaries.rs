@@ -451,6 +451,28 @@ fn an_owner_that_does_not_answer_is_named() {
     assert_eq!(stage.node(2).open_asks(), 0);
 }
 
+/// n3 answers nothing for long, and n2 gives up one ask after the other. To break it: keep those who ask no more.
+#[test]
+fn an_owner_forgets_who_has_given_up() {
+    let mut stage = Stage::new(3, Rules::ALL);
+    stage.settle();
+    for _ in 0..5 {
+        let _ = stage.ask(2, "a");
+        for _ in 0..BOUNDS.patience {
+            stage.deliver(&[1, 2]);
+            for number in [1, 2] {
+                stage.node(number).resend();
+                stage.pump(number);
+            }
+        }
+        assert_eq!(stage.node(2).open_asks(), 0, "it has given up");
+    }
+    assert_eq!(stage.node(1).waiting(CITY), 1, "the last one may be on its way again");
+    let _ = stage.ask(2, "a");
+    stage.settle();
+    assert_eq!((stage.code_of(2, "a"), stage.node(1).waiting(CITY)), (Some(Code::new(0)), 0));
+}
+
 #[test]
 fn who_is_removed_is_told_so() {
     let mut stage = Stage::new(2, Rules::ALL);

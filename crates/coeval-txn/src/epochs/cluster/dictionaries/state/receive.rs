@@ -29,7 +29,7 @@ impl<P: Placement> Dictionaries<P> {
         let DictionaryMessage { from, dictionary, body, .. } = message;
         match body {
             DictionaryBody::Ask { number, purpose, texts } => {
-                self.receive_ask(dictionary, purpose, Asker { from, number, texts });
+                self.receive_ask(dictionary, purpose, Asker { from, number, texts, silent: 0 });
             }
             DictionaryBody::Codes { number, codes } => self.receive_codes(dictionary, number, &codes),
             DictionaryBody::Give { after, previous, texts, length } => {
@@ -100,7 +100,7 @@ impl<P: Placement> Dictionaries<P> {
         let ready = owning.take_ready(|text| replica.code_of(text), self.rules);
         let answers: Vec<(Member, DictionaryBody)> = ready
             .into_iter()
-            .map(|Asker { from, number, texts }| {
+            .map(|Asker { from, number, texts, .. }| {
                 let codes = texts.iter().map(|text| replica.code_of(text)).collect();
                 (from, DictionaryBody::Codes { number, codes })
             })
