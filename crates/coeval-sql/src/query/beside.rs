@@ -75,6 +75,14 @@ fn place(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
+/// What a parameter is that is of one type first and of another then: the first one, but of two `numeric` that which keeps the
+/// digits of both.
+fn of_both(first: &DataType, other: &DataType) -> DataType {
+    let is_exact = first.is_decimal() && other.is_decimal();
+    let common = is_exact.then(|| type_union_resolution(&[first.clone(), other.clone()])).flatten();
+    common.unwrap_or_else(|| first.clone())
+}
+
 /// What an output of a plan is, as far as it has a type.
 fn output_type(plan: &LogicalPlan, place: usize) -> Option<DataType> {
     match plan {
@@ -115,6 +123,7 @@ impl Found {
                         self.is(place, field.data_type());
                         let first = self.told.entry(place).or_insert_with(|| field.data_type().clone());
                         if *first != *field.data_type() {
+                            *first = of_both(first, field.data_type());
                             self.differing.insert(place);
                         }
                     }
