@@ -237,9 +237,10 @@ fn conflicts_are_skipped_or_updated() {
 fn prepared_statements_infer_and_cast_their_parameters() {
     let mut session = filled();
     let prepared = session.prepare("SELECT c FROM t WHERE a = $1 AND n >= $2 LIMIT $3").unwrap();
-    let types = [ColumnType::Int, ColumnType::Numeric { precision: 12, scale: 2 }, ColumnType::BigInt];
+    // A numeric parameter has digits that the column has not.
+    let types = [ColumnType::Int, ColumnType::Numeric { precision: 38, scale: 10 }, ColumnType::BigInt];
     assert_eq!(prepared.parameter_types(), types);
-    let rows = session.run(&prepared, &[1.into(), Value::Decimal(200), 5_i64.into()]).unwrap();
+    let rows = session.run(&prepared, &[1.into(), Value::Decimal(20_000_000_000), 5_i64.into()]).unwrap();
     assert_eq!(show(&rows), "two");
     let rows = session.run(&prepared, &[1_i64.into(), "1.5".into(), 1.into()]).unwrap();
     assert_eq!(show(&rows), "one");

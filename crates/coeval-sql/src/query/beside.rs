@@ -6,8 +6,9 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
+use crate::types::{column_type_of_arrow, parameter_beside};
 use arrow::datatypes::DataType;
-use coeval_store::EnumType;
+use coeval_store::{ColumnType, EnumType};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::binary::type_union_resolution;
@@ -53,9 +54,10 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
     })?;
     let Found { mut types, bare, told, differing } = found;
     types.retain(|place, _| bare.contains(place));
-    let first = told.into_iter().filter(|(place, _)| differing.contains(place));
+    // One beside a numeric would be rounded to the digits of that.
+    let first = told.into_iter().filter(|(place, ty)| differing.contains(place) || ty.is_decimal());
     types.extend(first);
-    Ok(types)
+    Ok(types.into_iter().map(|(place, ty)| (place, with_own_digits(ty))).collect())
 }
 
 /// The place of a parameter that has no type here.
@@ -73,6 +75,22 @@ fn bare_parameter(expression: &Expr) -> Option<usize> {
 
 fn place(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
+}
+
+/// What a parameter is that is of one type first and of another then: the first one, but of two `numeric` that which keeps the
+/// digits of both.
+fn of_both(first: &DataType, other: &DataType) -> DataType {
+    let is_exact = first.is_decimal() && other.is_decimal();
+    let common = is_exact.then(|| type_union_resolution(&[first.clone(), other.clone()])).flatten();
+    common.unwrap_or_else(|| first.clone())
+}
+
+/// The type of a parameter that stands beside something of this type.
+fn with_own_digits(ty: DataType) -> DataType {
+    match column_type_of_arrow(&ty) {
+        Some(numeric @ ColumnType::Numeric { .. }) => parameter_beside(numeric).arrow(),
+        _ => ty,
+    }
 }
 
 /// What an output of a plan is, as far as it has a type.
@@ -115,6 +133,7 @@ impl Found {
                         self.is(place, field.data_type());
                         let first = self.told.entry(place).or_insert_with(|| field.data_type().clone());
                         if *first != *field.data_type() {
+                            *first = of_both(first, field.data_type());
                             self.differing.insert(place);
                         }
                     }

@@ -103,7 +103,9 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        distinct_on::follow_order(query);
+        if let Err(error) = distinct_on::follow_order(query) {
+            return ControlFlow::Break(error);
+        }
         dotted_names::rename_parts(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;

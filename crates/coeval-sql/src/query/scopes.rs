@@ -89,6 +89,8 @@ impl SeenParts {
 /// One of the queries around a place.
 struct Around {
     from: FromClause,
+    /// In how many tables of its FROM the place is that do not see the others.
+    hidden: usize,
     /// The parts that the query itself sees.
     seen: SeenParts,
     /// What the bodies of the parts of its WITH see that have not been entered. They are walked before all else of it.
@@ -159,7 +161,7 @@ impl<'f> Scopes<'f> {
             SetExpr::Select(select) => self.clause(select, &seen),
             _ => FromClause::default(),
         };
-        self.queries.push(Around { from, seen, bodies: bodies.into_iter() });
+        self.queries.push(Around { from, hidden: 0, seen, bodies: bodies.into_iter() });
     }
 
     /// Goes to one of the SELECTs that the innermost query is put together from.
@@ -168,6 +170,24 @@ impl<'f> Scopes<'f> {
         let from = self.clause(select, &seen);
         if let Some(innermost) = self.queries.last_mut() {
             innermost.from = from;
+        }
+    }
+
+    /// Goes into a table of the innermost query's FROM: unless it is LATERAL, it does not see the others.
+    pub(super) fn enter_table(&mut self, factor: &TableFactor) {
+        if let (TableFactor::Derived { lateral: false, .. }, Some(innermost)) =
+            (factor, self.queries.last_mut())
+        {
+            innermost.hidden += 1;
+        }
+    }
+
+    /// Leaves it.
+    pub(super) fn leave_table(&mut self, factor: &TableFactor) {
+        if let (TableFactor::Derived { lateral: false, .. }, Some(innermost)) =
+            (factor, self.queries.last_mut())
+        {
+            innermost.hidden -= 1;
         }
     }
 
@@ -219,12 +239,13 @@ impl<'f> Scopes<'f> {
 
     fn owner_by_table(&self, table: &str) -> Owner {
         let is_it = |relation: &Relation| relation.name.as_deref() == Some(table);
-        let has = |query: &Around| query.from.relations.iter().any(is_it);
+        let has = |query: &Around| query.hidden == 0 && query.from.relations.iter().any(is_it);
         self.queries.iter().rposition(has).map_or(Owner::Nobody, Owner::Query)
     }
 
     fn owner_by_name(&self, column: &str) -> Owner {
-        for (place, Around { from, .. }) in self.queries.iter().enumerate().rev() {
+        let seen = self.queries.iter().enumerate().filter(|(_, query)| query.hidden == 0);
+        for (place, Around { from, .. }) in seen.rev() {
             let mut known = from.relations.iter().flat_map(Relation::known_columns);
             if known.any(|name| name == column) {
                 return Owner::Query(place);

@@ -320,6 +320,16 @@ impl VisitorMut for Rows<'_> {
         }
     }
 
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        self.scopes.enter_table(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        self.scopes.leave_table(factor);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
         match self.replace(expression) {
             Ok(()) => ControlFlow::Continue(()),

@@ -142,7 +142,7 @@ impl<'s> Compiler<'s> {
     /// As [`Self::scalar`].
     pub(crate) fn scalar_like(&mut self, expression: &Expr, ty: ColumnType) -> Result<Scalar, Refusal> {
         let typed = self.top(expression)?;
-        let (node, ty) = self.settle(typed, ty)?;
+        let (node, ty) = self.settle_beside(typed, ty)?;
         Ok(Scalar { node, ty })
     }
 
@@ -364,13 +364,19 @@ impl<'s> Compiler<'s> {
         let mut ty = ty.unwrap_or(ColumnType::Text);
         let mut settled = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
-            let (node, from) = self.settle(alternative, ty)?;
+            let (node, from) = self.settle_beside(alternative, ty)?;
             ty = super::promotion::common(ty, from)
                 .ok_or_else(|| Refusal::unsupported(format!("{ty} beside {from}")))?;
             settled.push((node, from));
         }
         let nodes = settled.into_iter().map(|(node, from)| self.cast(node, from, ty, CastContext::Explicit));
         Ok((nodes.collect::<Result<_, _>>()?, ty))
+    }
+
+    /// As [`Self::settle`], of what stands beside something of this type: a parameter has digits of its own.
+    fn settle_beside(&mut self, typed: Typed, ty: ColumnType) -> Result<(Node, ColumnType), Refusal> {
+        let is_parameter = matches!(typed.node, Node::Parameter(_));
+        self.settle(typed, if is_parameter { types::parameter_beside(ty) } else { ty })
     }
 
     /// Gives an open type this type: a literal is read as one, a parameter becomes one.

@@ -168,7 +168,8 @@ fn parameters_take_the_type_of_what_stands_beside_them() {
     let mut parameters = ParameterTypes::new();
     let expression = parse_stored("$1 + 1 > 2 AND $2 = 'x' AND $3 BETWEEN 1.5 AND 2 AND $4 IS NULL").unwrap();
     Compiler::new(&Scope::empty(), &mut parameters).condition(&expression).unwrap();
-    let numeric = ColumnType::Numeric { precision: 2, scale: 1 };
+    // One with digits of its own.
+    let numeric = ColumnType::Numeric { precision: 38, scale: 10 };
     assert_eq!(parameters.resolved(), [ColumnType::Int, ColumnType::Text, numeric, ColumnType::Text]);
 }
 

@@ -4,7 +4,7 @@
 
 use crate::types::{ParameterType, array_elements};
 use crate::walk::{Walk, WalkMut};
-use coeval_store::{ColumnType, Value};
+use coeval_store::Value;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Statement, Value as Literal, Visitor, VisitorMut,
 };
@@ -127,6 +127,7 @@ fn literal(member: Option<String>) -> Expr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coeval_store::ColumnType;
 
     fn parse(sql: &str) -> Statement {
         Parser::new(&PostgreSqlDialect {}).try_with_sql(sql).unwrap().parse_statement().unwrap()

@@ -169,6 +169,19 @@ pub(crate) fn has_elements(data_type: &DataType) -> bool {
     data_type.is_nested() && EnumType::of_arrow(data_type).is_none()
 }
 
+/// The type of a parameter that is compared or computed with a value of this type. A `numeric` has as many digits before the point
+/// as there is room for, and at least ten behind it, unless the other side needs the room: whoever gives a parameter more digits
+/// than a column has means all of them.
+pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
+    let ColumnType::Numeric { precision, scale } = ty else { return ty };
+    let room = i8::try_from(NUMERIC_PRECISION_MAX.saturating_sub(precision)).unwrap_or(0);
+    let most = scale.saturating_add(room);
+    ColumnType::Numeric {
+        precision: NUMERIC_PRECISION_MAX,
+        scale: scale.max(NUMERIC_SCALE_DEFAULT.min(most)),
+    }
+}
+
 /// The column type whose values this Arrow type carries; `None` if there is none.
 #[must_use]
 pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {

@@ -113,7 +113,7 @@ fn without_parentheses(expression: &Expr) -> &Expr {
 /// Makes the query one over its groups.
 fn put_groups_in_from(select: &mut Select, table: Ident, outputs: Vec<Expr>) {
     let items = outputs.into_iter().enumerate();
-    let items = items.map(|(place, expr)| SelectItem::ExprWithAlias { expr, alias: column_name(place) });
+    let items = items.map(|(place, expr)| SelectItem::ExprWithAlias { expr, alias: placed_column(place) });
     let mut groups = select_body(items.collect(), std::mem::take(&mut select.from), select.selection.take());
     let no_groups = GroupByExpr::Expressions(Vec::new(), Vec::new());
     groups.group_by = std::mem::replace(&mut select.group_by, no_groups);
@@ -127,7 +127,7 @@ fn put_groups_in_from(select: &mut Select, table: Ident, outputs: Vec<Expr>) {
     select.selection = select.having.take();
 }
 
-fn column_name(place: usize) -> Ident {
+fn placed_column(place: usize) -> Ident {
     Ident::with_quote('"', format!("c{place}"))
 }
 
@@ -227,7 +227,7 @@ impl VisitorMut for Regrouping<'_, '_> {
             Some(Owner::Query(place)) if place == self.here => {
                 let known = self.outputs.iter().position(|output| *output == *expression);
                 let place = known.unwrap_or(self.outputs.len());
-                let column = Expr::CompoundIdentifier(vec![self.table.clone(), column_name(place)]);
+                let column = Expr::CompoundIdentifier(vec![self.table.clone(), placed_column(place)]);
                 let replaced = std::mem::replace(expression, column);
                 if known.is_none() {
                     self.outputs.push(replaced);

@@ -8,8 +8,8 @@
 use crate::scalar::cast_function::literal_as;
 use crate::types::column_type_of_field;
 use coeval_store::ColumnType;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{Case, Expr, ExprSchemable};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::{Case, Cast, Expr, ExprSchemable};
 
 /// The expression with its literals among documents as documents, and with its type; `None` if it gives none.
 pub(super) fn kept(expression: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
@@ -47,7 +47,7 @@ fn common<'e>(choices: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Opt
     let mut common = None;
     for choice in choices {
         match choice {
-            Expr::Literal(scalar, _) if scalar.is_null() || scalar.data_type().is_string() => continue,
+            choice if is_literal(choice) => continue,
             // No operator but one of functions gives a document, and long chains of them are asked for nothing.
             Expr::BinaryExpr(_) => return None,
             _ => {}
@@ -72,10 +72,26 @@ fn with_literals(mut case: Case, ty: ColumnType) -> Result<Case> {
     Ok(case)
 }
 
+/// The literal that an expression is, which DataFusion may have made another text of.
+fn literal_of(expression: &Expr) -> Option<(&Expr, &ScalarValue)> {
+    match expression {
+        Expr::Literal(scalar, _) => Some((expression, scalar)),
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_string() => literal_of(expr),
+        _ => None,
+    }
+}
+
+/// Whether an expression is a literal text, or NULL.
+fn is_literal(expression: &Expr) -> bool {
+    literal_of(expression).is_some_and(|(_, scalar)| scalar.is_null() || scalar.data_type().is_string())
+}
+
 /// A text literal becomes a document.
 fn read_literal(choice: &mut Expr, ty: ColumnType) -> Result<()> {
-    if matches!(choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
-        *choice = literal_as(choice.clone(), ty)?;
+    if let Some((literal, scalar)) = literal_of(choice)
+        && scalar.try_as_str().flatten().is_some()
+    {
+        *choice = literal_as(literal.clone(), ty)?;
     }
     Ok(())
 }

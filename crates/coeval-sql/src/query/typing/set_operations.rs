@@ -49,8 +49,12 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
     let known: Option<Vec<ColumnType>> = inputs.iter().filter(of_a_type).map(of_column).collect();
     let is_text =
         |ty: &ColumnType| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
+    // Without `char(n)` the values are the same under any length, which a UNION forgets where its inputs have different ones. A
+    // cast would keep conditions from the tables below.
+    let is_filled_up = |ty: &ColumnType| matches!(ty, ColumnType::Char(_));
     if let Some(known) = known
         && known.iter().all(is_text)
+        && known.iter().any(is_filled_up)
         && known.iter().any(|ty| *ty != known[0])
     {
         return Common::PlainText;
@@ -206,13 +210,20 @@ fn of_type(input: &LogicalPlan, place: usize, column: Expr, ty: &DataType) -> Re
 /// Whether a column of an input is a literal of no type of its own, or a parameter.
 fn is_literal(input: &LogicalPlan, place: usize) -> bool {
     match input {
-        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(|expression| {
-            matches!(expression.clone().unalias(), Expr::Literal(..) | Expr::Placeholder(_))
-        }),
+        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(is_untyped),
         LogicalPlan::Limit(limit) => is_literal(&limit.input, place),
         LogicalPlan::Sort(sort) => is_literal(&sort.input, place),
         // The first side of INTERSECT and EXCEPT.
         LogicalPlan::Distinct(Distinct::All(input)) => is_literal(input, place),
+        _ => false,
+    }
+}
+
+/// Whether an output is a literal or a parameter, whatever it is called.
+fn is_untyped(output: &Expr) -> bool {
+    match output {
+        Expr::Alias(alias) => is_untyped(&alias.expr),
+        Expr::Literal(..) | Expr::Placeholder(_) => true,
         _ => false,
     }
 }

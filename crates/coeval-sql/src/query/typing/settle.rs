@@ -104,7 +104,9 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             },
         },
         Expr::ScalarSubquery(subquery) if !subquery.subquery.schema().field(0).is_nullable() => {
-            Some(nullable(expression.clone()))
+            // What keeps a document may be NULL itself.
+            let document = documents::kept(&expression, schema)?;
+            Some(document.unwrap_or_else(|| nullable(expression.clone())))
         }
         _ => None,
     };

@@ -49,6 +49,14 @@ impl AggregateUDFImpl for Unreversed {
         self.plain.order_sensitivity()
     }
 
+    fn with_beneficial_ordering(
+        self: Arc<Self>,
+        is_ordered: bool,
+    ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
+        let plain = AggregateUDF::clone(&self.plain).with_beneficial_ordering(is_ordered)?;
+        Ok(plain.map(|plain| Arc::new(Self { plain: Arc::new(plain) }) as Arc<dyn AggregateUDFImpl>))
+    }
+
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::NotSupported
     }

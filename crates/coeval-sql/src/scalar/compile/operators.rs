@@ -152,8 +152,8 @@ impl Compiler<'_> {
     /// Gives an open side the type of the other.
     fn settle_pair(&mut self, left: Typed, right: Typed) -> Result<(Settled, Settled), Refusal> {
         let (left_wish, right_wish) = (right.ty, left.ty);
-        let left = self.settle(left, left_wish.unwrap_or(ColumnType::Text))?;
-        let right = self.settle(right, right_wish.unwrap_or(ColumnType::Text))?;
+        let left = self.settle_beside(left, left_wish.unwrap_or(ColumnType::Text))?;
+        let right = self.settle_beside(right, right_wish.unwrap_or(ColumnType::Text))?;
         Ok((left, right))
     }
 

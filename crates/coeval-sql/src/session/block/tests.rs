@@ -3,15 +3,19 @@
 
 use super::*;
 use coeval_store::files::DiskFiles;
-use coeval_store::{Follower, StoreOptions, demote};
+use coeval_store::{CatalogChange, Follower, StoreOptions, demote};
 use tempfile::TempDir;
 
 const MAX: Duration = Duration::from_millis(250);
 
-/// A replica that has heard nothing yet.
+/// A replica that has a commit, and has heard nothing yet.
 pub(in crate::session) fn replica() -> (TempDir, Store, Follower) {
     let dir = tempfile::tempdir().unwrap();
-    drop(Store::open(dir.path(), StoreOptions::default()).unwrap());
+    let primary = Store::open(dir.path(), StoreOptions::default()).unwrap();
+    let mut writer = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    writer.change_catalog(CatalogChange::PutSchema("s".to_owned())).unwrap();
+    writer.commit().unwrap();
+    drop(primary);
     demote(&DiskFiles, dir.path()).unwrap();
     let files = Arc::new(DiskFiles);
     let (store, follower) = Store::open_follower(files, dir.path(), StoreOptions::default()).unwrap();

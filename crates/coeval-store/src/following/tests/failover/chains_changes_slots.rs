@@ -34,7 +34,10 @@ fn run_inserts(extra: Extra) -> Option<Happened> {
     println!("{extra:?}, {seeds} seeds: {acknowledged} acknowledged, {counts:?}, {happened:?}");
     let is_enough = seeds >= SEEDS;
     let seeds = seeds as usize;
-    assert!(!is_enough || (2 * counts.failovers > seeds && acknowledged > seeds), "too little has happened");
+    assert!(
+        !is_enough || (2 * counts.failovers > seeds && 3 * acknowledged > seeds),
+        "too little has happened"
+    );
     is_enough.then_some(happened)
 }
 
@@ -141,12 +144,13 @@ fn each_rule_of_disks_chains_lists_and_slots_that_is_not_kept_is_seen() {
     assert!(unseen.is_empty(), "nothing was seen of {unseen:?}");
 }
 
+/// The product itself finds a commit that would change what it has called safe, and stops, or clients see an anomaly.
 #[test]
-fn a_boundary_that_a_replica_makes_up_for_its_own_gives_an_anomaly() {
+fn a_boundary_that_a_replica_makes_up_for_its_own_is_found_out() {
     let found = (0..400).find(|seed| {
-        let (cluster, _) = run_lists(seed * FIVE_MACHINES, Broken::ChainBoundary, Extra::Chains);
-        cluster.lost.is_some()
+        let (cluster, has_stopped) = run_lists(seed * FIVE_MACHINES, Broken::ChainBoundary, Extra::Chains);
+        has_stopped || cluster.lost.is_some()
     });
-    println!("an anomaly with seed {found:?}");
-    assert!(found.is_some(), "no anomaly");
+    println!("found out with seed {found:?}");
+    assert!(found.is_some(), "nobody has found out");
 }

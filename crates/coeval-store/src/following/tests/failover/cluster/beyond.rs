@@ -248,7 +248,10 @@ impl<C: Clients> Cluster<C> {
                 Some((feed, store.slots().iter().any(holds)))
             }
             Err(error) => {
-                self.complain(format!("node {node} does not follow node {to} by its slot: {error}"));
+                let slots = store.slots();
+                self.complain(format!(
+                    "node {node} does not follow node {to} by its slot: {error}; {slots:?}"
+                ));
                 None
             }
         }
