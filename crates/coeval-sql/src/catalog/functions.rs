@@ -77,6 +77,8 @@ enum Nulls {
 struct Call<'a> {
     options: &'a ConfigOptions,
     arguments: &'a [ScalarValue],
+    /// Of what type they are, which their values do not say of documents and of texts with a length.
+    fields: &'a [FieldRef],
     /// Counts what it makes.
     meter: &'a Meter,
     /// Who waits for whom: the first row that asks has it listed, for all that are evaluated together.
@@ -265,8 +267,8 @@ impl CatalogFunction {
             if self.entry.nulls == Nulls::Strict && arguments.iter().any(ScalarValue::is_null) {
                 return ScalarValue::try_new_null(&ty);
             }
-            let options = &args.config_options;
-            let cell = (self.entry.body)(&Call { options, arguments, meter: &meter, waits })?;
+            let (options, fields) = (&args.config_options, &args.arg_fields);
+            let cell = (self.entry.body)(&Call { options, arguments, fields, meter: &meter, waits })?;
             let value = cell.scalar(&ty)?;
             meter.value(value.size())?;
             Ok(value)

@@ -2,16 +2,15 @@
 //! Names of the types of values, patterns.
 
 use super::{Entry, Gives, called, strict};
-use crate::types::column_type_of_arrow;
-use crate::types::facts_of_arrow;
+use crate::types::{column_type_of_field, facts, facts_of_arrow};
 
 pub(super) const ENTRIES: &[Entry] = &[
     called("pg_typeof", 1..=1, Gives::Text, |call| {
-        let ty = call.arguments[0].data_type();
-        if let Some(known) = column_type_of_arrow(&ty).filter(|known| known.user_type().is_some()) {
+        let known = column_type_of_field(&call.fields[0]);
+        if let Some(known) = known.filter(|known| known.user_type().is_some()) {
             return Ok(known.to_string().into());
         }
-        let oid = facts_of_arrow(&ty).oid;
+        let oid = known.map_or_else(|| facts_of_arrow(&call.arguments[0].data_type()), facts).oid;
         Ok(super::type_names::formatted(oid, None).into())
     }),
     strict("coeval_like_pattern", 2..=2, Gives::Text, |call| {

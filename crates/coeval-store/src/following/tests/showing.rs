@@ -63,6 +63,7 @@ fn whatever_changes_what_a_follower_shows_is_heard_of() {
     drop(feed);
     drop(primary);
     primary = open_primary(&primary_files);
+    commit_one(&primary, 20);
     let mut feed = feed_of(&primary, &follower).unwrap();
     let terms = store.terms().terms().len();
     assert!(take_all_watched(&mut feed, &store, &mut follower), "a term");
