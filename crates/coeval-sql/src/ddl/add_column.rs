@@ -30,7 +30,7 @@ pub(super) enum Existing {
 /// Adds the column; returns the table's number, which is new if a primary key came with it.
 ///
 /// # Errors
-/// 42701 for a name that is taken, 23502 for a NOT NULL column without default in a table with rows, and what
+/// 42701 for a name that is taken, 54011 beyond the most columns, 23502 for a NOT NULL column without default in a table with rows, and what
 /// its constraints answer.
 pub(super) fn execute(
     context: &mut StatementContext<'_>,
@@ -50,6 +50,9 @@ pub(super) fn execute(
         let message = format!("column \"{name}\" of relation \"{}\" already exists", def.name.name);
         return Err(SqlError::new(SqlState::DuplicateColumn, message));
     }
+    columns::refuse_too_many(def.columns.len()).map_err(|error| {
+        error.with_hint("Dropped columns count until the rows are written anew, as by ALTER COLUMN ... TYPE.")
+    })?;
     let place = Place { table: def.id, name: &def.name, index: def.columns.len() };
     let made = columns::declare(context, &place, declared)?;
     if let Some(sequence) = made.sequence {

@@ -33,6 +33,23 @@ pub(super) struct Place<'a> {
     pub(super) index: usize,
 }
 
+/// Columns that a table has at most, as in PostgreSQL. Those that were dropped count: they still have a place in its rows.
+const COLUMNS_MAX: usize = 1600;
+
+/// Refuses one column more than so many.
+///
+/// # Errors
+/// 54011.
+pub(super) fn refuse_too_many(columns: usize) -> Result<(), SqlError> {
+    if columns < COLUMNS_MAX {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        SqlState::TooManyColumns,
+        format!("tables can have at most {COLUMNS_MAX} columns"),
+    ))
+}
+
 /// Reads one column definition.
 ///
 /// # Errors

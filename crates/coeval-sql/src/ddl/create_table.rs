@@ -146,6 +146,7 @@ impl Draft {
 
     fn add(&mut self, declared: DeclaredColumn) -> Result<(), SqlError> {
         let name = &declared.column.name;
+        columns::refuse_too_many(self.columns.len())?;
         refuse_reserved_column(name)?;
         if self.columns.iter().any(|column| column.name == *name) {
             let message = format!("column \"{name}\" specified more than once");

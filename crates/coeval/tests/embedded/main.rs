@@ -8,4 +8,5 @@ mod enums;
 mod examples;
 mod files;
 mod lending;
+mod many_columns;
 mod reading;

@@ -707,7 +707,7 @@ impl<C: Clients> Cluster<C> {
 
     /// Goes on until something is lost, or for so many steps.
     pub(super) fn run(&mut self) {
-        for _ in 0..C::STEPS {
+        for _ in 0..C::STEPS * self.beyond.length() {
             self.step();
             if self.lost.is_some() {
                 return;

@@ -73,6 +73,11 @@ impl Beyond {
         Self { extra, dice: SmallRng::seed_from_u64(!seed), away, slots, happened }
     }
 
+    /// How many times as long a run is: with all this, and five machines, less is acknowledged in as many steps.
+    pub(super) fn length(&self) -> usize {
+        if self.extra == Extra::Nothing { 1 } else { 5 }
+    }
+
     pub(super) fn changes_lists(&self) -> bool {
         matches!(self.extra, Extra::Changes | Extra::Everything)
     }
