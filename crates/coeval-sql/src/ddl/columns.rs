@@ -44,10 +44,7 @@ pub(super) fn refuse_too_many(columns: usize) -> Result<(), SqlError> {
     if columns < COLUMNS_MAX {
         return Ok(());
     }
-    Err(SqlError::new(
-        SqlState::TooManyColumns,
-        format!("tables can have at most {COLUMNS_MAX} columns"),
-    ))
+    Err(SqlError::new(SqlState::TooManyColumns, format!("tables can have at most {COLUMNS_MAX} columns")))
 }
 
 /// Reads one column definition.

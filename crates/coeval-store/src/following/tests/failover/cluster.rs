@@ -63,8 +63,6 @@ pub(super) enum Broken {
     AnySuccessor,
     /// So is a replica, whatever it has followed or promised.
     AnyUpstream,
-    /// A replica says that it has durably what it has taken.
-    UnsyncedAcknowledged,
     /// A replica shows what it has taken, whether or not that is published.
     ShownAtOnce,
     /// A replica that is opened again has forgotten what it has promised.
@@ -73,16 +71,12 @@ pub(super) enum Broken {
     LyingDisks,
     /// Of two logs the longer one is that which ends at a higher place, whatever their last terms are.
     PlacesAlone,
-    /// A replica of a replica is told that all is published which that one has.
-    ChainTellsAll,
     /// A replica of a replica is told that safe snapshots may go as far as that one shows.
     ChainBoundary,
     /// Commits wait for a new list of replicas alone, from the moment on in which it is asked for.
     ListAtOnce,
     /// A primary that is opened again while one list follows another waits for the new one alone.
     ListForgotten,
-    /// Whoever knows of a new list of replicas asks that one alone for promises.
-    ListAskedAlone,
     /// Slots keep nothing.
     SlotsIgnored,
     /// Slots keep as much as they like.
@@ -365,7 +359,6 @@ impl<C: Clients> Cluster<C> {
     fn step_replica(&mut self) {
         let node = self.any_node();
         let dice = self.dice.random_range(0..4);
-        let is_synced = self.broken != Broken::UnsyncedAcknowledged;
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         let Some(open) = connection else {
             self.connect(node);
@@ -388,12 +381,9 @@ impl<C: Clients> Cluster<C> {
                 }
             }
             2 => {
-                if is_synced {
-                    follower.sync().unwrap();
-                }
+                follower.sync().unwrap();
                 match follower.acknowledgement() {
-                    Ok(told) if is_synced => to_primary.push_back((told.flushed, told.shown)),
-                    Ok(told) => to_primary.push_back((told.written, told.shown)),
+                    Ok(told) => to_primary.push_back((told.flushed, told.shown)),
                     Err(_) => *connection = None,
                 }
             }
@@ -414,10 +404,8 @@ impl<C: Clients> Cluster<C> {
         let is_chained = !self.node(from).is_primary();
         let is_safe =
             self.broken != Broken::UnsafeBoundary && !(is_chained && self.broken == Broken::ChainBoundary);
-        let tells_all = is_chained && self.broken == Broken::ChainTellsAll;
         let shows_at_once = self.broken == Broken::ShownAtOnce;
         let published = self.node(from).store.world().version();
-        let applied = self.node(from).store.shared.applied().version();
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         match piece {
             Fed::Records(records) => {
@@ -430,7 +418,7 @@ impl<C: Clients> Cluster<C> {
                 }
                 self.counts.again += again;
             }
-            Fed::Published(version) => follower.note_published(if tells_all { applied } else { version }),
+            Fed::Published(version) => follower.note_published(version),
             Fed::Boundary(boundary) => follower.note_boundary(if is_safe { boundary } else { published }),
             Fed::File(..) => unreachable!("nothing is loaded"),
         }
@@ -565,13 +553,11 @@ impl<C: Clients> Cluster<C> {
             Err(CandidacyError::Refused(_)) if self.beyond.changes_lists() => return,
             Err(CandidacyError::Refused(refused)) => panic!("{refused}"),
         };
-        let mut promised = vec![node];
         for other in others {
             let mut answer = self.ask(other, &candidacy);
             if self.broken == Broken::PlacesAlone {
                 answer.term = self.node(node).store.log_standing().term;
             }
-            promised.push(other);
             if candidacy.note_promise(&name(other), answer).is_err() && self.broken != Broken::ShorterLog {
                 self.refuse();
                 return;
@@ -585,9 +571,6 @@ impl<C: Clients> Cluster<C> {
                 self.promote(node, &candidacy);
             }
             Err(_) if self.broken == Broken::ShorterLog => self.promote(node, &candidacy),
-            Err(_) if self.broken == Broken::ListAskedAlone && self.has_newest_list(node, &promised) => {
-                self.promote(node, &candidacy);
-            }
             Err(_) => self.refuse(),
         }
     }

@@ -217,13 +217,6 @@ impl<C: Clients> Cluster<C> {
         }
     }
 
-    /// Whether enough have promised by the newest list that a candidate knows of.
-    pub(super) fn has_newest_list(&self, node: usize, promised: &[usize]) -> bool {
-        let Some(list) = self.node(node).store.recorded_replicas() else { return false };
-        let promised = promised.iter().filter(|other| list.has_member(&name(**other))).count();
-        list.promises_needed().is_some_and(|needed| promised >= needed)
-    }
-
     /// Somebody begins to follow: by its slot, which is made if there is none. Whether what comes next is sure to be there.
     pub(super) fn by_slot(&mut self, node: usize, to: usize, feed: LogFeed) -> Option<(LogFeed, bool)> {
         self.beyond.happened.chained += usize::from(!self.node(to).is_primary());
@@ -251,8 +244,10 @@ impl<C: Clients> Cluster<C> {
         }
         match feed.with_slot(&slot) {
             Ok(feed) => {
+                // With chains a slot of this name may lie on a replica, whose log is copied or cut back at any time.
+                let is_counted_on = !self.beyond.has_chains();
                 let holds = |known: &crate::Slot| known.name == slot && known.log <= position;
-                Some((feed, store.slots().iter().any(holds)))
+                Some((feed, is_counted_on && store.slots().iter().any(holds)))
             }
             // The store's own checkpoint has come between, and the slot kept too much.
             Err(StoreError::Slot(SlotError::Lost(_))) => {
