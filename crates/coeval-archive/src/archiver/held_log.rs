@@ -28,14 +28,12 @@ impl HeldLog {
         self.from
     }
 
-    /// The archive has the log up to `end`, or more than there is of it here. Where the log `here` ended before anybody looked what that
-    /// has, it stays: what has come since may be of another history, of which the archive has nothing yet. Costs reading it: of which
-    /// versions its bulk loads are stands in it.
+    /// The archive has the log up to `end`, or more than there is of it here. Costs reading it: of which versions its bulk
+    /// loads are stands in it.
     ///
     /// # Errors
     /// Those of reading: it stays from where it did.
-    pub(super) fn advance(&mut self, end: Lsn, here: Lsn) -> Result<(), StoreError> {
-        let end = end.min(here);
+    pub(super) fn advance(&mut self, end: Lsn) -> Result<(), StoreError> {
         while self.feed.position() < end && self.feed.next_piece()?.is_some() {}
         self.from = self.from.max(end.min(self.feed.position()));
         self.feed.confirm(self.from);
@@ -45,38 +43,5 @@ impl HeldLog {
     /// It may go with the next checkpoint.
     pub(super) fn let_go(self) {
         self.feed.let_go();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use coeval_store::files::SimulatedFiles;
-    use coeval_store::{AccessMode, CatalogChange, StoreOptions};
-    use coeval_txn::Isolation;
-    use std::path::Path;
-    use std::sync::Arc;
-
-    fn commit(store: &Store, schema: &str) -> Lsn {
-        let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
-        transaction.change_catalog(CatalogChange::PutSchema(schema.to_owned())).unwrap();
-        transaction.commit().unwrap();
-        store.log_position().unwrap().1
-    }
-
-    /// A replica that was cut back has the end of one history, and the archive more of that one. While the archive is read, it gets the
-    /// log of the next one. To break it: let go of all up to where the archive ends.
-    #[test]
-    fn what_has_come_since_somebody_looked_what_the_archive_has_stays() {
-        let files = Arc::new(SimulatedFiles::new(1));
-        let store = Store::open_with(files, Path::new("/database"), StoreOptions::default()).unwrap();
-        let here = commit(&store, "one");
-        let mut held = HeldLog::begin(&store, 1 << 30).unwrap();
-        let end = commit(&store, "two");
-        assert!(end > here);
-        held.advance(end, here).unwrap();
-        assert_eq!(held.from(), here);
-        held.advance(end, end).unwrap();
-        assert_eq!(held.from(), end);
     }
 }

@@ -146,10 +146,8 @@ impl Worker {
         if self.held.is_none() {
             self.held = Some(HeldLog::begin(&self.store, self.options.keep_max)?);
         }
-        // First: what the archive has is looked for by the terms of then.
-        let here = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
         if let (Some(Archived { end, .. }), Some(held)) = (self.archived()?, &mut self.held) {
-            held.advance(end, here)?;
+            held.advance(end)?;
             self.shared.tell(|status| status.archived = Some(end));
         }
         self.looked = Some(Instant::now());

@@ -47,12 +47,19 @@ fn parquet_is_read_where_it_lies_with_the_types_that_it_was_written_with() {
     session.run(setup).unwrap();
     let file = path_in(dir.path(), "t.parquet");
     session.run(&format!("COPY t TO '{file}' (FORMAT parquet)")).unwrap();
-    let shown = "SELECT id, name, price, day, at, tags, doc->'a', pg_typeof(price)::text, pg_typeof(tags)::text, pg_typeof(doc)::text";
+    let shown =
+        "SELECT id, name, price, day, at, tags, doc->'a', pg_typeof(price)::text, pg_typeof(tags)::text";
     let order = "ORDER BY id";
     assert_eq!(
         rows(&mut session, &format!("{shown} FROM '{file}' {order}")),
         rows(&mut session, &format!("{shown} FROM t {order}")),
     );
+    // A file says of a document that it is a text.
+    assert_eq!(
+        rows(&mut session, &format!("SELECT pg_typeof(doc)::text FROM '{file}' WHERE id = 1")),
+        [["text"]]
+    );
+    assert_eq!(rows(&mut session, "SELECT pg_typeof(doc)::text FROM t WHERE id = 1"), [["jsonb"]]);
     // Together with tables, under an alias, in a subquery, quoted as a name.
     assert_eq!(
         rows(&mut session, &format!("SELECT t.id FROM t JOIN '{file}' AS f USING (id) WHERE f.price > 1")),
