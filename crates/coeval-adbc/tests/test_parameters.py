@@ -79,7 +79,7 @@ def test_a_prepared_statement_says_what_it_takes_and_gives(db, run):
     run(db, "CREATE TABLE t (a int, b numeric(5,1))")
     with db.cursor() as cursor:
         parameters = cursor.adbc_prepare("SELECT b, a::text AS c FROM t WHERE a = $1 AND b > $2")
-        assert parameters.types == [pyarrow.int32(), pyarrow.decimal128(5, 1)]
+        assert parameters.types == [pyarrow.int32(), pyarrow.decimal128(38, 10)]
         columns = cursor.adbc_execute_schema("SELECT b, a::text AS c FROM t")
         assert columns.names == ["b", "c"]
         assert columns.types == [pyarrow.decimal128(5, 1), pyarrow.string_view()]
