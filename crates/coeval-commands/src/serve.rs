@@ -67,9 +67,6 @@ const REOPEN_PATIENCE: Duration = Duration::from_secs(30);
 /// See [`REOPEN_PATIENCE`].
 const REOPEN_PAUSE: Duration = Duration::from_millis(20);
 
-/// How often a replica is looked at, whether it is to be cut back.
-const PARTED_INTERVAL: Duration = Duration::from_millis(100);
-
 /// A replica that could not be cut back is served for so long before its sessions are ended for the next attempt: at first, and at
 /// most.
 const PARTED_PAUSE_MIN: Duration = Duration::from_secs(5);
@@ -244,12 +241,7 @@ async fn end_of_replica(
     };
     let parted = async {
         tokio::time::sleep(pause).await;
-        loop {
-            match following.parted_from() {
-                Some(from) => break from,
-                None => tokio::time::sleep(PARTED_INTERVAL).await,
-            }
-        }
+        following.parted_from().await
     };
     tokio::select! {
         () = signals.asked_to_stop() => Ended::Stopped,

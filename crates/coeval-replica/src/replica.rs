@@ -36,6 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How long to wait for messages before looking whether to stop, to sync or to say how far this is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -77,10 +78,10 @@ pub struct ReplicaStatus {
 /// Follows a primary, or its archive, until it is dropped.
 ///
 /// # Locking
-/// `status` and `parted_from` are leaf locks, held for moments.
+/// `status` is a leaf lock, held for moments.
 pub struct Replica {
     status: Arc<Mutex<ReplicaStatus>>,
-    parted_from: Arc<Mutex<Option<PrimaryAddress>>>,
+    parted_from: watch::Receiver<Option<PrimaryAddress>>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -106,29 +107,33 @@ impl Replica {
             time: follower.time(),
             last_word: None,
         }));
-        let parted_from = Arc::new(Mutex::new(None));
+        let (parts, parted_from) = watch::channel(None);
         let stopping = Arc::new(AtomicBool::new(false));
         let log =
             sources.archive.as_ref().map(|source| ArchivedLog::new(&source.archive, Arc::clone(&stopping)));
         let thread = std::thread::Builder::new().name("coeval-replica".to_owned()).spawn({
             let (status, stopping) = (Arc::clone(&status), Arc::clone(&stopping));
-            let parted_from = Arc::clone(&parted_from);
             let progress = Progress::default();
             let told = ToldOfPanic(Arc::clone(&status));
             move || {
                 let _told = told;
-                Taking { follower, sources, log, status, parted_from, stopping, progress }.run(link);
+                Taking { follower, sources, log, status, parted_from: parts, stopping, progress }.run(link);
             }
         })?;
         Ok(Self { status, parted_from, stopping, thread: Some(thread) })
     }
 
-    /// The machine that is to be followed now and has parted from the log that is here, at a place to which that [can be cut
+    /// Waits for a machine that is to be followed now and has parted from the log that is here, at a place to which that [can be cut
     /// back](coeval_store::rewind): once that was found, it does not follow any more. It is asked [again](crate::kinship) when nobody
-    /// has the directory open.
-    #[must_use]
-    pub fn parted_from(&self) -> Option<PrimaryAddress> {
-        self.parted_from.lock().clone()
+    /// has the directory open. Never ready where nothing of the kind is found.
+    pub async fn parted_from(&self) -> PrimaryAddress {
+        let mut found = self.parted_from.clone();
+        let from = found.wait_for(Option::is_some).await.ok().and_then(|from| from.clone());
+        match from {
+            Some(from) => from,
+            // It has stopped for another reason.
+            None => std::future::pending().await,
+        }
     }
 
     /// Where it stands.
@@ -193,7 +198,7 @@ struct Taking {
     log: Option<ArchivedLog>,
     status: Arc<Mutex<ReplicaStatus>>,
     /// See [`Replica::parted_from`].
-    parted_from: Arc<Mutex<Option<PrimaryAddress>>>,
+    parted_from: watch::Sender<Option<PrimaryAddress>>,
     stopping: Arc<AtomicBool>,
     progress: Progress,
 }
@@ -235,7 +240,7 @@ impl Taking {
     }
 
     fn say_stopped(&self, why: &str) {
-        let found = self.parted_from.lock().clone();
+        let found = self.parted_from.borrow().clone();
         match found {
             Some(from) => {
                 tracing::warn!(primary = %from, why, "the replica has log that the new primary never had: it is to be cut back");

@@ -103,9 +103,9 @@ impl Following {
         *self.promise.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose log its own has parted from, once that was found and its own can be cut back.
-    pub(super) fn parted_from(&self) -> Option<PrimaryAddress> {
-        self.replica.parted_from()
+    /// Whose log its own has parted from, as soon as that is found and its own can be cut back.
+    pub(super) async fn parted_from(&self) -> PrimaryAddress {
+        self.replica.parted_from().await
     }
 }
 

@@ -99,7 +99,7 @@ impl Taking {
         let asked = (is_of_log && is_later).then(|| kinship(from, &self.follower.as_former_primary()));
         match asked {
             Some(Ok(Kinship::Rewindable { place, .. })) => {
-                *self.parted_from.lock() = Some(from.clone());
+                self.parted_from.send_replace(Some(from.clone()));
                 ReplicaError::Rewindable { parting: place }
             }
             Some(Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. }))) => beyond,

@@ -61,7 +61,7 @@ impl Connection {
         };
         let behind_it = match copying.origin {
             Origin::Simple(_) => Phase::Ready,
-            _ => Phase::Skipping,
+            Origin::Extended => Phase::Skipping,
         };
         let finished = match outcome {
             Ok(()) => self.finish_copy(*copying).await,

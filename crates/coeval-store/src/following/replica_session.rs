@@ -112,15 +112,13 @@ impl Shared {
     /// them any more. Whoever has that has the change before it, which those machines have; so it may be lost, or come late: the next
     /// word of a replica looks again.
     fn settle_required(self: &Arc<Self>) {
+        // Asked with each word of a replica: nothing is copied unless there is something to do.
         let to_settle = || {
-            let recorded = self.applied().catalog().synchronous_replicas().cloned();
-            let is_due = |required: &SynchronousReplicas| {
-                !required.before.is_empty() && self.replicas.lists_beside(required).is_empty()
-            };
-            recorded.filter(is_due)
+            let applied = self.applied();
+            let recorded = applied.catalog().synchronous_replicas()?;
+            let is_due = !recorded.before.is_empty() && self.replicas.lists_beside(recorded).is_empty();
+            is_due.then(|| recorded.clone())
         };
-        // It is looked at before the turn is taken: who has that settles it, or comes here behind it, so what was found here is not
-        // left behind.
         if to_settle().is_none() {
             return;
         }
