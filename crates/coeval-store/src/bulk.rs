@@ -5,9 +5,9 @@
 //! the delta, and the log holds a reference to the segment file that the chunks were written to.
 
 use crate::build_index::key_chunks;
-use crate::catalog::{IndexDef, TableDef};
+use crate::catalog::{ColumnDef, IndexDef, TableDef};
 use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
-use crate::column::{compact, slice_bytes, stored, value_at};
+use crate::column::{compact, dropped_column, slice_bytes, stored, value_at};
 use crate::delta::{Delta, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
 use crate::ids::SpaceId;
@@ -200,9 +200,14 @@ fn chunks_of_rows(
     order: InputOrder,
     stop: Stop<'_>,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let kept: Vec<Vec<ArrayRef>> = (0..def.columns.len())
-        .map(|column| batches.iter().map(|batch| stored(batch.column(column))).collect())
-        .collect();
+    let kept_of = |(index, column): (usize, &ColumnDef)| -> Vec<ArrayRef> {
+        let of_batch = |batch: &RecordBatch| match column.dropped_at().is_some() {
+            true => dropped_column(batch.num_rows()),
+            false => stored(batch.column(index)),
+        };
+        batches.iter().map(of_batch).collect()
+    };
+    let kept: Vec<Vec<ArrayRef>> = def.columns.iter().enumerate().map(kept_of).collect();
     let columns: Vec<Vec<&dyn Array>> =
         kept.iter().map(|arrays| arrays.iter().map(AsRef::as_ref).collect()).collect();
     rows.par_chunks(rows_of_chunk(batches))

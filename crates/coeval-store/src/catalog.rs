@@ -15,7 +15,7 @@ use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
 use crate::key::{Key, KeyWriter};
 use crate::replicas::SynchronousReplicas;
-use crate::row::Layout;
+use crate::row::{Layout, LayoutColumn};
 use crate::types::{ColumnType, Physical};
 use crate::value::ValueRef;
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub enum Identity {
 
 /// Whether a column is still there for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredColumnState", into = "StoredColumnState")]
 pub enum ColumnState {
     /// An ordinary column.
     Live,
@@ -73,8 +73,56 @@ pub enum ColumnState {
     Hidden,
     /// Not named by users: what an index is declared on that is no column, a generated value.
     Computed,
-    /// Dropped: keeps its place in rows, always NULL in new ones.
+    /// Dropped: keeps its number, always NULL in new rows.
+    Dropped {
+        /// How many columns the table had then: rows with more have no slot for it. `None`: dropped by a program
+        /// that did not note it, so all rows have one.
+        at: Option<u16>,
+    },
+    /// A computed column that no index needs any more: as a dropped one, but it never had a number for users.
+    Retired {
+        /// How many columns the table had then.
+        at: u16,
+    },
+}
+
+/// [`ColumnState`] as it is stored. A program that would take rows without a slot for rows with one does not know the name
+/// `dropped_at`, and refuses.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredColumnState {
+    Live,
+    Hidden,
+    Computed,
     Dropped,
+    DroppedAt(u16),
+    RetiredAt(u16),
+}
+
+impl From<StoredColumnState> for ColumnState {
+    fn from(stored: StoredColumnState) -> Self {
+        match stored {
+            StoredColumnState::Live => Self::Live,
+            StoredColumnState::Hidden => Self::Hidden,
+            StoredColumnState::Computed => Self::Computed,
+            StoredColumnState::Dropped => Self::Dropped { at: None },
+            StoredColumnState::DroppedAt(at) => Self::Dropped { at: Some(at) },
+            StoredColumnState::RetiredAt(at) => Self::Retired { at },
+        }
+    }
+}
+
+impl From<ColumnState> for StoredColumnState {
+    fn from(state: ColumnState) -> Self {
+        match state {
+            ColumnState::Live => Self::Live,
+            ColumnState::Hidden => Self::Hidden,
+            ColumnState::Computed => Self::Computed,
+            ColumnState::Dropped { at: None } => Self::Dropped,
+            ColumnState::Dropped { at: Some(at) } => Self::DroppedAt(at),
+            ColumnState::Retired { at } => Self::RetiredAt(at),
+        }
+    }
 }
 
 /// A column. Its index in [`TableDef::columns`] never changes.
@@ -142,6 +190,21 @@ impl ColumnDef {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.state == ColumnState::Live
+    }
+
+    /// If new rows have no room for it: how many columns the table had when it was dropped or retired.
+    pub(crate) fn dropped_at(&self) -> Option<u16> {
+        match self.state {
+            ColumnState::Dropped { at } => at,
+            ColumnState::Retired { at } => Some(at),
+            ColumnState::Live | ColumnState::Hidden | ColumnState::Computed => None,
+        }
+    }
+
+    /// Whether it was dropped or retired: new rows have NULL there.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        matches!(self.state, ColumnState::Dropped { .. } | ColumnState::Retired { .. })
     }
 }
 
@@ -276,7 +339,7 @@ struct StoredTableDef {
 
 impl From<StoredTableDef> for TableDef {
     fn from(stored: StoredTableDef) -> Self {
-        let layout = Arc::new(Layout::new(stored.columns.iter().map(|column| column.ty.physical())));
+        let layout = layout_of(&stored.columns);
         Self {
             id: stored.id,
             name: stored.name,
@@ -358,7 +421,28 @@ impl TableDef {
     /// Adds a column behind the others.
     pub fn add_column(&mut self, column: ColumnDef) {
         self.columns.push(column);
-        self.layout = Arc::new(Layout::new(self.columns.iter().map(|column| column.ty.physical())));
+        self.layout = layout_of(&self.columns);
+    }
+
+    /// Drops a column, or retires a computed one. It keeps its number, and nothing of what was declared of it is left. Once
+    /// another column has been added, a new row keeps one bit of it. What depends on it is the caller's business. Of a column
+    /// that was dropped before nothing changes.
+    ///
+    /// # Panics
+    /// If there is no column with this number.
+    pub fn drop_column(&mut self, index: usize) {
+        let at = u16::try_from(self.columns.len()).expect("a layout has at most 65,535 columns");
+        let column = &mut self.columns[index];
+        let (state, word) = match column.state {
+            // Rows were written since by what was noted at first.
+            ColumnState::Dropped { .. } | ColumnState::Retired { .. } => return,
+            ColumnState::Computed => (ColumnState::Retired { at }, "retired"),
+            ColumnState::Live | ColumnState::Hidden => (ColumnState::Dropped { at: Some(at) }, "dropped"),
+        };
+        let mut dropped = ColumnDef::new(format!("........{word}.{index}........"), column.ty);
+        dropped.state = state;
+        *column = dropped;
+        self.layout = layout_of(&self.columns);
     }
 
     /// How its rows are encoded.
@@ -406,6 +490,14 @@ impl TableDef {
         }
         writer.finish()
     }
+}
+
+/// How rows with these columns are encoded.
+fn layout_of(columns: &[ColumnDef]) -> Arc<Layout> {
+    let columns = columns
+        .iter()
+        .map(|column| LayoutColumn { physical: column.ty.physical(), dropped_at: column.dropped_at() });
+    Arc::new(Layout::new(columns))
 }
 
 /// A view.

@@ -418,5 +418,5 @@ pub(crate) fn column_stats(array: &dyn Array) -> ColumnStats {
         }
         _ => (None, None),
     };
-    ColumnStats { min, max, null_count: array.null_count() as u64 }
+    ColumnStats { min, max, null_count: array.logical_null_count() as u64 }
 }

@@ -8,7 +8,7 @@ use crate::types::{ColumnType, Physical};
 use crate::value::{IntervalValue, Value, ValueRef};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
-    ListArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
+    ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
@@ -64,6 +64,8 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))
         }
         DataType::List(_) => ValueRef::List(ListRef::Cell { lists: array.as_list(), row: index }),
+        // A column that was dropped before the chunk was written.
+        DataType::Null => ValueRef::Null,
         other => panic!("no column type is kept as {other}"),
     }
 }
@@ -347,6 +349,12 @@ pub fn constant_column(ty: ColumnType, value: &Value, length: usize) -> ArrayRef
         builder.push(value.borrow());
     }
     builder.finish()
+}
+
+/// So many values of a column that was dropped before their chunk was written: they take no room.
+#[must_use]
+pub(crate) fn dropped_column(length: usize) -> ArrayRef {
+    Arc::new(NullArray::new(length))
 }
 
 /// The stored `missing` value of an added column, read back.

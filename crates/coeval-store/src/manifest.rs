@@ -40,9 +40,12 @@ const FORMAT_VERSION_TYPES: u32 = 4;
 const FORMAT_VERSION_SERVERS: u32 = 5;
 /// The version with terms and times.
 const FORMAT_VERSION_TERMS: u32 = 6;
-/// The version with synchronous replicas. The newest: a replica takes nothing from a program whose newest is above its own, so it
-/// also goes up when records of the log or files of segments get a new form.
-pub const FORMAT_VERSION: u32 = 7;
+/// The version with synchronous replicas.
+const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
+/// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
+/// follows another. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when
+/// records of the log or files of segments get a new form.
+pub const FORMAT_VERSION: u32 = 8;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -214,8 +217,16 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if self.synchronous_replicas.is_some() {
+        let has_dropped =
+            |table: &TableEntry| table.definition.columns.iter().any(|column| column.dropped_at().is_some());
+        let follows_another = |list: &SynchronousReplicas| !list.before.is_empty();
+        if self.tables.iter().any(has_dropped)
+            || self.synchronous_replicas.as_ref().is_some_and(follows_another)
+        {
             return FORMAT_VERSION;
+        }
+        if self.synchronous_replicas.is_some() {
+            return FORMAT_VERSION_SYNCHRONOUS;
         }
         if !self.terms.is_empty() || self.time != 0 {
             return FORMAT_VERSION_TERMS;

@@ -3,6 +3,7 @@
 //! twice or not at all, in memory and after the directory is opened again.
 
 mod damage;
+mod dropped_columns;
 
 use super::{Checkpoint, run};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};

@@ -91,7 +91,7 @@ fn rights_on_servers_make_it_a_manifest_of_version_5() {
 }
 
 #[test]
-fn synchronous_replicas_make_it_a_manifest_of_version_7() {
+fn synchronous_replicas_make_it_a_manifest_of_version_7_and_a_list_behind_another_of_version_8() {
     let (names, primary) = (vec!["a".to_owned()], "b".to_owned());
     let before = vec![SynchronousReplicas {
         count: 2,
@@ -100,10 +100,14 @@ fn synchronous_replicas_make_it_a_manifest_of_version_7() {
         primary: String::new(),
         before: Vec::new(),
     }];
-    let synchronous = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
-    let manifest = Manifest { synchronous_replicas: Some(synchronous), ..some_manifest() };
-    assert_eq!(version_of(&manifest), 7);
-    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    let first =
+        SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before: Vec::new() };
+    let behind_another = SynchronousReplicas { before, ..first.clone() };
+    for (list, version) in [(first, 7), (behind_another, 8)] {
+        let manifest = Manifest { synchronous_replicas: Some(list), ..some_manifest() };
+        assert_eq!(version_of(&manifest), version);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
 }
 
 #[test]
@@ -146,12 +150,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 8;
+    bytes[8] = 9;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 8, supported: 7, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 9, supported: 8, .. }), "{error}");
 }
 
 #[test]

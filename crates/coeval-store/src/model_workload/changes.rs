@@ -4,8 +4,7 @@
 use super::model::{Draft, TableModel, encode};
 use super::{IDS, Workload};
 use crate::catalog::{
-    CatalogChange, ColumnDef, ColumnState, IndexDef, QualifiedName, SequenceDef, TableDef, Uniqueness,
-    ViewDef,
+    CatalogChange, ColumnDef, IndexDef, QualifiedName, SequenceDef, TableDef, Uniqueness, ViewDef,
 };
 use crate::column::ColumnBuilder;
 use crate::error::{ConstraintError, StoreError};
@@ -101,7 +100,7 @@ impl Workload {
         let table = self.pick_table(draft);
         match (kind, table.def.columns.len() > FIRST_COLUMNS) {
             (0, _) => table.def.name = QualifiedName::new("public", name),
-            (1, true) => table.def.columns[FIRST_COLUMNS].state = ColumnState::Dropped,
+            (1, true) => table.def.drop_column(FIRST_COLUMNS),
             _ => table.def.columns[2].name = name,
         }
         put_table(tx, &table.def).unwrap();

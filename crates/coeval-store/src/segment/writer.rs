@@ -181,11 +181,11 @@ fn describe(
     let record = decoded.header_as_record_batch().ok_or_else(malformed)?;
     let mut layouts = Layouts::new(record)?;
     let starts = batch.columns().iter().map(|column| Ok(layouts.next(column.data_type())?.start()));
-    let mut starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
-    if !layouts.is_at_end() || starts.first() != Some(&0) {
+    let starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
+    if !layouts.is_at_end() || starts.first() != Some(&Some(0)) {
         return Err(malformed());
     }
-    starts.push(body.len());
+    let starts = starts_of_all(&starts, body.len());
     let parts = starts.windows(2).map(|pair| extent(&body[pair[0]..pair[1]])).collect();
     Ok(ChunkDescription {
         stats: chunk.stats().clone(),
@@ -195,6 +195,16 @@ fn describe(
         header: extent(header),
         parts,
     })
+}
+
+/// Where each column begins in a body of this length, and the body's end. A column without buffers begins and ends where the
+/// one behind it begins.
+fn starts_of_all(starts: &[Option<usize>], end: usize) -> Vec<usize> {
+    let mut all = vec![end; starts.len() + 1];
+    for (column, start) in starts.iter().enumerate().rev() {
+        all[column] = start.unwrap_or(all[column + 1]);
+    }
+    all
 }
 
 fn extent(bytes: &[u8]) -> Extent {

@@ -173,7 +173,7 @@ fn what_columns_a_table_has_stays_as_it_was_declared() {
         assert!(matches!(error, StoreError::BrickDefinition { .. }), "{error}");
     };
     refused(&|def| def.columns[2].ty = ColumnType::Int);
-    refused(&|def| def.columns[2].state = crate::catalog::ColumnState::Dropped);
+    refused(&|def| def.drop_column(2));
     refused(&|def| def.columns[2].not_null = true);
     refused(&|def| def.bricks.as_mut().unwrap().dimensions[0].range_size = 1);
 }
