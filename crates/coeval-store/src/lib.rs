@@ -58,6 +58,7 @@ mod ids;
 mod index_uses;
 mod ingest;
 mod keeper;
+mod keeper_signal;
 mod kept_log;
 mod key;
 mod key_column;

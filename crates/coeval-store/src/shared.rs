@@ -13,7 +13,7 @@ use crate::footprint::GlobalKey;
 use crate::freshness::Freshness;
 use crate::ids::{SequenceId, SpaceId};
 use crate::index_uses::IndexUses;
-use crate::keeper::KeeperSignal;
+use crate::keeper_signal::KeeperSignal;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
