@@ -13,7 +13,7 @@ use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space, add_one};
 use crate::stop::{Stop, never, sort};
 use crate::table::{RowRef, Table, missing_values};
-use crate::transaction::unique_key_taken;
+use crate::taken_keys::unique_key_taken;
 use std::sync::Arc;
 
 /// The entry of a row in an index.

@@ -15,7 +15,7 @@
 //! A damaged file stays when nobody needs it any more, under another name. That name is taken before, by an empty file: so
 //! whoever finds the damaged one unneeded, after whatever crash, knows that it is to be kept.
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::chunk::Chunk;
 use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
@@ -120,6 +120,11 @@ impl Disk {
         &self.dir
     }
 
+    /// Where its files are.
+    pub(crate) fn place(&self) -> (&dyn FileSystem, &Path) {
+        (&*self.files, &self.dir)
+    }
+
     pub(crate) fn checksums(&self) -> ChecksumPolicy {
         self.checksums
     }
@@ -183,7 +188,7 @@ impl Disk {
             // Before the file is made, so that nobody takes it for a leftover.
             self.loads.lock().insert(number, LoadState::OnItsWay);
             written.numbers.push(number);
-            let segment = self.open_segment(write_segment(self, number, chunks)?)?;
+            let segment = self.open_segment(write_segment(self.place(), number, chunks)?)?;
             Ok::<_, StoreError>((segment.reference(), chunks_of(&segment)))
         };
         let rows = write(load.chunks())?;

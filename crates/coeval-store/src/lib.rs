@@ -28,12 +28,14 @@ mod brick_def;
 mod bricks;
 mod build_index;
 mod bulk;
+mod bulk_load;
 mod candidacy;
 mod catalog;
 mod checkpoint;
 mod checks;
 mod chunk;
 mod chunk_memory;
+mod chunk_stats;
 mod clock;
 mod column;
 mod companion;
@@ -96,6 +98,7 @@ mod store;
 mod submission;
 mod syncer;
 mod table;
+mod taken_keys;
 mod terms;
 mod transaction;
 mod trap;
@@ -121,8 +124,9 @@ pub use catalog::{
 };
 pub use checkpoint::{CheckpointFailures, CheckpointReport};
 pub use checks::{CheckCompiler, RowChecks};
-pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
+pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace};
 pub use chunk_memory::DataMemory;
+pub use chunk_stats::{ChunkStats, ColumnStats};
 pub use clock::LogTime;
 pub use coeval_brick::{
     BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,

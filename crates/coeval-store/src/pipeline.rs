@@ -22,6 +22,7 @@ mod new_indexes;
 mod registrations;
 
 use crate::bricks::BrickChanges;
+use crate::bulk::is_free;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::clock::LogTime;
 use crate::conflicts::ConflictError;
@@ -47,7 +48,7 @@ use crate::shared::Shared;
 use crate::stopping::contained;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{Committed, ReadSet, Reading, is_free};
+use crate::transaction::{Committed, ReadSet, Reading};
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;

@@ -31,7 +31,7 @@ mod mark;
 pub use mark::LogMark;
 
 use crate::bricks::BrickChange;
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::CatalogChange;
 use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};

@@ -2,7 +2,7 @@
 //! What a transaction hands to the commit pipeline.
 
 use crate::bricks::{BrickChanges, WrittenBricks};
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::conflicts::Party;
 use crate::delta::Delta;

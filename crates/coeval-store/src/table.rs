@@ -2,7 +2,7 @@
 //! A table at one version: its definition, its rows, its indexes; and references to single rows.
 
 use crate::bricks::BrickRows;
-use crate::bulk::{BulkLoad, inserted_entries};
+use crate::bulk_load::{BulkLoad, inserted_entries};
 use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;

@@ -28,15 +28,13 @@ pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use foreign_key::in_width_of;
 pub use kept_memory::{MemoryAccount, MemoryAccounts};
-pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
 pub(crate) use reads::ReadSet;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
 pub(crate) use serializing::Serializing;
-pub(crate) use write::{primary_key_taken, unique_key_taken};
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
 use crate::conflicts::{ConflictReason, Origin, Party};
 use crate::cursor::SpaceCursor;

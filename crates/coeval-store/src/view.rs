@@ -16,7 +16,7 @@ pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
 
 use crate::catalog::TableDef;
-use crate::chunk::ChunkStats;
+use crate::chunk_stats::ChunkStats;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::table::{RowRef, Table};

@@ -4,7 +4,7 @@
 //! It is JSON under the key [`INDEX_KEY`] of the Arrow footer's custom metadata. Keys and bounds are
 //! hexadecimal: keys as they are, bounds as a key component of the column's type.
 
-use crate::chunk::{ChunkStats, ColumnStats};
+use crate::chunk_stats::{ChunkStats, ColumnStats};
 use crate::key::{Key, KeyReader, KeyWriter, Nullable};
 use crate::types::Physical;
 use crate::value::Value;

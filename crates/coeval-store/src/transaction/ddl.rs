@@ -5,6 +5,7 @@
 use super::{Footmark, Transaction, definition_key, name_key, role_key};
 use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index_until, check_unique, entry};
+use crate::bulk::realign;
 use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
@@ -205,7 +206,7 @@ impl Transaction {
         }
         let stop = self.stop();
         for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
-            Arc::make_mut(load).realign(old, def, &stop)?;
+            realign(Arc::make_mut(load), old, def, &stop)?;
         }
         Ok(())
     }
