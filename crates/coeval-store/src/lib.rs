@@ -72,6 +72,7 @@ mod manifest;
 #[cfg(test)]
 mod model_workload;
 mod options;
+mod pieces;
 mod pipeline;
 mod promises;
 mod publishing;

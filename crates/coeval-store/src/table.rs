@@ -10,12 +10,12 @@ use crate::column::{ColumnBuilder, missing_value};
 use crate::error::{StoreError, TableDamage};
 use crate::ids::SpaceId;
 use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
 use crate::submission::TableWrites;
 use crate::types::ColumnType;
 use crate::value::{Value, ValueRef};
-use crate::view::{Piece, Pieces};
 use std::sync::{Arc, OnceLock};
 
 /// A table at one version. Cloning one costs a few reference counts.
