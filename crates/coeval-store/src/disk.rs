@@ -25,8 +25,7 @@ use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
     unfinished_round_path, write_segment,
 };
-use crate::transaction::Committed;
-use coeval_txn::Version;
+use coeval_txn::{CommitOrder, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -242,9 +241,9 @@ impl Disk {
     }
 
     /// Notes what became of loads that were written.
-    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
+    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<CommitOrder, StoreError>) {
         match verdict {
-            Ok(committed) => self.note_committed(written.numbers.iter().copied(), committed.version),
+            Ok(order) => self.note_committed(written.numbers.iter().copied(), order.version),
             // Refused before it was logged.
             Err(
                 StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::Log(LogError::NoRoom(_)),

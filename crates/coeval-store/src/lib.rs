@@ -31,6 +31,7 @@ mod bulk;
 mod bulk_load;
 mod candidacy;
 mod catalog;
+mod certification;
 mod checkpoint;
 mod checks;
 mod chunk;
@@ -77,6 +78,7 @@ mod pipeline;
 mod promises;
 mod publishing;
 mod range;
+mod reads;
 mod recent_loads;
 mod record;
 mod recovery;
@@ -99,6 +101,7 @@ mod store;
 mod submission;
 mod syncer;
 mod table;
+mod table_writes;
 mod taken_keys;
 mod terms;
 mod transaction;
@@ -110,6 +113,7 @@ mod value;
 mod verify;
 mod view;
 mod world;
+mod write_set;
 
 pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,

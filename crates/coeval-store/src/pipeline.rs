@@ -24,6 +24,7 @@ mod registrations;
 use crate::bricks::BrickChanges;
 use crate::bulk::is_free;
 use crate::catalog::{CatalogChange, TableDef};
+use crate::certification::Certification;
 use crate::clock::LogTime;
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
@@ -36,6 +37,7 @@ use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted};
 use crate::range::KeyRange;
+use crate::reads::ReadSet;
 use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
     BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary,
@@ -43,15 +45,15 @@ use crate::record::{
 };
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
-use crate::serializable::{Certification, Certifications};
+use crate::serializable::Certifications;
 use crate::shared::Shared;
 use crate::stopping::contained;
 use crate::submission::Submission;
 use crate::table::Table;
-use crate::transaction::{Committed, ReadSet, Reading};
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{
     Access, Certifier, CommitOrder, Conflict, Epoch, LargeFootprint, LockOwner, Precision, TransactionId,
@@ -141,7 +143,7 @@ pub(crate) struct Pipeline {
     someone_looks_on: AtomicBool,
     processors: usize,
     durability: Durability,
-    pub(crate) reservations: Reservations,
+    pub(crate) reservations: Arc<Reservations>,
     /// Up to where the log says that epochs have ended; changed under the leader's lock.
     logged_ended: AtomicU64,
 }
@@ -172,7 +174,7 @@ impl Pipeline {
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             durability,
-            reservations: Reservations::default(),
+            reservations: Arc::default(),
             logged_ended: AtomicU64::new(ended.get()),
         }
     }
@@ -185,7 +187,7 @@ impl Pipeline {
         shared: &Shared,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<CommitOrder, StoreError> {
         submission.rebuilt = self.catch_indexes_up(shared, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
@@ -199,8 +201,7 @@ impl Pipeline {
             }
         };
         drop(locks);
-        let order = verdict?;
-        Ok(Committed { version: order.version, order: Some(order) })
+        verdict
     }
 
     /// Waits until the ticket has its verdict, or its owner is to lead.
@@ -590,15 +591,19 @@ impl Pipeline {
         leader.with_winner(StoreError::Conflict(conflict))
     }
 
-    /// The version of a transaction's first out-edge so far.
-    pub(crate) fn first_out(&self, shared: &Shared, reading: &Reading) -> Option<Version> {
-        let reads = reading.reads();
-        self.lock_leader(shared).certifications.first_out(reading.begin(), &reads)
+    /// The version of the first out-edge so far of a transaction that has read this of the snapshot `begin`.
+    pub(crate) fn first_out(&self, shared: &Shared, begin: Version, reads: &ReadSet) -> Option<Version> {
+        self.lock_leader(shared).certifications.first_out(begin, reads)
     }
 
-    /// A committed transaction that has read what an open one has overwritten.
-    pub(crate) fn in_edge(&self, shared: &Shared, reading: &Reading) -> Option<TransactionId> {
-        self.lock_leader(shared).certifications.in_edge(reading.begin(), reading.written())
+    /// A committed transaction that has read what an open one with the snapshot `begin` has overwritten.
+    pub(crate) fn in_edge(
+        &self,
+        shared: &Shared,
+        begin: Version,
+        written: &WriteSet,
+    ) -> Option<TransactionId> {
+        self.lock_leader(shared).certifications.in_edge(begin, written)
     }
 
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.

@@ -12,10 +12,10 @@
 //! ```
 //! Published is acknowledged, but for commits that ask for replicas to show them.
 
+use crate::certification::{ActiveGuard, EndedGuard};
 use crate::error::StoreError;
 use crate::log::{LogError, LogHandle, Lsn};
 use crate::replicas::{Stage, SynchronousCommit};
-use crate::serializable::{ActiveGuard, EndedGuard};
 use crate::shared::Shared;
 use crate::stopping::{contained, stop};
 use crate::trap::Step;

@@ -2,6 +2,7 @@
 //! What all handles of one store share: the worlds, the registry of snapshots, the pipeline, sequences.
 
 use crate::applied_end::AppliedEnd;
+use crate::certification::Certification;
 use crate::checkpoint::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
@@ -24,18 +25,19 @@ use crate::replicas::Replicas;
 use crate::retention::{Kept, Places, Retention, Slot};
 use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
-use crate::serializable::{Certification, DeferralError, ReaderDuty, SafeWorld, Serializable};
+use crate::serializable::{DeferralError, ReaderDuty, SafeWorld, Serializable};
 use crate::showing::Showing;
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
-use crate::transaction::{AccessMode, Committed, MemoryAccounts, Serializing, Transaction};
+use crate::transaction::{AccessMode, MemoryAccounts, Serializing, Transaction};
 use crate::trap::{Step, Trap};
 use crate::world::World;
 use arc_swap::ArcSwap;
 use coeval_txn::ssi::{Deferral, SessionFloor};
 use coeval_txn::{
-    ActiveSnapshots, Epoch, EpochSet, Interrupt, Isolation, LockOwner, RowLocks, SnapshotGuard, Version,
+    ActiveSnapshots, CommitOrder, Epoch, EpochSet, Interrupt, Isolation, LockOwner, RowLocks, SnapshotGuard,
+    Version,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -478,7 +480,7 @@ impl Shared {
         &self,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<CommitOrder, StoreError> {
         let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission, locks) };
         if submission.loads.is_empty() {
             self.encode(&mut submission)?;
@@ -492,10 +494,10 @@ impl Shared {
                 return Err(error);
             }
             let applied = self.pipeline.commit(self, submission, locks);
-            let verdict = applied.and_then(|committed| {
-                let durable = self.pipeline.publishing.wait(self, committed.version, Until::Durable, None);
+            let verdict = applied.and_then(|order| {
+                let durable = self.pipeline.publishing.wait(self, order.version, Until::Durable, None);
                 durable.map_err(StoreError::under_commit)?;
-                Ok(committed)
+                Ok(order)
             });
             disk.settle_loads(&loads, &verdict);
             verdict

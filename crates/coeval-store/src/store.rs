@@ -345,7 +345,7 @@ impl Store {
     /// Somebody whose transactions have [priority](Transaction::claim).
     #[must_use]
     pub fn priority(&self) -> Priority {
-        Priority::new(Arc::clone(&self.shared))
+        Priority::new(Arc::clone(&self.shared.pipeline.reservations))
     }
 
     /// How far read safe snapshots are behind, and who holds them back.
@@ -364,14 +364,14 @@ impl Store {
     /// is none, or the transaction has ended. For views: takes the leader's lock.
     #[must_use]
     pub fn first_out(&self, reading: &Reading) -> Option<Version> {
-        self.shared.pipeline.first_out(&self.shared, reading)
+        self.shared.pipeline.first_out(&self.shared, reading.begin(), &reading.reads())
     }
 
     /// A committed transaction that has read what an open one has overwritten so far (the rows and index entries among its
     /// first 1,024 changes), and did not see that: an in-edge. None if none is known. For views: takes the leader's lock.
     #[must_use]
     pub fn in_edge(&self, reading: &Reading) -> Option<TransactionId> {
-        self.shared.pipeline.in_edge(&self.shared, reading)
+        self.shared.pipeline.in_edge(&self.shared, reading.begin(), reading.written())
     }
 
     /// Bounds how long a read-write transaction may hold read safe snapshots back. One that takes longer goes on, and

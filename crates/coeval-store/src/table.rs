@@ -13,7 +13,7 @@ use crate::key::{Key, KeyReader, KeyWriter, Nullable};
 use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
-use crate::submission::TableWrites;
+use crate::table_writes::TableWrites;
 use crate::types::ColumnType;
 use crate::value::{Value, ValueRef};
 use std::sync::{Arc, OnceLock};

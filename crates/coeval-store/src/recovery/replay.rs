@@ -21,11 +21,12 @@ use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrite
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
-use crate::submission::{TableWrites, WriteSet};
 use crate::table::{RowRef, Table};
+use crate::table_writes::TableWrites;
 use crate::terms::TermHistory;
 use crate::transaction::check_brick_definition;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Member;
 use coeval_txn::{CommitOrder, Epoch, EpochSet, TransactionId, Version};
 use std::collections::{BTreeMap, HashMap};
