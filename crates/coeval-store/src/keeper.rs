@@ -11,6 +11,7 @@ use crate::keeper_signal::{KeeperSignal, Woken};
 use crate::options::{CheckpointPolicy, Durability};
 use crate::shared::Shared;
 use crate::stopping::contained;
+use crate::transaction::expire_bricks;
 use crate::trap::Step;
 use crate::unload::unload;
 use std::fmt;
@@ -122,7 +123,7 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
     }
     if is_poked || last.expiry.elapsed() >= signal.expiry() {
         last.expiry = Instant::now();
-        shared.expire_bricks(now_micros());
+        expire_bricks(shared, now_micros());
     }
     let mut due = Due::Perhaps;
     // By time alone, however often it is poked: a checkpoint is of all tables.

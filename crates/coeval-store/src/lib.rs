@@ -70,6 +70,7 @@ mod list;
 pub mod log;
 mod machine;
 mod manifest;
+mod memory_accounts;
 #[cfg(test)]
 mod model_workload;
 mod options;
@@ -164,6 +165,7 @@ pub use key_column::{KeyColumn, KeyColumnBuilder};
 pub use list::{ListEncoder, ListRef};
 pub use machine::{machine_memory, process_memory};
 pub use manifest::FORMAT_VERSION;
+pub use memory_accounts::{MemoryAccount, MemoryAccounts};
 #[doc(hidden)]
 pub use options::SafeLogging;
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
@@ -189,8 +191,8 @@ pub use table::{IndexEntry, RowRef, Table};
 pub use terms::{ForeignHistory, Parting, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
-    LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading, RowCursor,
-    RowLock, Savepoint, Scanned, Transaction,
+    LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, RowCursor, RowLock, Savepoint, Scanned,
+    Transaction,
 };
 pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all handles of one store share: the worlds, the registry of snapshots, the pipeline, sequences.
 
+mod sequence_log;
+
 use crate::applied_end::AppliedEnd;
 use crate::certification::Certification;
 use crate::checkpoint::Checkpoints;
@@ -16,6 +18,7 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::index_uses::IndexUses;
 use crate::keeper_signal::KeeperSignal;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
+use crate::memory_accounts::MemoryAccounts;
 use crate::options::{Durability, Sizes, StoreOptions};
 use crate::pipeline::Pipeline;
 use crate::promises::{KeptPromise, Promises};
@@ -23,21 +26,17 @@ use crate::publishing::Until;
 use crate::record::encode_body;
 use crate::replicas::Replicas;
 use crate::retention::{Kept, Places, Retention, Slot};
-use crate::safe_counts::Refusal;
 use crate::sequence::Sequences;
-use crate::serializable::{DeferralError, ReaderDuty, SafeWorld, Serializable};
+use crate::serializable::Serializable;
 use crate::showing::Showing;
 use crate::submission::Submission;
 use crate::table::Table;
 use crate::terms::TermHistory;
-use crate::transaction::{AccessMode, MemoryAccounts, Serializing, Transaction};
 use crate::trap::{Step, Trap};
 use crate::world::World;
 use arc_swap::ArcSwap;
-use coeval_txn::ssi::{Deferral, SessionFloor};
 use coeval_txn::{
-    ActiveSnapshots, CommitOrder, Epoch, EpochSet, Interrupt, Isolation, LockOwner, RowLocks, SnapshotGuard,
-    Version,
+    ActiveSnapshots, CommitOrder, Epoch, EpochSet, Interrupt, LockOwner, RowLocks, SnapshotGuard, Version,
 };
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -178,13 +177,6 @@ const VERSIONS_DROPPED_HERE: u64 = 64;
 /// Runs what may wait, once, on this thread, for a caller whose threads serve others too: they are seen to by another
 /// thread meanwhile.
 pub type RunAside = fn(&mut dyn FnMut());
-
-/// Which world a transaction begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BeginAt {
-    Published,
-    Applied,
-}
 
 impl Shared {
     pub(crate) fn new(
@@ -330,11 +322,16 @@ impl Shared {
         held.into_iter().collect()
     }
 
-    fn snapshots(&self, mode: AccessMode) -> &ActiveSnapshots {
-        match mode {
-            AccessMode::ReadWrite => &self.writing,
-            AccessMode::ReadOnly | AccessMode::Query => &self.reading,
-        }
+    /// Of transactions that may write.
+    #[inline]
+    pub(crate) fn writing(&self) -> &ActiveSnapshots {
+        &self.writing
+    }
+
+    /// Of those that only read.
+    #[inline]
+    pub(crate) fn reading(&self) -> &ActiveSnapshots {
+        &self.reading
     }
 
     /// The highest version whose safe snapshot is final.
@@ -351,107 +348,6 @@ impl Shared {
         &self.published
     }
 
-    pub(crate) fn begin(
-        self: &Arc<Self>,
-        isolation: Isolation,
-        mode: AccessMode,
-        at: BeginAt,
-    ) -> Transaction {
-        if self.is_following() {
-            return self.begin_following(isolation);
-        }
-        let take = || {
-            let mut snapshot = None;
-            let guard = self.snapshots(mode).register(|| {
-                let world = match at {
-                    BeginAt::Published => self.published(),
-                    BeginAt::Applied => self.applied(),
-                };
-                snapshot.insert(world).version()
-            });
-            (guard, snapshot.expect("the registry asks for the version once"))
-        };
-        let id = self.serializable.new_transaction();
-        let ((guard, world), serializing) = match (isolation, mode) {
-            (Isolation::Serializable, AccessMode::ReadWrite) => {
-                let mut taken = None;
-                let active = self.serializable.begin(id, || {
-                    let (_, world) = taken.insert(take());
-                    (world.version(), Arc::clone(world))
-                });
-                let taken = taken.expect("the registry asks for the snapshot once");
-                let serializing = Serializing::writer(active);
-                (taken, Some(serializing))
-            }
-            (Isolation::Serializable, AccessMode::ReadOnly | AccessMode::Query) => {
-                let begin = || {
-                    let taken = take();
-                    (taken.1.version(), taken)
-                };
-                let (taken, duty) = self.serializable.begin_reader(begin);
-                let serializing = match duty {
-                    ReaderDuty::None => None,
-                    ReaderDuty::Certified(guard) => Some(Serializing::reader(guard)),
-                };
-                (taken, serializing)
-            }
-            (Isolation::ReadCommitted | Isolation::Snapshot, _) => (take(), None),
-        };
-        Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, serializing)
-    }
-
-    /// Begins a declared read-only transaction on the newest safe snapshot, if that has what `floor` asks for.
-    pub(crate) fn begin_safe(self: &Arc<Self>, floor: &SessionFloor) -> Option<Transaction> {
-        let mut safe = self.serializable.safe(&self.published);
-        if safe.as_ref().is_some_and(|safe| !safe.satisfies(floor)) {
-            // What lay ready need not have been the newest.
-            safe = self.serializable.current(&self.published);
-        }
-        let safe = safe.ok_or(Refusal::WhileCertifying);
-        let safe =
-            safe.and_then(|safe| if safe.satisfies(floor) { Ok(safe) } else { Err(Refusal::BehindFloor) });
-        self.serializable.counters.asked(&safe);
-        safe.ok().map(|safe| self.begin_on(&safe))
-    }
-
-    /// As [`begin_safe`](Self::begin_safe), on one that has all of the version of `deferral`; waits for it.
-    ///
-    /// # Errors
-    /// [`DeferralError`].
-    pub(crate) fn begin_deferred(
-        self: &Arc<Self>,
-        deferral: Deferral,
-        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
-    ) -> Result<Transaction, DeferralError> {
-        let check_running = || self.pipeline.publishing.check_running();
-        let deferred = || self.serializable.deferred(&self.published, deferral, interrupt, check_running);
-        let safe = self.aside(deferred)?;
-        Ok(self.begin_on(&safe))
-    }
-
-    /// In a store that follows another one all transactions only read, and one at SERIALIZABLE reads a safe snapshot. While
-    /// there is none, it gets the newest world and is no more than REPEATABLE READ.
-    fn begin_following(self: &Arc<Self>, isolation: Isolation) -> Transaction {
-        if isolation == Isolation::Serializable
-            && let Some(safe) = self.serializable.safe(&self.published)
-        {
-            return self.begin_on(&safe);
-        }
-        let isolation = if isolation == Isolation::Serializable { Isolation::Snapshot } else { isolation };
-        let world = self.published();
-        let guard = self.register(world.version(), AccessMode::ReadOnly);
-        let id = self.serializable.new_transaction();
-        Transaction::new(Arc::clone(self), world, guard, isolation, AccessMode::ReadOnly, id, None)
-    }
-
-    fn begin_on(self: &Arc<Self>, safe: &SafeWorld) -> Transaction {
-        let world = Arc::clone(safe.world());
-        let (isolation, mode) = (Isolation::Serializable, AccessMode::ReadOnly);
-        let guard = self.register(world.version(), mode);
-        let id = self.serializable.new_transaction();
-        Transaction::new(Arc::clone(self), world, guard, isolation, mode, id, None)
-    }
-
     /// Certifies a serializable transaction that wrote nothing.
     pub(crate) fn certify_reader(
         &self,
@@ -463,11 +359,6 @@ impl Shared {
             return Ok(());
         }
         self.pipeline.certify_reader(self, party, certification)
-    }
-
-    /// Registers a version that is held already, by another registration or as one not older than it.
-    pub(crate) fn register(&self, version: Version, mode: AccessMode) -> SnapshotGuard {
-        self.snapshots(mode).register(|| version)
     }
 
     /// Registers a version that is held already, for a reader that is going to be certified.
@@ -630,36 +521,6 @@ impl Shared {
         let world = self.applied();
         let mut tables = world.tables().filter_map(|table| table.bricks());
         self.disk.is_some() && tables.any(|rows| rows.has_void_rounds(world.epochs()))
-    }
-
-    /// Deletes the bricks of which all rows are older at `now` than their table keeps them, a transaction for each table.
-    pub(crate) fn expire_bricks(self: &Arc<Self>, now_micros: i64) {
-        if self.is_following() {
-            return;
-        }
-        let world = self.published();
-        for table in world.tables() {
-            let Some((dimension, last)) = table.def().bricks.as_ref().and_then(|bricks| {
-                let retention = bricks.retention.as_ref()?;
-                let ty = table.def().columns.get(retention.column)?.ty;
-                bricks.expired(retention, ty, now_micros)
-            }) else {
-                continue;
-            };
-            let mut transaction = self.begin(Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Published);
-            let deleted =
-                transaction.delete_bricks(table.id(), |all| all.within(dimension, &[i64::MIN..=last]));
-            let outcome = match deleted {
-                Ok(0) => continue,
-                Ok(rows) => transaction.commit().map(|_| rows),
-                Err(error) => Err(error),
-            };
-            let name = &table.def().name;
-            match outcome {
-                Ok(rows) => tracing::debug!(%name, rows, "bricks have expired"),
-                Err(error) => tracing::warn!(%name, %error, "bricks that have expired were not deleted"),
-            }
-        }
     }
 
     /// Takes worlds that others may still hold, to be dropped by the keeper.

@@ -19,6 +19,7 @@ use crate::held_versions::HeldVersions;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
+use crate::memory_accounts::MemoryAccounts;
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
 use crate::publishing::{Publication, Until};
 use crate::recovery::{Recovered, Role, recover, salvage};
@@ -27,9 +28,9 @@ use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
 use crate::serializable::{DeferralError, SnapshotLag};
-use crate::shared::{BeginAt, Contents, RunAside, Shared, Standing};
+use crate::shared::{Contents, RunAside, Shared, Standing};
 use crate::syncer::Syncer;
-use crate::transaction::{AccessMode, BrickSnapshot, MemoryAccounts, Reading, Transaction};
+use crate::transaction::{AccessMode, BeginAt, BrickSnapshot, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
 use coeval_txn::{Epoch, EpochStatus, Interrupt, Isolation, LockListing, TransactionId, Version};
@@ -298,14 +299,14 @@ impl Store {
     /// Begins a transaction on the newest published world. Takes its snapshot now; never waits.
     #[must_use]
     pub fn begin(&self, isolation: Isolation, mode: AccessMode) -> Transaction {
-        self.shared.begin(isolation, mode, BeginAt::Published)
+        Transaction::begin(&self.shared, isolation, mode, BeginAt::Published)
     }
 
     /// Begins a read-write transaction on the newest *applied* world, whose log record may not be durable yet:
     /// for callers that give out nothing before the commit is acknowledged (DESIGN 5.3).
     #[must_use]
     pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
-        self.shared.begin(isolation, AccessMode::ReadWrite, BeginAt::Applied)
+        Transaction::begin(&self.shared, isolation, AccessMode::ReadWrite, BeginAt::Applied)
     }
 
     /// Begins a declared read-only transaction at SERIALIZABLE on the newest read safe snapshot (DESIGN 5.6): it never
@@ -313,7 +314,7 @@ impl Store {
     /// [`begin`](Self::begin) then gives the current world.
     #[must_use]
     pub fn begin_safe(&self, floor: &SessionFloor) -> Option<Transaction> {
-        self.shared.begin_safe(floor)
+        Transaction::begin_safe(&self.shared, floor)
     }
 
     /// As [`begin_safe`](Self::begin_safe), on a safe snapshot that has all of the version of `deferral`: blocks the
@@ -327,7 +328,7 @@ impl Store {
         deferral: Deferral,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
     ) -> Result<Transaction, DeferralError> {
-        self.shared.begin_deferred(deferral, interrupt)
+        Transaction::begin_deferred(&self.shared, deferral, interrupt)
     }
 
     /// How many wait in [`begin_deferred`](Self::begin_deferred).

@@ -6,11 +6,13 @@
 //! what certification and the log need is what has been collected on the way.
 //! Definitions are changed in a private copy of the world.
 
+mod begin;
 mod bricks;
 mod cascade;
 mod children;
 mod ddl;
 mod deferred;
+mod expiry;
 mod foreign_key;
 mod generated;
 mod kept_memory;
@@ -22,15 +24,15 @@ mod serializing;
 mod statement_parts;
 mod write;
 
+pub(crate) use begin::BeginAt;
 pub use bricks::{Appended, BrickSnapshot};
 pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
+pub(crate) use expiry::expire_bricks;
 pub(crate) use foreign_key::in_width_of;
-pub use kept_memory::{MemoryAccount, MemoryAccounts};
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
-pub(crate) use serializing::Serializing;
 
 use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
@@ -60,6 +62,7 @@ use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, Trans
 use deferred::{Deferred, DeferredMark};
 use kept_memory::KeptMemory;
 use pending::PendingChecks;
+use serializing::Serializing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's log as sequences need it.
 
-use super::SequenceLog;
+use super::Shared;
 use crate::error::StoreError;
 use crate::ids::SequenceId;
 use crate::log::Lsn;
 use crate::pipeline::Leader;
 use crate::record::{SEQUENCE_BYTES, encode_sequence};
-use crate::shared::Shared;
+use crate::sequence::SequenceLog;
 
 impl SequenceLog for Shared {
     fn append(&self, id: SequenceId, resume: Option<i64>) -> Result<Option<Lsn>, StoreError> {
