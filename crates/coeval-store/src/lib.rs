@@ -33,6 +33,7 @@ mod candidacy;
 mod catalog;
 mod certification;
 mod checkpoint;
+mod checkpoints;
 mod checks;
 mod chunk;
 mod chunk_memory;
@@ -128,7 +129,8 @@ pub use catalog::{
     ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
     TableDef, TypeDef, Uniqueness, ViewDef,
 };
-pub use checkpoint::{CheckpointFailures, CheckpointReport};
+pub use checkpoint::CheckpointReport;
+pub use checkpoints::CheckpointFailures;
 pub use checks::{CheckCompiler, RowChecks};
 pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace};
 pub use chunk_memory::DataMemory;

@@ -5,7 +5,7 @@ mod sequence_log;
 
 use crate::applied_end::AppliedEnd;
 use crate::certification::Certification;
-use crate::checkpoint::Checkpoints;
+use crate::checkpoints::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
 use crate::companion::Companion;

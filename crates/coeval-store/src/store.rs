@@ -5,7 +5,8 @@ mod replication;
 
 use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
-use crate::checkpoint::{self, CheckpointFailures, CheckpointReport};
+use crate::checkpoint::{self, CheckpointReport};
+use crate::checkpoints::CheckpointFailures;
 use crate::checks::CheckCompiler;
 use crate::chunk_memory::DataMemory;
 use crate::companion::Companion;
