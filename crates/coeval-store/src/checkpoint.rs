@@ -60,12 +60,11 @@ use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::log::{LogHandle, Lsn};
 use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
-use crate::publishing::Until;
+use crate::publishing::{Until, contained};
 use crate::retention::{LogExtent, Place};
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
-use crate::stopping::contained;
 use crate::terms::Term;
 use crate::trap::Step;
 use crate::world::World;
@@ -95,7 +94,7 @@ pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
         checkpoint.write()?;
         checkpoint.install()
     };
-    let outcome = contained(shared, "in a checkpoint", run).flatten();
+    let outcome = contained(&shared.pipeline.publishing, "in a checkpoint", run).flatten();
     shared.checkpoints.note_outcome(&outcome);
     outcome
 }

@@ -9,8 +9,8 @@
 use crate::checkpoint;
 use crate::keeper_signal::{KeeperSignal, Woken};
 use crate::options::{CheckpointPolicy, Durability};
+use crate::publishing::contained;
 use crate::shared::Shared;
-use crate::stopping::contained;
 use crate::transaction::expire_bricks;
 use crate::trap::Step;
 use crate::unload::unload;
@@ -73,7 +73,7 @@ impl Drop for Keeper {
             // Commits that waited for durability have it already; nobody is left to hear of the others.
             let attest = || shared.pipeline.attest_log(&shared);
             // A panic here would end a process that is closing the store because of another one.
-            let _ = contained(&shared, "while the store was closed", attest);
+            let _ = contained(&shared.pipeline.publishing, "while the store was closed", attest);
         }
     }
 }
@@ -84,7 +84,7 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
     while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
         let turn = || keep_once(signal, &shared, woken, &mut last);
-        if contained(&shared, "in the keeper", turn).is_err() {
+        if contained(&shared.pipeline.publishing, "in the keeper", turn).is_err() {
             return;
         }
     }

@@ -16,20 +16,22 @@ use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
 use crate::following::Follower;
 use crate::footprint::GlobalKey;
+use crate::ground::RunAside;
 use crate::held_versions::HeldVersions;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
 use crate::memory_accounts::MemoryAccounts;
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
-use crate::publishing::{Publication, Until};
+use crate::publication::Publication;
+use crate::publishing::Until;
 use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::replicas::SynchronousCommit;
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
 use crate::serializable::{DeferralError, SnapshotLag};
-use crate::shared::{Contents, RunAside, Shared, Standing};
+use crate::shared::{Contents, Shared, Standing};
 use crate::syncer::Syncer;
 use crate::transaction::{AccessMode, BeginAt, BrickSnapshot, Reading, Transaction};
 use crate::world::World;
@@ -468,7 +470,7 @@ impl Store {
     /// log, and for the replicas that they ask for. Commits that were published together are counted once.
     #[must_use]
     pub fn publication_times(&self) -> Durations {
-        self.shared.pipeline.publications.read()
+        self.shared.pipeline.publishing.publications.read()
     }
 
     /// Whether commits go on.

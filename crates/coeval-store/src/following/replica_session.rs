@@ -137,11 +137,6 @@ impl Shared {
         if self.has_confirmed() { self.published_slot().load().version() } else { Version::ZERO }
     }
 
-    /// How far safe snapshots of who follows may go, of one that writes the log: likewise.
-    pub(crate) fn boundary_for_others(&self) -> Version {
-        if self.replicas.have_recovered() { self.final_version() } else { Version::ZERO }
-    }
-
     /// Whether what readers see of what the store was opened with is with as many replicas as are asked for; of a replica,
     /// whether its primary has published it.
     pub(crate) fn has_confirmed(&self) -> bool {

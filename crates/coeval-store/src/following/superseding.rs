@@ -4,8 +4,8 @@
 use crate::error::StoreError;
 use crate::log::{LogError, Lsn};
 use crate::promises::{LogStanding, Promise};
+use crate::publishing::stop;
 use crate::shared::Shared;
-use crate::stopping::stop;
 use crate::terms::Timeline;
 
 impl Shared {
@@ -49,7 +49,7 @@ impl Shared {
     /// Ends commits, if another machine has been promised a timeline beyond that of this log.
     pub(crate) fn stop_if_superseded(&self) {
         if let Some(timeline) = self.superseded_by() {
-            stop(self, LogError::Superseded { timeline: timeline.get() });
+            stop(&self.pipeline.publishing, LogError::Superseded { timeline: timeline.get() });
         }
     }
 }
