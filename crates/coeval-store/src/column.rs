@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns of chunks: reading one value out of an Arrow array, and building arrays value by value.
 
-use crate::element::ElementType;
 use crate::enum_type::EnumType;
 use crate::list::ListRef;
-use crate::types::{ColumnType, Physical};
+use crate::types::{ColumnType, ElementType, Physical};
 use crate::value::{IntervalValue, Value, ValueRef};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,

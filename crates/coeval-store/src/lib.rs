@@ -46,7 +46,6 @@ mod cursor;
 mod delta;
 mod disk;
 mod durations;
-mod element;
 mod enum_type;
 mod error;
 pub mod files;
@@ -81,6 +80,7 @@ mod pipeline;
 mod promises;
 mod publication;
 mod publishing;
+mod qualified_name;
 mod range;
 mod reads;
 mod recent_loads;
@@ -126,9 +126,9 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
-    ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
-    TableDef, TypeDef, Uniqueness, ViewDef,
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
+    ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
+    Uniqueness, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;
@@ -149,7 +149,6 @@ pub use conflicts::{
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use durations::Durations;
-pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
@@ -176,6 +175,7 @@ pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Tri
 pub use promises::{LogStanding, Promise};
 pub use publication::Publication;
 pub use publishing::WAIVED_LAG_MAX;
+pub use qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use range::{Direction, KeyRange};
 pub use record::LogMark;
 pub use repair::{RepairReport, repair};
@@ -198,7 +198,7 @@ pub use transaction::{
     LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, RowCursor, RowLock, Savepoint, Scanned,
     Transaction,
 };
-pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
+pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{IntervalValue, Value, ValueRef};
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{

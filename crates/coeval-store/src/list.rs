@@ -7,9 +7,8 @@
 //! In chunks an array is what Arrow calls a list.
 
 use crate::column::value_at;
-use crate::element::ElementType;
 use crate::key::{KeyDamage, KeyReader, KeyWriter, Nullable};
-use crate::types::Physical;
+use crate::types::{ElementType, Physical};
 use crate::value::{IntervalValue, Value, ValueRef};
 use arrow::array::{Array, ListArray};
 use std::borrow::Cow;

@@ -5,13 +5,12 @@ use super::{KeyForm, Segment, SegmentRef, SegmentWriter, parse_segment_name, seg
 use crate::chunk::Chunk;
 use crate::column::ColumnBuilder;
 use crate::disk::{Disk, chunks_of};
-use crate::element::ElementType;
 use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::key_column::KeyColumnBuilder;
 use crate::list::ListEncoder;
 use crate::log::ChecksumPolicy;
-use crate::types::ColumnType;
+use crate::types::{ColumnType, ElementType};
 use crate::value::{IntervalValue, Value};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::reader::FileReader;
