@@ -42,6 +42,8 @@ mod clock;
 mod column;
 mod companion;
 mod conflicts;
+#[cfg(test)]
+mod crash_tests;
 mod cursor;
 mod delta;
 mod disk;
@@ -54,6 +56,8 @@ mod footprint;
 mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod golden_tests;
 mod ground;
 mod held_versions;
 #[cfg(test)]
@@ -90,6 +94,7 @@ mod repair;
 mod replicas;
 mod reservations;
 mod retention;
+mod rewinding_mark;
 mod row;
 mod row_lock_error;
 mod safe_counts;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store: opening, beginning transactions, sequences.
 
-mod replication;
-
 use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
 use crate::checkpoint::{self, CheckpointReport};
@@ -14,7 +12,6 @@ use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::durations::Durations;
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
-use crate::following::Follower;
 use crate::footprint::GlobalKey;
 use crate::ground::RunAside;
 use crate::held_versions::HeldVersions;
@@ -140,46 +137,6 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a directory that [`CopyWriter`](crate::CopyWriter) has made, to follow the log of the database that it is a
-    /// copy of. The store can be read at once; what the [`Follower`] takes is seen as it comes.
-    ///
-    /// # Errors
-    /// As [`Store::open_with`]; [`StoreError::FollowsNobody`], [`StoreError::UnfinishedCopy`].
-    pub fn open_follower(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-    ) -> Result<(Self, Follower), StoreError> {
-        Self::open_follower_tuned(files, dir, options, LogOptions::default(), Sizes::default())
-    }
-
-    /// As [`Store::open_follower`], with sizes for tests.
-    pub(crate) fn open_follower_tuned(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-        log: LogOptions,
-        sizes: Sizes,
-    ) -> Result<(Self, Follower), StoreError> {
-        Self::open_follower_as(files, dir, options, (log, sizes), Role::Follower)
-    }
-
-    /// As [`Store::open_follower_tuned`], in this role of one who follows.
-    pub(crate) fn open_follower_as(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-        (log, sizes): (LogOptions, Sizes),
-        role: Role,
-    ) -> Result<(Self, Follower), StoreError> {
-        let Recovered { contents, log, disk, applied } = recover(files, dir, log, role)?;
-        let sizes = Sizes { heartbeat: None, ..sizes };
-        let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Follows));
-        let follower = Follower::new(Arc::clone(&store.shared), applied);
-        follower.go_on_from_standing()?;
-        Ok((store, follower))
-    }
-
     /// Whether it follows another store, and is to be read only.
     #[must_use]
     pub fn is_following(&self) -> bool {
@@ -201,7 +158,8 @@ impl Store {
         damaged.map(|(def, damage)| (def.name.clone(), damage.clone())).collect()
     }
 
-    fn new(shared: Shared) -> Self {
+    /// The handle of a store that is open.
+    pub(crate) fn new(shared: Shared) -> Self {
         let shared = Arc::new(shared);
         Self { _keeper: Arc::new(Keeper::start(&shared)), syncer: Arc::new(Syncer::new(&shared)), shared }
     }
@@ -588,8 +546,3 @@ impl Store {
         self.shared.set_check_compiler(compiler);
     }
 }
-
-#[cfg(test)]
-mod crash_tests;
-#[cfg(test)]
-mod golden_tests;
