@@ -7,12 +7,12 @@
 
 use crate::allocations::for_everybody;
 use crate::chunk_stats::{ChunkStats, column_stats};
-use crate::column::{slice_bytes, value_at};
+use crate::column::slice_bytes;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::key_column::KeyColumn;
 use crate::segment::{Segment, SegmentChunk};
-use crate::value::ValueRef;
+use crate::value::{ValueRef, value_at};
 use arrow::array::{Array, ArrayRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

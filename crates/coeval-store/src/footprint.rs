@@ -2,8 +2,8 @@
 //! What a transaction accessed, by keys of the whole database: what it is certified by, and what later ones are.
 
 use crate::ids::{CATALOG_SPACE, SpaceId};
-use crate::key::{Key, KeyWriter};
-use crate::value::ValueRef;
+use crate::key::Key;
+use crate::value::{KeyWriter, ValueRef};
 use coeval_txn::{Access, LargeFootprint, Version};
 use std::sync::Arc;
 

@@ -71,7 +71,6 @@ mod kept_log;
 mod key;
 mod key_column;
 mod key_size;
-mod list;
 pub mod log;
 mod machine;
 mod manifest;
@@ -146,7 +145,7 @@ pub use coeval_brick::{
     BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
     Number, Reader, RejectReason, Rejection, Selection,
 };
-pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
+pub use column::{ColumnBuilder, constant_column, missing_value};
 pub use companion::Companion;
 pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
@@ -168,9 +167,8 @@ pub use ground::RunAside;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
-pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
+pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
-pub use list::{ListEncoder, ListRef};
 pub use machine::{machine_memory, process_memory};
 pub use manifest::FORMAT_VERSION;
 pub use memory_accounts::{MemoryAccount, MemoryAccounts};
@@ -204,7 +202,9 @@ pub use transaction::{
     Transaction,
 };
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
-pub use value::{IntervalValue, Value, ValueRef};
+pub use value::{
+    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, Nullable, Value, ValueRef, value_at,
+};
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{
     BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableSummary, TableView,

@@ -4,7 +4,7 @@
 //! **Every way to data goes through here**: `get`, the cursors of rows and of index entries, `view` (a scan
 //! that takes part of one says which: `note_scanned`), and the checks of
 //! uniqueness and of foreign keys where their answer is more than a write that is certified. A way that forgets is a
-//! hole in serializability; `coeval-store/src/transaction/serializable_tests.rs` walks them.
+//! hole in serializability; `transaction/serializing/tests.rs` walks them.
 //!
 //! Reads are noted behind a lock because they are made through shared references; nobody else takes it.
 

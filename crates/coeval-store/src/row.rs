@@ -10,9 +10,8 @@
 //! Numbers are little-endian. Columns are only ever added behind the others, so a row that was written with
 //! fewer columns stays readable: the missing ones have the default that `ADD COLUMN` gave them.
 
-use crate::list::{ListRef, check_list};
 use crate::types::Physical;
-use crate::value::{IntervalValue, Value, ValueRef};
+use crate::value::{IntervalValue, ListRef, Value, ValueRef, check_list};
 use smallvec::SmallVec;
 use std::fmt;
 use triomphe::ThinArc;

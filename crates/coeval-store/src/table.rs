@@ -9,13 +9,13 @@ use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, missing_value};
 use crate::error::{StoreError, TableDamage};
 use crate::ids::SpaceId;
-use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::key::Key;
 use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
 use crate::table_writes::TableWrites;
 use crate::types::ColumnType;
-use crate::value::{Value, ValueRef};
+use crate::value::{KeyReader, KeyWriter, Nullable, Value, ValueRef};
 use std::sync::{Arc, OnceLock};
 
 /// A table at one version. Cloning one costs a few reference counts.

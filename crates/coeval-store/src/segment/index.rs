@@ -5,9 +5,9 @@
 //! hexadecimal: keys as they are, bounds as a key component of the column's type.
 
 use crate::chunk_stats::{ChunkStats, ColumnStats};
-use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::key::Key;
 use crate::types::Physical;
-use crate::value::Value;
+use crate::value::{KeyReader, KeyWriter, Nullable, Value};
 use arrow::datatypes::{DataType, Schema};
 use serde::{Deserialize, Serialize};
 

@@ -90,7 +90,7 @@ fn child(def: &TableDef, id: i64, code: Option<i64>, parent: i64) -> Row {
 }
 
 fn key(id: i64) -> Key {
-    let mut writer = crate::key::KeyWriter::new();
+    let mut writer = crate::value::KeyWriter::new();
     writer.push(ValueRef::Int64(id));
     writer.finish()
 }
