@@ -62,7 +62,6 @@ mod replica_session;
 mod replication;
 mod rewinding;
 mod standing;
-mod superseding;
 mod taken_log;
 mod word;
 

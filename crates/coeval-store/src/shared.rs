@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What all handles of one store share: what commits stand on, the pipeline, sequences, the directory.
 
+mod kept_log;
 mod sequence_log;
+mod superseding;
 
 use crate::certification::Certification;
 use crate::checkpoints::Checkpoints;

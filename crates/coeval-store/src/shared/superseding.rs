@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a store does about a timeline that was promised: it says how long its log is, and stops commits of a lower one.
 
+use super::Shared;
 use crate::error::StoreError;
 use crate::log::{LogError, Lsn};
 use crate::promises::{LogStanding, Promise};
 use crate::publishing::stop;
-use crate::shared::Shared;
 use crate::terms::Timeline;
 
 impl Shared {
