@@ -17,9 +17,29 @@
 //! - Each row has exactly one entry in each index of its table, in every world.
 //! - What was acknowledged is found again after a crash; what was not is found whole or not at all.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! repair, verify                         a directory that nobody has open
+//! following, candidacy, ingest           who takes the log of a store, who may be promoted
+//! store                                  the handle of an open database
+//! keeper, recovery                       the thread that looks after it, and how it is opened
+//! transaction, checkpoint, unload ...    what works on an open store
+//! shared                                 what all of these share
+//! pipeline, publishing                   commits: certified, applied and logged; then seen
+//! ground                                 what commits stand on: worlds, who reads them, switches
+//! serializable, reservations, record     what is certified, reserved, written in the log
+//! submission, write_set, reads ...       what a transaction hands in
+//! world, view, bulk, build_index         all tables at one version; what is read and made of tables
+//! table, bricks, space, pieces           one table at one version
+//! disk, segment, chunk                   its files, and its base in them
+//! catalog, row, column                   definitions, and how rows and columns are kept
+//! value, key, types, log, files ...      what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
-//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `pipeline.rs`, and `docs/formats.md` for the
-//! files.
+//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `ground.rs` and `pipeline.rs`, and `docs/formats.md`
+//! for the files.
 
 mod access_rights;
 mod allocations;
