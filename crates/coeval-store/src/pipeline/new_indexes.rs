@@ -6,7 +6,8 @@
 //! meanwhile. What is little in the end the leader takes in. If it never is, because rows come faster than the index
 //! follows, the transaction is refused; nobody waits for an index under the leader's lock.
 
-use super::{Leader, Pipeline, conflict_beside_index, takes_rows_of_others};
+use super::certifying::conflict_beside_index;
+use super::{Leader, Pipeline};
 use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::error::StoreError;
@@ -194,6 +195,14 @@ impl Lacks {
             Self::Everything => build_index(table, def, position),
         }
     }
+}
+
+/// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
+/// table nor loaded rows into it.
+fn takes_rows_of_others(submission: &Submission, table: SpaceId) -> bool {
+    let empties = |change: &CatalogChange| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == table);
+    !(submission.catalog_changes.iter().any(empties)
+        || submission.loads.iter().any(|load| load.table() == table))
 }
 
 /// The tables that are made or changed.
