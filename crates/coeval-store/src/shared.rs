@@ -174,6 +174,7 @@ impl Shared {
             Standing::Alone => Serializable::new(Arc::clone(&world), sizes.trials),
             Standing::Follows => Serializable::following(Arc::clone(&world), sizes.trials),
         };
+        let promises = Promises::new(contents.promise);
         let (terms, clock) = (contents.terms, LogClock::new(contents.time));
         let ground = Ground::new(options, sizes, world, serializable, replicas, terms, clock);
         if let Some(disk) = &disk {
@@ -194,7 +195,7 @@ impl Shared {
             checkpoints: Checkpoints::after(contents.manifest_log, contents.flushed_epochs),
             retention,
             requiring: Mutex::default(),
-            promises: Promises::new(contents.promise),
+            promises,
             recovered: world_version,
             told_published: AtomicU64::new(0),
             freshness: Arc::default(),
