@@ -23,6 +23,7 @@
 
 mod order;
 mod round;
+mod schema;
 
 use crate::catalog::TableDef;
 use crate::ids::SpaceId;

@@ -6,14 +6,15 @@ use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
 use crate::cursor::SpaceCursor;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::error::StoreError;
-use crate::key::{Key, KeyReader, Nullable};
+use crate::key::Key;
 use crate::key_column::KeyColumnBuilder;
 use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space, add_one};
 use crate::stop::{Stop, never, sort};
 use crate::table::{RowRef, Table, missing_values};
-use crate::transaction::unique_key_taken;
+use crate::taken_keys::unique_key_taken;
+use crate::value::{KeyReader, Nullable};
 use std::sync::Arc;
 
 /// The entry of a row in an index.

@@ -7,51 +7,21 @@
 
 mod foreign_key;
 
+pub use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
 
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
 use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::replicas::SynchronousReplicas;
 use crate::row::{Layout, LayoutColumn};
 use crate::types::{ColumnType, Physical};
-use crate::value::ValueRef;
+use crate::value::{KeyWriter, ValueRef};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
-
-/// The schema that unqualified names are created in.
-pub const DEFAULT_SCHEMA: &str = "public";
-
-/// `schema.name`, both as they are stored (folded to lower case unless quoted).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct QualifiedName {
-    /// The schema.
-    pub schema: String,
-    /// The name in it.
-    pub name: String,
-}
-
-impl QualifiedName {
-    /// `schema.name`.
-    #[must_use]
-    pub fn new(schema: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { schema: schema.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for QualifiedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.schema == DEFAULT_SCHEMA {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}.{}", self.schema, self.name)
-        }
-    }
-}
 
 /// How an identity column takes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -15,7 +15,7 @@
 //! A damaged file stays when nobody needs it any more, under another name. That name is taken before, by an empty file: so
 //! whoever finds the damaged one unneeded, after whatever crash, knows that it is to be kept.
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::chunk::Chunk;
 use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
@@ -25,8 +25,7 @@ use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
     unfinished_round_path, write_segment,
 };
-use crate::transaction::Committed;
-use coeval_txn::Version;
+use coeval_txn::{CommitOrder, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -120,6 +119,11 @@ impl Disk {
         &self.dir
     }
 
+    /// Where its files are.
+    pub(crate) fn place(&self) -> (&dyn FileSystem, &Path) {
+        (&*self.files, &self.dir)
+    }
+
     pub(crate) fn checksums(&self) -> ChecksumPolicy {
         self.checksums
     }
@@ -183,7 +187,7 @@ impl Disk {
             // Before the file is made, so that nobody takes it for a leftover.
             self.loads.lock().insert(number, LoadState::OnItsWay);
             written.numbers.push(number);
-            let segment = self.open_segment(write_segment(self, number, chunks)?)?;
+            let segment = self.open_segment(write_segment(self.place(), number, chunks)?)?;
             Ok::<_, StoreError>((segment.reference(), chunks_of(&segment)))
         };
         let rows = write(load.chunks())?;
@@ -237,9 +241,9 @@ impl Disk {
     }
 
     /// Notes what became of loads that were written.
-    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
+    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<CommitOrder, StoreError>) {
         match verdict {
-            Ok(committed) => self.note_committed(written.numbers.iter().copied(), committed.version),
+            Ok(order) => self.note_committed(written.numbers.iter().copied(), order.version),
             // Refused before it was logged.
             Err(
                 StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::Log(LogError::NoRoom(_)),

@@ -10,8 +10,8 @@
 //! process, each once, so that a type stays a small value that can be copied; a process holds as many of them as it has
 //! seen definitions, some hundred bytes each.
 
-use crate::catalog::QualifiedName;
 use crate::ids::SpaceId;
+use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 use arrow::datatypes::{DataType, Field, Fields};
 use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -222,7 +222,7 @@ impl fmt::Display for EnumType {
     /// The name, in quotes where SQL needs them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.def().name;
-        if name.schema != crate::catalog::DEFAULT_SCHEMA {
+        if name.schema != DEFAULT_SCHEMA {
             write_identifier(f, &name.schema)?;
             f.write_str(".")?;
         }

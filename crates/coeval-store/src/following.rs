@@ -54,14 +54,14 @@ mod feed;
 mod former_primary;
 mod frame;
 mod last_word;
+mod opening;
 mod own_changes;
 mod own_log;
 mod primary_writer;
 mod replica_session;
+mod replication;
 mod rewinding;
-mod rewinding_mark;
 mod standing;
-mod superseding;
 mod taken_log;
 mod word;
 
@@ -77,7 +77,6 @@ pub use last_word::LastWord;
 pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
 pub use rewinding::{Rewound, go_on_rewinding, rewind};
-pub(crate) use rewinding_mark::refuse_unfinished_rewinding;
 pub(crate) use standing::FollowerStanding;
 pub use taken_log::TakenLog;
 pub use word::Word;
@@ -89,14 +88,13 @@ use crate::files::{FileSystem, OpenMode};
 use crate::freshness::Questions;
 use crate::log::{ChecksumPolicy, LogRecord, Lsn};
 use crate::manifest::{Manifest, manifest_path};
-use crate::options::SafeLogging;
 use crate::promises::{KeptPromise, Promise, PromisedTo};
-use crate::publishing::Wanted;
+use crate::publishing::{Wanted, contained};
 use crate::recovery::{FollowedLog, ObserveReplay, ReplayError, Replayer};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
-use crate::stopping::contained;
 use crate::terms::{TermHistory, Timeline};
 use crate::trap::Step;
 use crate::world::World;
@@ -294,7 +292,8 @@ impl Follower {
             return Err(FollowError::Stopped);
         }
         // Who gives the log may have a thread for that alone: were it to end with a panic, nobody would hear of it.
-        contained(&self.shared, "while the log was followed", || self.apply_together(records, observer))??;
+        let publishing = &self.shared.pipeline.publishing;
+        contained(publishing, "while the log was followed", || self.apply_together(records, observer))??;
         self.position = position;
         self.has_failed = false;
         Ok(())
@@ -456,7 +455,7 @@ impl Follower {
             shared.follow_safe();
         };
         // If it panics, the replica has stopped: the next records are told so.
-        contained(shared, "while a safe snapshot was made", noted).ok();
+        contained(&shared.pipeline.publishing, "while a safe snapshot was made", noted).ok();
     }
 
     /// Makes all that was taken durable, and returns up to where that is.
@@ -576,18 +575,6 @@ pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
 const CHANGE_BYTES: u64 = 100;
 
 impl Shared {
-    /// Whether it follows another store's log.
-    #[inline]
-    pub(crate) fn is_following(&self) -> bool {
-        self.serializable.is_following()
-    }
-
-    /// Whether those that follow it, or it itself if it follows, are told what safe snapshots are made of.
-    #[inline]
-    pub(crate) fn tells_of_safe(&self) -> bool {
-        self.options.safe_logging == SafeLogging::On
-    }
-
     /// How far safe snapshots may go of those that follow this store, once they have all that it has.
     fn followers_boundary(&self) -> Version {
         if !self.tells_of_safe() {

@@ -9,14 +9,13 @@
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
 use crate::ids::SpaceId;
-use crate::key::KeyWriter;
 use crate::range::{Direction, KeyRange};
 use crate::row::RowWriter;
 use crate::store::Store;
 use crate::table::RowRef;
 use crate::transaction::{AccessMode, Appended, Transaction};
 use crate::types::ColumnType;
-use crate::value::ValueRef;
+use crate::value::{KeyWriter, ValueRef};
 use arrow::array::RecordBatch;
 use coeval_txn::Isolation;
 

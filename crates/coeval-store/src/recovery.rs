@@ -25,7 +25,6 @@ use crate::chunk::Chunk;
 use crate::disk::{Disk, FOLLOWER_FILE, LOG_DIR, STRETCH_BITS, UNFINISHED_COPY_FILE};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
-use crate::following::refuse_unfinished_rewinding;
 use crate::ids::SpaceId;
 use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
@@ -33,6 +32,7 @@ use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_pat
 use crate::promises::{FILE_NAME as PROMISE_FILE, KeptPromise, PromisedTo};
 use crate::record::{decode_places, encode_term};
 use crate::retention::{Kept, Place, Places, Slot};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;

@@ -16,9 +16,8 @@
 //! the table had when the column was dropped. A row with more than `d` was written after an `ADD COLUMN` that came after the
 //! drop, so it has no slot. One with `d` or fewer has a slot, whether it was written before the drop or behind it.
 
-use crate::list::{ListRef, check_list};
 use crate::types::Physical;
-use crate::value::{IntervalValue, Value, ValueRef};
+use crate::value::{IntervalValue, ListRef, Value, ValueRef, check_list};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::OnceLock;

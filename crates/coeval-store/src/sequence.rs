@@ -37,8 +37,6 @@
 //! [`RANGE_MAX`]; so there is about one record a second, whatever the rate, and a crash skips about what was used in
 //! the last seconds. It never skips more than a 32nd of what is left up to the end.
 
-mod log;
-
 use crate::catalog::SequenceDef;
 use crate::error::StoreError;
 use crate::ids::SequenceId;

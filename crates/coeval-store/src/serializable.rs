@@ -6,7 +6,7 @@
 //! ```text
 //! begin     a read-write transaction registers in the boundary, with its world; a reader looks whether it must be
 //!           certified at all
-//! commit    under the leader's lock: Certification::certify, then admit
+//! commit    under the leader's lock: Certifications::certify, then admit
 //! end       the transaction's guard goes when its version is published, or it was refused
 //! behind it keep_up(): the boundary moves, and the safe world is made anew if somebody has asked for one lately
 //! read      safe(): one load of the pointer to it
@@ -36,28 +36,23 @@
 
 mod certifications;
 
+use crate::certification::ActiveGuard;
 use crate::error::StoreError;
 use crate::options::Trials;
 use crate::safe_counts::SafeCounters;
-use crate::submission::WriteSet;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use arc_swap::{ArcSwap, ArcSwapOption};
-pub(crate) use certifications::{Certification, Certifications, SHOWN_WRITES_MAX};
+pub(crate) use certifications::{Certifications, SHOWN_WRITES_MAX};
 use coeval_txn::ssi::{
-    Boundary, BoundaryGuard, BoundaryHolder, Deferral, EndedRegistration, FollowedSnapshots, HeldBack,
-    Member, Moved, SafeSnapshot, SafeSnapshots, SessionFloor,
+    Boundary, BoundaryHolder, Deferral, FollowedSnapshots, HeldBack, Member, Moved, SafeSnapshot,
+    SafeSnapshots, SessionFloor,
 };
 use coeval_txn::{ActiveSnapshots, Interrupt, SnapshotGuard, TransactionId, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
-
-/// Keeps a read-write serializable transaction registered; with the world of its snapshot.
-pub(crate) type ActiveGuard = BoundaryGuard<Arc<World>>;
-
-/// What such a registration leaves behind.
-pub(crate) type EndedGuard = EndedRegistration<Arc<World>>;
 
 /// The serializable side of a store, outside of the leader.
 pub(crate) struct Serializable {

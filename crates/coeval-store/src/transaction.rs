@@ -6,62 +6,63 @@
 //! what certification and the log need is what has been collected on the way.
 //! Definitions are changed in a private copy of the world.
 
+mod begin;
 mod bricks;
 mod cascade;
 mod children;
 mod ddl;
 mod deferred;
+mod expiry;
 mod foreign_key;
 mod generated;
 mod kept_memory;
 mod load;
 mod locks;
 mod pending;
-mod reads;
 mod scanned;
 mod serializing;
 mod statement_parts;
 mod write;
 
+pub(crate) use begin::BeginAt;
 pub use bricks::{Appended, BrickSnapshot};
 pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
+pub(crate) use expiry::expire_bricks;
 pub(crate) use foreign_key::in_width_of;
-pub use kept_memory::{MemoryAccount, MemoryAccounts};
-pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
-pub(crate) use reads::ReadSet;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
-pub(crate) use serializing::Serializing;
-pub(crate) use write::{primary_key_taken, unique_key_taken};
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
 use crate::conflicts::{ConflictReason, Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
-use crate::footprint::{Footmark, GlobalKey, large_footprint};
-use crate::ids::{CATALOG_SPACE, SpaceId};
+use crate::footprint::{Footmark, GlobalKey, definition_key, large_footprint};
+use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::publishing::Until;
 use crate::range::{Direction, KeyRange};
+use crate::reads::Walked;
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Priority};
 use crate::shared::Shared;
 use crate::space::Found;
-use crate::submission::{Submission, TableWrites, WriteSet};
+use crate::submission::Submission;
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
+use crate::table_writes::TableWrites;
 use crate::view::TableView;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use bricks::BrickWrites;
 use children::ChildLookups;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
 use kept_memory::KeptMemory;
 use pending::PendingChecks;
-use reads::Walked;
+use serializing::Serializing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -560,6 +561,7 @@ impl Transaction {
         self.serializing = None;
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
+        let verdict = verdict.map(|order| Committed { version: order.version, order: Some(order) });
         match &verdict {
             Ok(_) => self.bricks.note_logged(),
             // Its registration has ended without a publication.
@@ -641,27 +643,11 @@ fn settle_priority(
         conflict.version = conflict.version.max(newest);
     }
     if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
-        shared.aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits))?;
+        let interrupt = waits.interrupt.as_deref();
+        shared
+            .aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits.timeout, interrupt))?;
     }
     Err(StoreError::Conflict(conflict))
-}
-
-/// The key that stands for a table's definition.
-pub(crate) fn definition_key(table: SpaceId) -> GlobalKey {
-    (CATALOG_SPACE, Key::from_slice(&table.get().to_be_bytes()))
-}
-
-/// The key that stands for a name: of a table, view, sequence, index or schema.
-pub(crate) fn name_key(schema: &str, name: &str) -> GlobalKey {
-    let mut writer = crate::key::KeyWriter::with_prefix(b"n");
-    writer.push(crate::value::ValueRef::Text(schema));
-    writer.push(crate::value::ValueRef::Text(name));
-    (CATALOG_SPACE, writer.finish())
-}
-
-/// The key that stands for a role. Names of schemas do not begin so.
-pub(crate) fn role_key(name: &str) -> GlobalKey {
-    name_key("pg_role", name)
 }
 
 pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {

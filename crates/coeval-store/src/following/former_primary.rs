@@ -3,7 +3,6 @@
 //! primary, or of a replica that followed it. Nothing is opened and nothing is changed: the manifest is read, and of the log behind it
 //! the terms.
 
-use super::rewinding_mark::refuse_unfinished_rewinding;
 use crate::disk::{LOG_DIR, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::FileSystem;
@@ -12,6 +11,7 @@ use crate::manifest::{Manifest, manifest_path};
 use crate::promises::KeptPromise;
 use crate::record::{LogMark, decode_mark};
 use crate::recovery::{ReplayError, open_error, refuse_incomplete};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::terms::{Parting, TermHistory, TermNumber, Timeline};
 use std::path::Path;
 

@@ -77,9 +77,8 @@
 //! as for a promotion. Who follows this replica loses the connection, comes back, and finds by the same terms that its own log
 //! parts, as soon as this one has the new term: it is cut back by the same steps. Until then this one only has less, and it waits.
 
+use super::copy_writer;
 use super::former_primary::manifest_of;
-use super::rewinding_mark::RewindingMark;
-use super::{copy_writer, refuse_unfinished_rewinding};
 use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR};
 use crate::error::StoreError;
 use crate::files::{FileError, FileSystem, FileWriter, replace_file};
@@ -89,6 +88,7 @@ use crate::manifest::Manifest;
 use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{LogMark, decode_count, decode_mark, decode_places};
 use crate::recovery::{ReplayError, open_error};
+use crate::rewinding_mark::{RewindingMark, refuse_unfinished_rewinding};
 use crate::segment::{SegmentRef, segment_path};
 use crate::terms::{Term, TermNumber, Timeline};
 use coeval_txn::Version;

@@ -8,12 +8,11 @@ use crate::catalog::{
 };
 use crate::column::ColumnBuilder;
 use crate::error::{ConstraintError, StoreError};
-use crate::key::KeyWriter;
 use crate::store::Store;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::view::TableView;
 use arrow::array::RecordBatch;
 use rand::rngs::StdRng;

@@ -5,11 +5,11 @@ use super::bricks::BrickModel;
 use crate::catalog::{SequenceDef, TableDef};
 use crate::cursor::SpaceCursor;
 use crate::ids::{SequenceId, SpaceId};
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::range::{Direction, KeyRange};
 use crate::row::{Row, RowWriter};
 use crate::table::{RowRef, Table};
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The registrations of a batch between its certification and the queue of what is to be published.
 
+use crate::certification::ActiveGuard;
 use crate::publishing::Publishing;
-use crate::serializable::ActiveGuard;
 use crate::submission::Submission;
 use std::sync::Arc;
 

@@ -4,7 +4,8 @@
 use super::MendTables;
 use crate::bricks::{BrickChange, NotReplayed};
 use crate::build_index::build_index;
-use crate::bulk::{BulkLoad, inserted_entries};
+use crate::bulk::is_free;
+use crate::bulk_load::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
 use crate::chunk::Chunk;
 use crate::clock::LogTime;
@@ -20,11 +21,12 @@ use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrite
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
-use crate::submission::{TableWrites, WriteSet};
 use crate::table::{RowRef, Table};
+use crate::table_writes::TableWrites;
 use crate::terms::TermHistory;
-use crate::transaction::{check_brick_definition, is_free};
+use crate::transaction::check_brick_definition;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Member;
 use coeval_txn::{CommitOrder, Epoch, EpochSet, TransactionId, Version};
 use std::collections::{BTreeMap, HashMap};

@@ -8,9 +8,10 @@
 
 use super::children::refers_to;
 use super::foreign_key::{PendingCheck, in_width_of};
-use super::{IfLocked, RowLock, Savepoint, Transaction, definition_key};
+use super::{IfLocked, RowLock, Savepoint, Transaction};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
 use crate::error::{ConstraintError, StoreError};
+use crate::footprint::definition_key;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::row::Row;

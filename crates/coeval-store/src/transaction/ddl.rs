@@ -2,16 +2,18 @@
 //! Changing definitions inside a transaction: in a private copy of the world, certified by the names and
 //! definitions it touches.
 
-use super::{Footmark, Transaction, definition_key, name_key, role_key};
+use super::{Footmark, Transaction};
 use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index_until, check_unique, entry};
+use crate::bulk::realign;
 use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
+use crate::footprint::{definition_key, name_key, role_key};
 use crate::ids::SpaceId;
 use crate::space::add_one;
-use crate::submission::TableWrites;
 use crate::table::Table;
+use crate::table_writes::TableWrites;
 use coeval_txn::Access;
 use std::sync::Arc;
 
@@ -205,7 +207,7 @@ impl Transaction {
         }
         let stop = self.stop();
         for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
-            Arc::make_mut(load).realign(old, def, &stop)?;
+            realign(Arc::make_mut(load), old, def, &stop)?;
         }
         Ok(())
     }

@@ -3,12 +3,12 @@
 //! with.
 
 use super::Transaction;
-use crate::column::{ColumnBuilder, value_at};
+use crate::column::ColumnBuilder;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::row::{Row, RowWriter};
 use crate::table::{RowRef, Table};
-use crate::value::Value;
+use crate::value::{Value, value_at};
 use arrow::array::RecordBatch;
 
 impl Transaction {

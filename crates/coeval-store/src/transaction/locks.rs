@@ -493,7 +493,7 @@ impl Transaction {
         self.move_registration(version, &world);
         if self.footprint.is_empty() {
             // The old registration lasts until the new one is there, so that nothing in between is forgotten.
-            self.guard = Arc::new(self.shared.register(version, self.mode));
+            self.guard = Arc::new(self.mode.snapshots(&self.shared).register(|| version));
         }
         self.has_moved |= !self.writes.is_empty();
         self.moved_to = Some(Arc::clone(&world));

@@ -2,14 +2,15 @@
 //! A serializable transaction: its registration, and what it notes of its reads.
 
 use super::Transaction;
-use super::reads::{ReadSet, Reads, Walked};
 use crate::bricks::BrickChanges;
+use crate::certification::{ActiveGuard, Certification};
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
-use crate::serializable::{ActiveGuard, Certification, SHOWN_WRITES_MAX};
-use crate::submission::WriteSet;
+use crate::reads::{ReadSet, Reads, Walked};
+use crate::serializable::SHOWN_WRITES_MAX;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Written;
 use coeval_txn::{SnapshotGuard, Version};
 use std::sync::Arc;

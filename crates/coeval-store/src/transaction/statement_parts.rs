@@ -6,7 +6,7 @@ use super::{Savepoint, Transaction};
 use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
-use crate::submission::TableWrites;
+use crate::table_writes::TableWrites;
 use crate::view::TableView;
 use std::sync::Arc;
 

@@ -6,10 +6,11 @@ use super::{DamagedChunks, VerifyReport, is_damaged};
 use crate::build_index::check_unique;
 use crate::catalog::ForeignKeyDef;
 use crate::checks::CheckCompiler;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::range::KeyRange;
 use crate::table::{RowRef, Table};
 use crate::transaction::in_width_of;
+use crate::value::KeyWriter;
 use crate::world::World;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef
 use crate::error::{ConstraintError, StoreError};
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::SpaceId;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::log::{ChecksumPolicy, LogOptions};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
@@ -15,7 +15,7 @@ use crate::row_lock_error::RowLockError;
 use crate::store::Store;
 use crate::transaction::{AccessMode, LockWaits, Transaction};
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::verify::verify;
 use arrow::array::{Int64Array, RecordBatch};
 use coeval_txn::{Interrupt, Isolation};

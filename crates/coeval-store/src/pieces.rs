@@ -5,13 +5,14 @@
 //! Cut at the first scan of a version and kept with it, and so is what scans find out about the changes: the
 //! next scan of the same version finds its delta column-wise. It goes when the version goes.
 
-use super::changes::Changes;
+mod changes;
+
 use crate::chunk::{CHUNK_ROWS, Chunk};
 use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::range::KeyRange;
 use crate::space::Space;
-use crate::table::Table;
+pub(crate) use changes::{Changes, WindowChanges};
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
@@ -55,33 +56,31 @@ impl Piece {
     }
 
     /// The chunk, if there is one.
-    pub(super) fn chunk(&self) -> Option<&Arc<Chunk>> {
+    pub(crate) fn chunk(&self) -> Option<&Arc<Chunk>> {
         self.chunk.as_ref()
     }
 
-    /// The changes of its key range; `None` if there are none. The first caller collects them from the delta,
-    /// for which the chunk's keys are read.
+    /// The changes of its key range; `None` if there are none. The first caller collects them from the table's delta, for rows
+    /// of so many columns; the chunk's keys are read for that.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if these are damaged.
-    pub(super) fn changes(&self, table: &Table) -> Result<Option<&Changes>, StoreError> {
+    pub(crate) fn changes(&self, delta: &Delta, columns: usize) -> Result<Option<&Changes>, StoreError> {
         if let Some(changes) = self.changes.get() {
             return Ok(Some(changes));
         }
-        let delta = table.rows().delta();
         if delta.iter_range(self.range.clone()).next().is_none() {
             return Ok(None);
         }
         if let Some(chunk) = &self.chunk {
             chunk.check_keys()?;
         }
-        let columns = table.def().columns.len();
         let collect = || Changes::collect(delta, &self.range, self.chunk.as_deref(), columns);
         Ok(Some(self.changes.get_or_init(collect)))
     }
 
     /// About how much work its scan is.
-    pub(super) fn weight(&self) -> usize {
+    pub(crate) fn weight(&self) -> usize {
         self.chunk.as_ref().map_or(0, |chunk| chunk.rows()) + self.delta_entries
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The types that elements of arrays can have: all column types but arrays.
 
+use super::ColumnType;
 use crate::enum_type::EnumType;
-use crate::types::ColumnType;
 use serde::{Deserialize, Serialize};
 
 /// The type of an array's elements. Its variants are those of [`ColumnType`].

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The file `rewinding`: while a directory has it, its log is being cut back ([`super::rewind`]), and nobody opens it.
+//! The file `rewinding`: while a directory has it, its log is being cut back ([`crate::rewind`]), and nobody opens it.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -24,12 +24,12 @@ const NUMBER_BYTES: usize = 32;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RewindingMark {
-    pub(super) place: Lsn,
-    pub(super) end: Lsn,
-    pub(super) version: Version,
-    pub(super) transactions: u64,
-    pub(super) aside: String,
+pub(crate) struct RewindingMark {
+    pub(crate) place: Lsn,
+    pub(crate) end: Lsn,
+    pub(crate) version: Version,
+    pub(crate) transactions: u64,
+    pub(crate) aside: String,
 }
 
 impl RewindingMark {
@@ -61,7 +61,7 @@ impl RewindingMark {
     ///
     /// # Errors
     /// [`StoreError::File`]; the directory has it or not.
-    pub(super) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
         Ok(replace_file(files, &dir.join(REWINDING_FILE), &self.encode())?)
     }
 
@@ -69,7 +69,7 @@ impl RewindingMark {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::File`].
-    pub(super) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, StoreError> {
+    pub(crate) fn read(files: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(REWINDING_FILE);
         if !files.exists(&path)? {
             return Ok(None);
@@ -86,13 +86,13 @@ impl RewindingMark {
     ///
     /// # Errors
     /// [`StoreError::File`]; the directory has it or not.
-    pub(super) fn remove(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
+    pub(crate) fn remove(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
         files.remove(&dir.join(REWINDING_FILE))?;
         Ok(files.sync_dir(dir)?)
     }
 
     /// Where the records lie that were cut off.
-    pub(super) fn aside_in(&self, dir: &Path) -> PathBuf {
+    pub(crate) fn aside_in(&self, dir: &Path) -> PathBuf {
         dir.join(REWOUND_DIR).join(&self.aside)
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a store does about a timeline that was promised: it says how long its log is, and stops commits of a lower one.
 
+use super::Shared;
 use crate::error::StoreError;
 use crate::log::{LogError, Lsn};
 use crate::promises::{LogStanding, Promise};
-use crate::shared::Shared;
-use crate::stopping::stop;
+use crate::publishing::stop;
 use crate::terms::Timeline;
 
 impl Shared {
@@ -49,7 +49,7 @@ impl Shared {
     /// Ends commits, if another machine has been promised a timeline beyond that of this log.
     pub(crate) fn stop_if_superseded(&self) {
         if let Some(timeline) = self.superseded_by() {
-            stop(self, LogError::Superseded { timeline: timeline.get() });
+            stop(&self.pipeline.publishing, LogError::Superseded { timeline: timeline.get() });
         }
     }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The log as others see it: who follows it, who keeps it for them, for whom commits wait, and what one who follows shows.
 
-use super::Store;
+use super::{BaseCopy, LogFeed, ReplicaSession};
 use crate::clock::LogTime;
 use crate::error::StoreError;
-use crate::following::{BaseCopy, LogFeed, ReplicaSession};
 use crate::log::Lsn;
 use crate::promises::{LogStanding, Promise};
 use crate::replicas::SynchronousReplicas;
 use crate::retention::Slot;
+use crate::store::Store;
 use crate::terms::{ForeignHistory, TermHistory, Timeline};
 use coeval_txn::Version;
 use std::sync::Arc;

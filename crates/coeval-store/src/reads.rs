@@ -4,11 +4,11 @@
 //! **Every way to data goes through here**: `get`, the cursors of rows and of index entries, `view` (a scan
 //! that takes part of one says which: `note_scanned`), and the checks of
 //! uniqueness and of foreign keys where their answer is more than a write that is certified. A way that forgets is a
-//! hole in serializability; `coeval-store/src/transaction/serializable_tests.rs` walks them.
+//! hole in serializability; `transaction/serializing/tests.rs` walks them.
 //!
 //! Reads are noted behind a lock because they are made through shared references; nobody else takes it.
 
-use super::definition_key;
+use crate::footprint::definition_key;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
@@ -149,7 +149,7 @@ fn with_definitions(mut set: ReadSet, tables: &[SpaceId]) -> ReadSet {
 }
 
 /// Notes how far a walk over a range has come, when it ends.
-pub(super) struct Walked<'a> {
+pub(crate) struct Walked<'a> {
     reads: &'a Reads,
     table: SpaceId,
     space: SpaceId,
@@ -166,7 +166,7 @@ enum Progress {
 }
 
 impl<'a> Walked<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         reads: &'a Reads,
         table: SpaceId,
         space: SpaceId,
@@ -178,7 +178,7 @@ impl<'a> Walked<'a> {
 
     /// The walk gave this key, or nothing any more.
     #[inline]
-    pub(super) fn came_to(&mut self, key: Option<&Key>) {
+    pub(crate) fn came_to(&mut self, key: Option<&Key>) {
         self.progress = key.map_or(Progress::Ended, |key| Progress::UpTo(key.clone()));
     }
 }

@@ -6,11 +6,10 @@
 //! first. An interval's component says only how long it is; its months, days and nanoseconds stand behind it.
 //! In chunks an array is what Arrow calls a list.
 
-use crate::column::value_at;
-use crate::element::ElementType;
-use crate::key::{KeyDamage, KeyReader, KeyWriter, Nullable};
-use crate::types::Physical;
-use crate::value::{IntervalValue, Value, ValueRef};
+use super::array_value::value_at;
+use super::components::{KeyDamage, KeyReader, KeyWriter, Nullable};
+use super::{IntervalValue, Value, ValueRef};
+use crate::types::{ElementType, Physical};
 use arrow::array::{Array, ListArray};
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -16,16 +16,16 @@ use std::sync::OnceLock;
 
 /// A changed row and its place in the chunk.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Placed {
+pub(crate) struct Placed {
     /// The chunk's row that it takes the place of, or that it goes before.
-    pub(super) at: u32,
+    pub(crate) at: u32,
     /// Which of the changed rows.
-    pub(super) row: u32,
+    pub(crate) row: u32,
 }
 
 /// The changes of a piece's key range, each list in key order.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     /// The new rows.
     rows: Box<[Row]>,
     replaced: Box<[Placed]>,
@@ -38,10 +38,10 @@ pub(super) struct Changes {
 
 /// What happens to some rows of a chunk that follow one another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WindowChanges<'a> {
-    pub(super) replaced: &'a [Placed],
-    pub(super) inserted: &'a [Placed],
-    pub(super) deleted: &'a [u32],
+pub(crate) struct WindowChanges<'a> {
+    pub(crate) replaced: &'a [Placed],
+    pub(crate) inserted: &'a [Placed],
+    pub(crate) deleted: &'a [u32],
 }
 
 impl Changes {
@@ -82,12 +82,12 @@ impl Changes {
     }
 
     /// How many new rows.
-    pub(super) fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows.len()
     }
 
     /// These columns of the new rows.
-    pub(super) fn columns(&self, def: &TableDef, missing: &[Value], projection: &[usize]) -> Vec<ArrayRef> {
+    pub(crate) fn columns(&self, def: &TableDef, missing: &[Value], projection: &[usize]) -> Vec<ArrayRef> {
         let wanted: Vec<usize> =
             projection.iter().copied().filter(|&column| self.columns[column].get().is_none()).collect();
         let mut builders: Vec<_> = wanted
@@ -110,7 +110,7 @@ impl Changes {
 
     /// What happens to these rows of the chunk, which has `chunk_rows`. Rows that go behind the last one belong
     /// to the last window.
-    pub(super) fn of_window(&self, window: Range<usize>, chunk_rows: usize) -> WindowChanges<'_> {
+    pub(crate) fn of_window(&self, window: Range<usize>, chunk_rows: usize) -> WindowChanges<'_> {
         let (start, end) = (narrow(window.start), narrow(window.end));
         let inserted_end = if window.end == chunk_rows { u32::MAX } else { end };
         WindowChanges {
@@ -123,12 +123,12 @@ impl Changes {
 
 impl WindowChanges<'_> {
     /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.replaced.is_empty() && self.keeps_places()
     }
 
     /// Whether every row stays or is replaced where it is.
-    pub(super) fn keeps_places(&self) -> bool {
+    pub(crate) fn keeps_places(&self) -> bool {
         self.inserted.is_empty() && self.deleted.is_empty()
     }
 }

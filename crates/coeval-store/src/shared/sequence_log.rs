@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store's log as sequences need it.
 
-use super::SequenceLog;
+use super::Shared;
 use crate::error::StoreError;
+use crate::ground::Ground;
 use crate::ids::SequenceId;
 use crate::log::Lsn;
 use crate::pipeline::Leader;
 use crate::record::{SEQUENCE_BYTES, encode_sequence};
-use crate::shared::Shared;
+use crate::sequence::SequenceLog;
 
 impl SequenceLog for Shared {
     fn append(&self, id: SequenceId, resume: Option<i64>) -> Result<Option<Lsn>, StoreError> {
@@ -16,7 +17,7 @@ impl SequenceLog for Shared {
     }
 
     fn try_append(&self, id: SequenceId, resume: Option<i64>) -> Option<Result<Option<Lsn>, StoreError>> {
-        let mut leader = self.pipeline.try_lock_leader(self)?;
+        let mut leader = self.pipeline.try_lock_leader()?;
         // Who has to make a segment first does so without the lock.
         let next = leader.log.as_mut().map_or(Ok(None), |log| log.reserve(SEQUENCE_BYTES));
         if matches!(next, Ok(Some(_))) {
@@ -31,12 +32,12 @@ impl SequenceLog for Shared {
 
     fn sync(&self, lsn: Lsn) -> Result<(), StoreError> {
         let Some(log) = self.pipeline.log() else { return Ok(()) };
-        self.aside(|| log.sync(lsn))?;
+        Ground::aside(self, || log.sync(lsn))?;
         Ok(())
     }
 
     fn aside(&self, wait: &mut dyn FnMut()) {
-        Self::aside(self, wait);
+        Ground::aside(self, wait);
     }
 }
 

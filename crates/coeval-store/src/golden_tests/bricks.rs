@@ -10,11 +10,10 @@ use super::{
 use crate::brick_def::{BrickDef, BrickDimension};
 use crate::catalog::{CatalogChange, ColumnDef, ColumnState, TableDef};
 use crate::files::SimulatedFiles;
-use crate::key::KeyWriter;
 use crate::store::Store;
 use crate::transaction::Transaction;
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::verify::verify;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, Int32Array, RecordBatch,

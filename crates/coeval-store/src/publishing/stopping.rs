@@ -5,9 +5,9 @@
 //! never written, a version that would be given twice. So commits stop for good, with the reason, as they do when the
 //! log fails; everybody who waits is told; the log takes nothing more. Reads go on. The next open finds what is durable.
 
+use super::Publishing;
 use crate::error::StoreError;
 use crate::log::LogError;
-use crate::shared::Shared;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -16,23 +16,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// # Errors
 /// [`StoreError::Stopped`] with the panic's text.
 pub(crate) fn contained<T>(
-    shared: &Shared,
+    publishing: &Publishing,
     during: &'static str,
     run: impl FnOnce() -> T,
 ) -> Result<T, StoreError> {
     // What a panic leaves half done is not used again: commits have stopped, and worlds are put in place whole.
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
-        StoreError::Stopped(stop(shared, LogError::Panicked { during, text: text_of(&*panic) }))
+        StoreError::Stopped(stop(publishing, LogError::Panicked { during, text: text_of(&*panic) }))
     })
 }
 
 /// Stops commits and the log. Returns the reason that everybody is given: the first one.
-pub(crate) fn stop(shared: &Shared, reason: LogError) -> LogError {
+pub(crate) fn stop(publishing: &Publishing, reason: LogError) -> LogError {
     tracing::error!(%reason, "commits have stopped");
-    if let Some(log) = shared.pipeline.log() {
+    if let Some(log) = publishing.log() {
         log.stop(reason.clone());
     }
-    shared.pipeline.publishing.stop(reason)
+    publishing.stop(reason)
 }
 
 /// What a panic said.
