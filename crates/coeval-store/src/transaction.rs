@@ -561,7 +561,7 @@ impl Transaction {
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
         match &verdict {
-            Ok(_) => self.bricks.note_logged(),
+            Ok(_) => self.bricks.note_committed(),
             // Its registration has ended without a publication.
             Err(_) => shared.keep_up_safe(),
         }

@@ -52,6 +52,33 @@ def test_ranges_of_bricks(call):
     assert ranges(None) == []
 
 
+def test_cells_of_bricks(page, call, server):
+    def brick(place, **given):
+        figures = ("rows", "visible_rows", "bytes", "value_bytes", "epochs_entries", "epochs_bytes")
+        return {"place": place, **dict.fromkeys(figures, "1"), "newest_epoch": None, "last_load": None, **given}
+
+    # Two bricks of other regions in one cell, and one of another day of which nothing is known.
+    bricks = [
+        brick({"day": "1"}, newest_epoch="7", last_load="2026-11-27 20:00:00+00"),
+        brick({"day": "1"}, newest_epoch="10", last_load="2026-11-27 19:00:00+00"),
+        brick({"day": "2"}),
+        brick({"day": "3"}, newest_epoch="3", last_load="2026-11-27 18:00:00.5+00"),
+    ]
+    read = """async ([module, bricks]) => {
+      const { at, most, loads } = (await import(module)).cells(bricks, 'day', null);
+      return { cells: ['1', '2', '3'].map(day => at(day, null)), most: most('rows'), loads: loads() };
+    }"""
+    address = f"{server.address}data/brick_ranges.js"
+    found = page.evaluate(read, [address, bricks])
+    latest, earliest = (
+        call("figures.js", "moment", text) for text in ("2026-11-27 20:00:00+00", "2026-11-27 18:00:00.5+00")
+    )
+    assert [cell["newestEpoch"] for cell in found["cells"]] == [10, None, 3]
+    assert [cell["lastLoad"] for cell in found["cells"]] == [latest, None, earliest]
+    assert (found["most"], found["loads"]) == (2, {"first": earliest, "last": latest})
+    assert page.evaluate(read, [address, [bricks[2]]])["loads"] is None
+
+
 def test_plan_with_what_was_measured(call):
     node = {
         "Node Type": "AggregateExec",
