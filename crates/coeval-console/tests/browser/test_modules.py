@@ -79,6 +79,26 @@ def test_cells_of_bricks(page, call, server):
     assert page.evaluate(read, [address, [bricks[2]]])["loads"] is None
 
 
+def test_who_is_connected_of_those_that_commits_wait_for(call):
+    def synchronous(names, *replicas, waiting=0):
+        keys = ("pid", "application_name", "sync_state")
+        found = call("now/synchronous.js", "synchronous", names, [dict(zip(keys, row)) for row in replicas], waiting)
+        return found and (found["connected"], found["mark"])
+
+    north, south, west = (("1", "north", "quorum"), ("2", "South", "quorum"), ("3", "west", "async"))
+    assert synchronous("", north) is None
+    assert synchronous(None) is None
+    assert synchronous("ANY 1 (north, south)") == (0, "warning")
+    assert synchronous("ANY 1 (north, south)", west, waiting=1) == (0, "bad")
+    assert synchronous("ANY 1 (north, south)", north, west, waiting=1) == (1, "")
+    assert synchronous("ANY 2 (north, south)", north, west) == (1, "warning")
+    # A name is one machine, and where any name will do each connection is one.
+    assert synchronous("ANY 2 (north, south)", south, ("4", "south", "quorum")) == (1, "warning")
+    assert synchronous("ANY 2 (*)", south, ("4", "south", "quorum")) == (2, "")
+    assert synchronous('ANY 2 ("a*", south)', south, ("4", "south", "quorum")) == (1, "warning")
+    assert synchronous("FIRST 1 (north)", ("1", "north", None)) == (None, "")
+
+
 def test_plan_with_what_was_measured(call):
     node = {
         "Node Type": "AggregateExec",
