@@ -217,6 +217,15 @@ impl BrickTable {
         self.shards.submit(&self.parts, std::iter::once((shard, operation)))
     }
 
+    /// Notes that rows of these bricks, which have been appended, became visible at `at`: a time of whatever unit the caller
+    /// counts in, 0 being none. What is known of a brick stays with it through purges and rollbacks, and goes when nothing is
+    /// left of it. Cost: a look-up for each brick.
+    pub fn note_loaded(&self, bricks: &[BrickId], at: u64) {
+        let by_shard: Vec<_> = self.parts.iter().map(|part| part.bricks()).collect();
+        let found = bricks.iter().filter_map(|brick| by_shard[shard_of(*brick, by_shard.len())].get(brick));
+        found.for_each(|brick| brick.note_loaded(at));
+    }
+
     /// Deletes whole `bricks` (from [`whole_bricks`](Self::whole_bricks)). The transaction must have waited for its
     /// own appends to them, and goes on holding the covered set until it has ended.
     ///

@@ -321,7 +321,8 @@ impl Follower {
         shared.pipeline.publishing.check_running()?;
         let disk = shared.disk.as_ref().expect("a follower has a directory");
         let world = (*shared.applied()).clone();
-        let mut replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        let replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        let mut replayer = replayer.at(shared.clock.last());
         if let Some(observer) = observer {
             replayer = replayer.observed(observer);
         }

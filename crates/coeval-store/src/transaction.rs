@@ -563,7 +563,7 @@ impl Transaction {
         let verdict = shared.commit(submission, self.locks.take());
         let verdict = verdict.map(|order| Committed { version: order.version, order: Some(order) });
         match &verdict {
-            Ok(_) => self.bricks.note_logged(),
+            Ok(_) => self.bricks.note_committed(),
             // Its registration has ended without a publication.
             Err(_) => shared.keep_up_safe(),
         }

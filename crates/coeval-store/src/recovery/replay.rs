@@ -239,6 +239,12 @@ impl<'d> Replayer<'d> {
         }
     }
 
+    /// The same behind a log that has come to this time.
+    pub(crate) fn at(mut self, time: LogTime) -> Self {
+        self.time = time;
+        self
+    }
+
     /// The same going on without tables that cannot be read: these, and those of which a record cannot be applied.
     pub(crate) fn salvaging(mut self, damaged: BTreeMap<SpaceId, TableDamage>) -> Self {
         self.damaged = Some(damaged);
@@ -445,7 +451,7 @@ impl<'d> Replayer<'d> {
         let rows = table.bricks().ok_or_else(|| {
             ReplayError::Malformed(format!("a change of bricks of table {}, which has none", change.table))
         })?;
-        let newest = match rows.replay(change) {
+        let newest = match rows.replay(change, self.time) {
             Ok(newest) => newest,
             // Its epoch is used all the same.
             Err(NotReplayed::Misfit(_)) if self.loses_append(&table) => change.epoch,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 mod added_columns;
+mod last_load;
 mod offsets;
 mod reads;
 
