@@ -7,7 +7,7 @@
 
 mod foreign_key;
 
-pub use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
+pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
 
 use crate::access_rights::{ObjectAccess, RoleDef};
