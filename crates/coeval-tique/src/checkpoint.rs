@@ -19,9 +19,10 @@ use crate::counters::{Timestamp, Txid};
 use crate::database::{Database, Shared};
 use crate::engine::Connection;
 use crate::error::Result;
+use crate::names::quoted;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
 use crate::recovery::number;
-use crate::schema::{Kind, quoted};
+use crate::schema::Kind;
 use crate::snapshot::{COMMITS, Layout};
 use std::sync::Arc;
 

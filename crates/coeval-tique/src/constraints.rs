@@ -12,8 +12,10 @@
 use crate::catalog::Table;
 use crate::engine::{Dialect, Indexes, Integers};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::literal::{Row, joined, one_of};
-use crate::schema::{Definition, ForeignKey, Nulls, quoted};
+use crate::literal::{Row, joined};
+use crate::names::quoted;
+use crate::rows_as_sql::one_of;
+use crate::schema::{Definition, ForeignKey, Nulls};
 use crate::session::{Sees, Session};
 use crate::write_set::Access;
 use datafusion::common::ScalarValue;

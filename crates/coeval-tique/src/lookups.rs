@@ -7,9 +7,10 @@
 
 use crate::engine::{Pushdown, Text};
 use crate::literal::{Row, joined, printed};
+use crate::names::{folded, quoted};
 use crate::packed::{bits, packed};
 use crate::physical::KEY;
-use crate::schema::{Definition, KeyColumns, folded, quoted};
+use crate::schema::{Definition, KeyColumns};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Select, UnaryOperator, Value};
 use std::collections::HashMap;

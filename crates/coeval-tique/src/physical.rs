@@ -16,8 +16,9 @@
 
 use crate::engine::{Dialect, Indexes};
 use crate::error::{Result, SqlState, TiqueError};
+use crate::names::quoted;
 use crate::packed::bits;
-use crate::schema::{Column, Definition, KeyColumns, Kind, quoted};
+use crate::schema::{Column, Definition, KeyColumns, Kind};
 use datafusion::sql::sqlparser::ast::DataType;
 
 /// Whether the version is a tombstone.

@@ -4,7 +4,7 @@
 //! The engine has seen another statement, so a place that it gives is of no use, and most give none. But engines name what they
 //! refuse, and that name stands in the application's statement as well.
 
-use crate::schema::folded;
+use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, ObjectName, Select, SelectItem, Statement, Visit, Visitor,
 };

@@ -9,9 +9,10 @@ use crate::copies::CopyOf;
 use crate::engine::{Dialect, Effort, Pushdown};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::{FoundBy, Lookups};
+use crate::names::folded;
 use crate::physical;
 use crate::place;
-use crate::schema::{check_name, folded, table_name};
+use crate::schema::{check_name, table_name};
 use crate::snapshot::{self, Formulation, View};
 use crate::spelling::spell;
 use datafusion::sql::sqlparser::ast::{

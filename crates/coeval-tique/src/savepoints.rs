@@ -6,8 +6,8 @@
 
 use crate::buffer::Buffer;
 use crate::error::{Result, SqlState, TiqueError};
+use crate::names::quoted;
 use crate::physical::{TXID, cache};
-use crate::schema::quoted;
 use crate::session::{Outcome, Session};
 
 /// A savepoint by its place: how many there were before it in its transaction.

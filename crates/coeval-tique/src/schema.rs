@@ -3,6 +3,7 @@
 
 use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
+use crate::names::{folded, quoted};
 use crate::packed;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics,
@@ -129,11 +130,6 @@ pub(crate) struct Definition {
     pub(crate) key_columns: KeyColumns,
 }
 
-/// An identifier as it is compared: lower case unless quoted.
-pub(crate) fn folded(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
-}
-
 /// The name of a table, without a schema that may only be `public`.
 pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<_>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
@@ -142,11 +138,6 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
         Some([schema, table]) if schema == "public" => Ok(table.clone()),
         _ => Err(TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}"))),
     }
-}
-
-/// A name as it stands in SQL that we write.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn meaningless(message: impl Into<String>) -> TiqueError {

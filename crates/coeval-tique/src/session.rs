@@ -10,11 +10,12 @@ use crate::database::{InUse, Reading, Writes};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
+use crate::names::folded;
 use crate::physical::{cache, tables};
 use crate::read_set::ReadSet;
 use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
 use crate::savepoints::Savepoints;
-use crate::schema::{Kind, folded, table_name};
+use crate::schema::{Kind, table_name};
 use crate::snapshot::{CacheRows, Formulation, Layout, View};
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,

@@ -12,8 +12,9 @@
 
 use crate::counters::{Timestamp, Txid};
 use crate::lookups::FoundBy;
+use crate::names::quoted;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
-use crate::schema::{Definition, Kind, quoted};
+use crate::schema::{Definition, Kind};
 
 /// Which of the formulations a query is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::{
     Pushdown, Rows, Text, digits,
 };
 use crate::literal::printed;
-use crate::schema::quoted;
+use crate::names::quoted;
 use arrow::array::{AsArray, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
