@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong, with PostgreSQL's SQLSTATEs.
 
-use crate::catalog::Catalog;
 use crate::engine::{EngineError, EngineErrorKind};
 use crate::place;
 use datafusion::sql::sqlparser::ast::{Ident, Statement};
@@ -155,11 +154,10 @@ impl TiqueError {
     }
 
     /// Says where in the application's statement that is which is not there or was refused, and names the statement beside what
-    /// the engine said of the rewritten one.
-    pub(crate) fn of_statement(mut self, statement: &Statement, catalog: &Catalog) -> Self {
+    /// the engine said of the rewritten one. `is_of_table` tells the names of tables and of their columns.
+    pub(crate) fn of_statement(mut self, statement: &Statement, is_of_table: impl Fn(&str) -> bool) -> Self {
         let names = matches!(self.state, SqlState::EngineRefused | SqlState::UndefinedTable);
         if names && self.place.is_none() {
-            let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
             self.place = place::of_named(&self.message, statement, is_of_table);
         }
         let is_engines = matches!(self.state, SqlState::EngineRefused | SqlState::ConnectionFailure)

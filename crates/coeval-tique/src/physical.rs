@@ -17,7 +17,7 @@
 use crate::engine::{Dialect, Indexes};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::names::quoted;
-use crate::packed::bits;
+use crate::packed::{self, bits};
 use crate::schema::{Column, Definition, KeyColumns, Kind};
 use datafusion::sql::sqlparser::ast::DataType;
 
@@ -116,7 +116,7 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
 /// key. The cache has a key's versions, and is small.
 fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
     dialect.integers.wide()?;
-    if table.packs(dialect) {
+    if packed::is_kept(table, dialect) {
         return Some(quoted(KEY));
     }
     match *table.key {
@@ -135,7 +135,7 @@ fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
 pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<String>> {
     let columns = table.columns.iter().map(|each| column(each, dialect));
     let mut columns = columns.collect::<Result<Vec<_>>>()?;
-    let wide = dialect.integers.wide().filter(|_| table.packs(dialect));
+    let wide = dialect.integers.wide().filter(|_| packed::is_kept(table, dialect));
     if table.has_key_column() {
         columns.push(format!("{} {}", quoted(KEY), wide.unwrap_or(dialect.text)));
     }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The abstract schema: tables as the application defined them.
 
-use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::names::{folded, quoted};
-use crate::packed;
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics,
     ConstraintReferenceMatchKind as MatchKind, CreateTable, CreateTableOptions, DataType, DeferrableInitial,
@@ -192,11 +190,6 @@ impl Definition {
     /// Whether the key's columns stand once more in one.
     pub(crate) fn has_key_column(&self) -> bool {
         self.key_columns != KeyColumns::Separate
-    }
-
-    /// Whether a key of that one column is a number in new tables of an engine.
-    pub(crate) fn packs(&self, dialect: &Dialect) -> bool {
-        self.has_key_column() && dialect.integers.wide().is_some() && packed::fits(self)
     }
 
     /// The place of the column that a statement names.

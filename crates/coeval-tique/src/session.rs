@@ -16,7 +16,8 @@ use crate::read_set::ReadSet;
 use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
 use crate::savepoints::Savepoints;
 use crate::schema::{Kind, table_name};
-use crate::snapshot::{CacheRows, Formulation, Layout, View};
+use crate::snapshot::{Formulation, Layout, View};
+use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
     Value,
@@ -124,7 +125,8 @@ impl Session {
         self.work();
         let outcome = self.statement(&statement).map_err(|error| {
             let catalog = self.shared.catalog();
-            as_named(error, &catalog).of_statement(&statement, &catalog)
+            let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
+            as_named(error, &catalog).of_statement(&statement, is_of_table)
         });
         self.rest();
         outcome

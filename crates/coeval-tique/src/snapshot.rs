@@ -15,6 +15,7 @@ use crate::lookups::FoundBy;
 use crate::names::quoted;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
 use crate::schema::{Definition, Kind};
+use crate::versions::CacheRows;
 
 /// Which of the formulations a query is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,17 +45,6 @@ pub(crate) struct View {
     pub(crate) own: Option<Txid>,
     pub(crate) layout: Layout,
     pub(crate) cache: CacheRows,
-}
-
-/// What a table's cache is known to hold of what is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CacheRows {
-    /// Nothing.
-    None,
-    /// Something, perhaps.
-    Some,
-    /// One row is looked for, and its newest version that is seen is the one with this timestamp.
-    Exactly(Timestamp),
 }
 
 /// Visible versions with `tique_cts`; NULL for the transaction's own.
