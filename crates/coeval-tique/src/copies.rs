@@ -25,9 +25,9 @@ use crate::lookups::FoundBy;
 use crate::names::quoted;
 use crate::physical::{CTS, DELETED, KEY, cache, key_columns};
 use crate::rewrite::Reads;
-use crate::schema::{Definition, Kind};
+use crate::schema::Kind;
 use crate::session::Session;
-use crate::snapshot::{self, Formulation, Layout, View};
+use crate::snapshot::{self, CopyOf, Formulation, Layout, View};
 use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,21 +35,6 @@ use std::sync::{Arc, Weak};
 
 /// So many versions are brought into small copies before they are made anew.
 const ROOM_LEAST: i64 = 1_000;
-
-/// What of a table is read from a copy: its name, and which columns it has.
-#[derive(Clone, Debug)]
-pub(crate) struct CopyOf {
-    pub(crate) name: String,
-    pub(crate) columns: Vec<usize>,
-}
-
-impl CopyOf {
-    /// The query that reads it. Not its name alone: MonetDB 11.41 counts what was deleted from a temporary table too where it
-    /// answers `count(*)` of the table itself.
-    pub(crate) fn query(&self, table: &Definition) -> String {
-        format!("SELECT {} FROM {}", table.names(&self.columns).join(", "), quoted(&self.name))
-    }
-}
 
 /// A temporary table with a snapshot.
 struct Kept {

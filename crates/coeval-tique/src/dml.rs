@@ -18,7 +18,7 @@ use crate::rows_as_sql::{as_table, one_of};
 use crate::schema::{Column, Definition, Kind, table_name};
 use crate::session::{Outcome, Sees, Session};
 use crate::values::{bytes_of, check_integers, constant_rows, with_minutes};
-use crate::{physical, rewrite};
+use crate::{parse, physical};
 use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -595,7 +595,7 @@ fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query, type
             } else if is_default(value) {
                 let sql =
                     format!("SELECT {}", cast_to(&default_of(table, column), &table.columns[column], types));
-                if let Ok(expr) = rewrite::parse(&sql).map(only_expression) {
+                if let Ok(expr) = parse::parse(&sql).map(only_expression) {
                     *value = expr.unwrap_or_else(|| value.clone());
                 }
             }

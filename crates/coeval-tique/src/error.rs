@@ -6,6 +6,7 @@ use crate::place;
 use datafusion::sql::sqlparser::ast::{Ident, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// The kinds of failure that clients tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,3 +202,11 @@ impl From<EngineError> for TiqueError {
 
 /// What most functions here return.
 pub type Result<T> = std::result::Result<T, TiqueError>;
+
+/// What a walk over a statement does next: a failure ends it.
+pub(crate) fn flow(result: Result<()>) -> ControlFlow<TiqueError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}

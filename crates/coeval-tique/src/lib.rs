@@ -48,6 +48,7 @@ mod literal;
 mod lookups;
 mod names;
 mod packed;
+mod parse;
 mod physical;
 mod place;
 mod priority;

@@ -4,19 +4,20 @@
 use crate::buffer::Buffer;
 use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
-use crate::copies::{Copies, CopyOf};
+use crate::copies::Copies;
 use crate::counters::{Timestamp, Txid};
 use crate::database::{InUse, Reading, Writes};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
 use crate::names::folded;
+use crate::parse::parse;
 use crate::physical::{cache, tables};
 use crate::read_set::ReadSet;
-use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
+use crate::rewrite::{self, Reads, Snapshots, Storages};
 use crate::savepoints::Savepoints;
 use crate::schema::{Kind, table_name};
-use crate::snapshot::{Formulation, Layout, View};
+use crate::snapshot::{CopyOf, Formulation, Layout, View};
 use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,

@@ -47,6 +47,21 @@ pub(crate) struct View {
     pub(crate) cache: CacheRows,
 }
 
+/// A copy of a table's snapshot (`copies.rs`): the name of the temporary table, and which of the table's columns it has.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyOf {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<usize>,
+}
+
+impl CopyOf {
+    /// The query that reads it. Not its name alone: MonetDB 11.41 counts what was deleted from a temporary table too where it
+    /// answers `count(*)` of the table itself.
+    pub(crate) fn query(&self, table: &Definition) -> String {
+        format!("SELECT {} FROM {}", table.names(&self.columns).join(", "), quoted(&self.name))
+    }
+}
+
 /// Visible versions with `tique_cts`; NULL for the transaction's own.
 fn visible(table: &Definition, view: &View, columns: &str, conditions: &[String]) -> String {
     let (cache, sts) = (quoted(&cache(table)), view.sts.0);
