@@ -24,14 +24,14 @@
 //! **Why nobody fails for another.** If the engine refuses the versions of a batch, they are taken back, and each member's are
 //! written by themselves: whose are refused again has failed, with what the engine says of them, and the others commit.
 
-use crate::buffer::stamped;
+use crate::buffer::{TableRows, stamped};
 use crate::catalog::Table;
 use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
-use crate::database::Options;
 use crate::engine::{Appends, Connection, Effort, Engine, EngineError, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::names::quoted;
+use crate::options::Options;
 use crate::physical::{CTS, cache};
 use crate::priority::Reservations;
 use crate::read_set::ReadSet;
@@ -43,9 +43,6 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-/// A table, versions of its rows, and the texts of their keys.
-pub(crate) type TableRows = (Arc<Table>, RecordBatch, Vec<String>);
 
 /// A transaction that wants to commit.
 pub(crate) struct Submission {

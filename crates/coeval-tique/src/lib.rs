@@ -47,6 +47,7 @@ mod error;
 mod literal;
 mod lookups;
 mod names;
+mod options;
 mod packed;
 mod parse;
 mod physical;
@@ -68,7 +69,7 @@ mod write_set;
 
 pub use certifier::Certification;
 pub use counters::Clock;
-pub use database::{Database, Options, Reading, Trials, Writes};
+pub use database::Database;
 /// The parser, whose statements and types stand in this interface.
 pub use datafusion::sql::sqlparser;
 pub use engine::{
@@ -77,6 +78,7 @@ pub use engine::{
     Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
+pub use options::{Options, Reading, Trials, Writes};
 pub use packed::pack;
 pub use place::of_parser as place_of_parser;
 pub use savepoints::SavepointPlace;
