@@ -80,6 +80,15 @@ impl Prepared {
     }
 }
 
+/// What has to be kept of a prepared transaction to commit it after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Decision {
+    /// Its id.
+    pub transaction: i64,
+    /// Its commit timestamp.
+    pub timestamp: i64,
+}
+
 /// Where transactions commit.
 ///
 /// # Locking

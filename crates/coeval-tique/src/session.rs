@@ -6,7 +6,6 @@ use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
 use crate::copies::Copies;
 use crate::counters::{Timestamp, Txid};
-use crate::database::InUse;
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
@@ -18,6 +17,7 @@ use crate::read_set::ReadSet;
 use crate::rewrite::{self, Reads, Snapshots, Storages};
 use crate::savepoints::Savepoints;
 use crate::schema::{Kind, table_name};
+use crate::shared::InUse;
 use crate::snapshot::{CopyOf, Formulation, Layout, View};
 use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::{
