@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions: statements of an application, one transaction at a time.
 
+mod going_back;
+
 use crate::buffer::Buffer;
 use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
@@ -91,7 +93,7 @@ pub struct Session {
     reservation: Option<Txid>,
     /// Where the next transaction begins, if not at the newest.
     place: Option<Timestamp>,
-    pub(crate) copies: Copies,
+    copies: Copies,
 }
 
 impl Session {
@@ -551,7 +553,11 @@ impl Session {
         }
         let formulation = self.formulation(&reads, purpose);
         let copies = match formulation {
-            Formulation::Copied => self.copies_for(&statement, &reads),
+            Formulation::Copied => {
+                let transaction = self.transaction.as_ref().expect("statements run inside a transaction");
+                let seen = (transaction.sts, &transaction.buffer);
+                self.copies.for_statement(&mut *self.connection, seen, &statement, &reads)
+            }
             _ => BTreeMap::new(),
         };
         let storages = match reads.effort == Effort::Analytical && !reads.uses_all_columns {
