@@ -15,8 +15,24 @@
 //! - What was acknowledged is there after recovery; of what was not, all of a transaction or nothing.
 //! - A checkpoint changes no snapshot.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! database, spanning                  what a program opens; commits that another database decides
+//! session                             statements of a client: blocks, changes with their constraints, savepoints
+//! recovery, checkpoint, ddl           what is done with whole tables
+//! definitions, copies, savepoints     what the engine keeps of tables, what a session keeps
+//! shared, commit, options, certifier  what sessions share, and how they commit
+//! rewrite, spelling, values, parse    statements, from the application's text to the engine's
+//! buffer, write_set, read_set         what a transaction has written, and what it has read
+//! snapshot, lookups, catalog          a table as a transaction sees it
+//! physical, packed, schema, versions  tables as the application and as the engine has them
+//! error, engine                       what can go wrong, and what is asked of an engine
+//! literal, names, counters ...        what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
-//! [`Database`] (`database.rs`) and [`Session`] (`session.rs`); then `snapshot.rs` (reads), `dml.rs` (writes), `commit.rs`.
+//! [`Database`] (`database.rs`) and [`Session`] (`session.rs`); then `snapshot.rs` (reads), `session/dml.rs` (writes), `commit.rs`.
 //!
 //! ```
 //! use coeval_tique::{DataFusionEngine, Database, Options};
@@ -37,13 +53,11 @@ mod catalog;
 mod certifier;
 mod checkpoint;
 mod commit;
-mod constraints;
 mod copies;
 mod counters;
 mod database;
 mod ddl;
 mod definitions;
-mod dml;
 mod engine;
 mod error;
 mod literal;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions: statements of an application, one transaction at a time.
 
+mod constraints;
+mod dml;
 mod going_back;
 
 use crate::buffer::Buffer;

@@ -9,6 +9,7 @@
 //! | FOREIGN KEY, from the child | the parent's key | the parent's key, as reference |
 //! | FOREIGN KEY, from the parent | children | the parent's key, as identity |
 
+use super::{Sees, Session};
 use crate::catalog::Table;
 use crate::engine::{Dialect, Indexes, Integers};
 use crate::error::{Result, SqlState, TiqueError};
@@ -16,7 +17,6 @@ use crate::literal::{Row, joined};
 use crate::names::quoted;
 use crate::rows_as_sql::one_of;
 use crate::schema::{Definition, ForeignKey, Nulls};
-use crate::session::{Sees, Session};
 use crate::write_set::Access;
 use datafusion::common::ScalarValue;
 use std::collections::{BTreeMap, HashSet};

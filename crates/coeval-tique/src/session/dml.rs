@@ -7,16 +7,16 @@
 //! old columns (UPDATE, DELETE), new columns (INSERT, UPDATE), one boolean for each CHECK
 //! ```
 
+use super::constraints::{Change, check_rows};
+use super::{Outcome, Sees, Session};
 use crate::buffer::Fate;
 use crate::catalog::Table;
-use crate::constraints::{Change, check_rows};
 use crate::engine::{Integers, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined};
 use crate::names::quoted;
 use crate::rows_as_sql::{as_table, one_of};
 use crate::schema::{Column, Definition, Kind, table_name};
-use crate::session::{Outcome, Sees, Session};
 use crate::values::{bytes_of, check_integers, constant_rows, with_minutes};
 use crate::{parse, physical};
 use arrow::array::{ArrayRef, RecordBatch};
