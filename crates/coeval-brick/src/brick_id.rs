@@ -15,7 +15,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::schema::Dimension;
+use crate::declaration::Dimension;
 
 /// The name of a brick: where it lies in the space of the table's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

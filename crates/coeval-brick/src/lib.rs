@@ -66,6 +66,7 @@ mod brick;
 mod brick_id;
 mod chain;
 mod column;
+mod declaration;
 mod dictionary;
 mod epochs_vector;
 #[expect(unsafe_code, reason = "readers scan memory in place while its one writer appends behind them")]
@@ -91,12 +92,13 @@ mod written;
 
 pub use brick::{BrickMemory, BrickView, Deletion};
 pub use brick_id::{BrickId, BrickLayout, LayoutError};
+pub use declaration::{Column, Dimension, DimensionValues, Metric, Nulls};
 pub use epochs_vector::{DeleteMarker, EpochsPair};
 pub use grouping::Grouping;
 pub use load::{LoadError, RejectReason, Rejection, Routed, RoutedBatches, RoutedLoad};
 pub use marks::{BRICK_MARK_BYTES, BrickMark};
 pub use scan::{BrickFlush, DimensionBounds, TableView};
-pub use schema::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls, SchemaError};
+pub use schema::{BrickSchema, SchemaError};
 pub use selection::{Coverage, CutBrick, Selection};
 pub use shards::{ShardStopped, Shards, Ticket};
 pub use statistics::{ColumnStatistics, Number};

@@ -19,10 +19,11 @@ use hashbrown::HashMap;
 use crate::block::RowValues;
 use crate::brick_id::{BrickId, BrickLayout, DimensionLayout};
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Column, DimensionValues, Nulls, Storage};
 use crate::dictionary::Dictionary;
 use crate::load::{LoadError, Piece, RejectReason, Rejection, RoutedBatches, RoutedLoad};
 use crate::new_strings::{EncodedBatch, EncodedColumn, enter_new_strings};
-use crate::schema::{BrickSchema, Column, DimensionValues, Nulls, Place, Storage};
+use crate::schema::{BrickSchema, Place};
 use crate::table::Dictionaries;
 
 /// The longest string that a brick table takes.

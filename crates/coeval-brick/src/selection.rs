@@ -7,8 +7,9 @@ use std::sync::Arc;
 use arrow::array::Array;
 
 use crate::brick_id::BrickId;
+use crate::declaration::DimensionValues;
 use crate::marks::{BrickMark, Marked};
-use crate::schema::{BrickSchema, DimensionValues};
+use crate::schema::BrickSchema;
 use crate::table::Dictionaries;
 use crate::written::written;
 

@@ -23,9 +23,10 @@ use arrow::buffer::{BooleanBuffer, Buffer};
 use crate::block::RowValues;
 use crate::brick_id::BrickId;
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Nulls, Storage};
 use crate::load::{Piece, RoutedLoad};
 use crate::route::shard_of;
-use crate::schema::{BrickSchema, Nulls, Storage};
+use crate::schema::BrickSchema;
 use crate::table::Dictionaries;
 
 /// The bytes are no load of this table: damage that no checksum saw, or a bug.

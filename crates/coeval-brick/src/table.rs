@@ -8,11 +8,12 @@ use coeval_txn::Epoch;
 
 use crate::brick::{BrickMemory, BrickView, Deletion};
 use crate::brick_id::BrickId;
+use crate::declaration::Column;
 use crate::dictionary::Dictionary;
 use crate::load::{LoadError, Routed, RoutedBatches, RoutedLoad};
 use crate::route::{route, shard_of};
 use crate::scan::TableView;
-use crate::schema::{BrickSchema, Column};
+use crate::schema::BrickSchema;
 use crate::selection::{Coverage, CutBrick, Selection};
 use crate::shards::{ShardStopped, Shards, Ticket};
 use crate::stored::{MalformedLoad, decode_load, decode_strings, encode_strings};
