@@ -41,6 +41,14 @@ impl fmt::Display for BrickId {
     }
 }
 
+/// The shard that a brick belongs to.
+#[inline]
+pub(crate) fn shard_of(brick: BrickId, shard_count: usize) -> usize {
+    /// 2^64 over the golden ratio: spreads neighbouring ids (Fibonacci hashing).
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    (brick.get().wrapping_mul(SPREAD) >> 32) as usize % shard_count
+}
+
 /// Why dimensions cannot be laid out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {

@@ -67,6 +67,7 @@ mod brick_id;
 mod chain;
 mod column;
 mod declaration;
+mod dictionaries;
 mod dictionary;
 mod epochs_vector;
 #[expect(unsafe_code, reason = "readers scan memory in place while its one writer appends behind them")]
@@ -78,6 +79,7 @@ mod missing;
 mod new_strings;
 mod ordinals;
 mod rebuild;
+mod rejections;
 mod route;
 mod scan;
 mod schema;

@@ -10,11 +10,11 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 
 use crate::declaration::Column;
+use crate::dictionaries::Dictionaries;
 use crate::dictionary::Entering;
 use crate::load::{LoadError, RejectReason};
-use crate::route::Rejections;
+use crate::rejections::Rejections;
 use crate::schema::BrickSchema;
-use crate::table::Dictionaries;
 
 /// The strings of one column of one batch, as far as they had codes.
 pub(crate) struct EncodedColumn {

@@ -8,9 +8,9 @@ use arrow::array::Array;
 
 use crate::brick_id::BrickId;
 use crate::declaration::DimensionValues;
+use crate::dictionaries::Dictionaries;
 use crate::marks::{BrickMark, Marked};
 use crate::schema::BrickSchema;
-use crate::table::Dictionaries;
 use crate::written::written;
 
 /// A conjunction of conditions, each of which lets a dimension have the values of some intervals.
