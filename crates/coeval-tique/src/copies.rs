@@ -13,10 +13,11 @@
 //! | a checkpoint has moved versions newer than `a`; a column is missing; as much was refreshed as copied | it is made anew |
 //!
 //! **Why it is right.** Made anew it is one query of the snapshot. A row whose key has no version in `(a, s]` is the same at both;
-//! one that has is its newest version there. That the cache still had all of these when they were read is looked up
-//! afterwards: a checkpoint says what it is about to delete before it does (`versions.rs`). The rows of a copy are the session's own,
-//! and its names are nobody's, since the application's do not begin so. What fails drops the copy, and the statement reads
-//! without it. A transaction that has sent versions of its own to a table's cache reads that without a copy.
+//! one that has is its newest version there. Whether the cache still had all of these when they were read is checked
+//! afterwards: a checkpoint announces what it is about to delete before it does (`versions.rs`). The rows of a copy are the
+//! session's own, and its name collides with none of the application's, which never begin with `tique_`. If anything fails, the
+//! copy is dropped and the statement reads without it. A transaction that has sent versions of its own to a table's cache reads
+//! that table without a copy.
 
 use crate::buffer::Buffer;
 use crate::catalog::Table;

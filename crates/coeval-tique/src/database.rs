@@ -76,8 +76,9 @@ impl Database {
         self.shared.pipeline.counters.clock()
     }
 
-    /// From now on nothing goes that a transaction needs which begins at the place that `oldest` gives; none if nobody will begin
-    /// at an earlier one than the newest. It is asked by checkpoints and commits, and calls nothing here. Set once.
+    /// From now on everything is kept that is needed by a transaction which begins at the place that `oldest` returns, or later.
+    /// `oldest` returns `None` if nobody will begin before the newest place. Checkpoints and commits call it, and it must not call
+    /// this database. Set once.
     pub fn retain(&self, oldest: impl Fn() -> Option<i64> + Send + Sync + 'static) {
         self.shared.pipeline.counters.retain(oldest);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the engine keeps of the tables' definitions, and what of a table is there that is unfinished (`ddl.rs`).
+//! The definitions that the engine keeps in `tique_tables`, and tables whose CREATE or DROP has not finished (`ddl.rs`).
 
 use crate::catalog::Table;
 use crate::engine::{Connection, Dialect, Effort, EngineErrorKind, Text, Types};
@@ -92,7 +92,7 @@ pub(crate) fn check_absent(connection: &mut dyn Connection, name: &str) -> Resul
     Ok(())
 }
 
-/// What was begun with a table that is not there, and has not ended.
+/// The CREATE or DROP of a table of this name that was begun and has not finished, if there is one.
 pub(crate) fn unfinished(
     connection: &mut dyn Connection,
     literals: Text,
@@ -123,7 +123,7 @@ pub(crate) fn definitions(connection: &mut dyn Connection, literals: Text) -> Re
     Ok(definitions)
 }
 
-/// Names and what is said of them.
+/// The names and definitions in the rows that a query of `tique_tables` gives.
 fn noted(connection: &mut dyn Connection, sql: &str) -> Result<Vec<(String, String)>> {
     let mut noted = Vec::new();
     for batch in &connection.query(sql, Effort::Point)?.batches {

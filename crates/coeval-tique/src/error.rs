@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlState {
-    /// 08006: the engine went away; nothing of the statement took effect, but that DROP TABLE may have.
+    /// 08006: the engine went away; the statement had no effect, except that a DROP TABLE may have had one.
     ConnectionFailure,
     /// 08007: the engine went away while a commit was being written; recovery decides.
     TransactionResolutionUnknown,
@@ -154,8 +154,8 @@ impl TiqueError {
         self
     }
 
-    /// Says where in the application's statement that is which is not there or was refused, and names the statement beside what
-    /// the engine said of the rewritten one. `is_of_table` tells the names of tables and of their columns.
+    /// Adds the place in the application's statement of the name that is missing or was refused. The engine's message is about
+    /// the rewritten statement, so the application's is added to it. `is_of_table` says whether a name is a table's or a column's.
     pub(crate) fn of_statement(mut self, statement: &Statement, is_of_table: impl Fn(&str) -> bool) -> Self {
         let names = matches!(self.state, SqlState::EngineRefused | SqlState::UndefinedTable);
         if names && self.place.is_none() {

@@ -115,8 +115,8 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
     Ok(format!("{} {kind}", quoted(&column.name)))
 }
 
-/// The column that the storage declares to be its key, quoted: where the engine keeps a hash of it then, an integer that is the
-/// key. The cache has a key's versions, and is small.
+/// The column, quoted, that the storage table declares as PRIMARY KEY: one integer that is the key, on engines that keep a hash
+/// for it. The cache declares none: it may have several versions of a key, and is small.
 fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
     dialect.integers.wide()?;
     if packed::is_kept(table, dialect) {

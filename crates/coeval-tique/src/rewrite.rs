@@ -97,13 +97,13 @@ pub(crate) struct Snapshots<'a> {
     pub(crate) view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View,
 }
 
-/// How a storage that is all of its table's snapshot, and has a column for the key besides the table's, stands in a query. One
-/// that has the table's columns alone stands there by its name.
+/// How a query reads a storage table that is a whole snapshot by itself and has one more column, for the key. A storage table
+/// without that column is always read by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storages {
     /// As a query of the table's columns.
     Queried,
-    /// By its name, for statements that use columns which they name alone: MonetDB orders joins of such queries badly.
+    /// By its name, for statements that use only columns which they name: MonetDB orders joins of subqueries badly.
     Named,
 }
 

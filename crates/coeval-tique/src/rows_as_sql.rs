@@ -5,7 +5,7 @@ use crate::literal::{Row, literal};
 use crate::names::quoted;
 use crate::schema::Definition;
 
-/// A condition that the rows fulfil whose `columns` are those of one of `rows`. `prefix` qualifies the columns.
+/// A condition that holds for the rows whose `columns` have the values of one of `rows`. `prefix` qualifies the columns.
 ///
 /// # Panics
 /// If there are no rows: no condition says that.

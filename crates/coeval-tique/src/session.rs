@@ -112,9 +112,10 @@ impl Session {
     /// durable, and seen by every later transaction, when this returns.
     ///
     /// # Errors
-    /// Of the first statement that fails; those behind it do not run. In a block the transaction has failed then; outside,
-    /// the statement did nothing. 08006: the connection to the engine is lost; the next transaction connects again. 08007 and
-    /// 57P03: the database has to be opened again; behind the first recovery decides, behind the second nothing was done.
+    /// The error of the first statement that fails; the statements after it do not run. In a block the transaction has failed then;
+    /// outside, the statement did nothing. 08006: the connection to the engine is lost; the next transaction connects again. 08007
+    /// and 57P03: the database has to be opened again. After 08007 recovery decides whether the transaction committed; after 57P03
+    /// nothing was done.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         for statement in parse(sql)? {
@@ -143,8 +144,8 @@ impl Session {
         self.priority = priority;
     }
 
-    /// The next transaction sees what one saw that began when the [clock](crate::Database::clock) said this. It is refused (40001)
-    /// if what it needs is not [retained](crate::Database::retain) and gone.
+    /// The next transaction sees the state that new transactions saw when the [clock](crate::Database::clock) was at `place`. It is
+    /// refused (40001) if a checkpoint may have removed versions of that state, because it was not [retained](crate::Database::retain).
     pub fn begin_at(&mut self, place: i64) {
         self.place = Some(Timestamp(place));
     }
@@ -420,14 +421,14 @@ impl Session {
         }
     }
 
-    /// Its reservation does not age from now on.
+    /// The session works on a statement: its reservation does not age until [`rest`](Self::rest).
     pub(crate) fn work(&self) {
         if let Some(reserved) = self.reservation {
             self.shared.pipeline.reservations.work(reserved);
         }
     }
 
-    /// It does until the next statement.
+    /// The session waits for its client: its reservation ages until the next statement.
     pub(crate) fn rest(&self) {
         if let Some(reserved) = self.reservation {
             self.shared.pipeline.reservations.rest(reserved);

@@ -104,12 +104,12 @@ pub(crate) fn is_storage(table: &Definition, view: &View) -> bool {
     table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none())
 }
 
-/// The query that gives a table's rows as `view` sees them; others than those that `found_by` says need not be there.
+/// The query that gives a table's rows as `view` sees them. Rows that `found_by` excludes may be left out.
 pub(crate) fn query(table: &Definition, view: &View, formulation: Formulation, found_by: &FoundBy) -> String {
     columns(table, &table.all_names().join(", "), view, formulation, found_by)
 }
 
-/// As [`query`], of these columns of the storage alone.
+/// As [`query`], but gives only these columns of the storage table.
 pub(crate) fn columns(
     table: &Definition,
     names: &str,

@@ -161,7 +161,7 @@ impl VisitorMut for Spelling<'_> {
     }
 }
 
-/// What a value could be taken for: nothing that is known, if it is no literal.
+/// A form of a value in which equal literals are equal; `None` if it is no literal, so that its value is not known.
 fn known(value: &Expr) -> Option<String> {
     match value {
         Expr::Nested(inner) => known(inner),
