@@ -102,7 +102,7 @@ const LOOKS_MAX: usize = 100;
 /// See [`LOOKS_MAX`].
 const PAUSES_BETWEEN_LOOKS: usize = 16;
 
-/// Who looks on, until this is dropped.
+/// A flag that is set while one waiting thread watches the leader without sleeping; dropping this clears it.
 struct LookingOn<'a>(&'a AtomicBool);
 
 impl Drop for LookingOn<'_> {
@@ -364,7 +364,7 @@ impl Pipeline {
         shared.trap.pass(Step::Fill);
         match place.fill(&body) {
             Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
-            // It is published by who syncs.
+            // The thread that syncs the log publishes it.
             Ok(()) => {}
             Err(error) => {
                 let reason = self.publishing.stop(error);

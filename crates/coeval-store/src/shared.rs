@@ -73,8 +73,8 @@ pub(crate) struct Shared {
     pub(crate) disk: Option<Disk>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) keeper: Arc<KeeperSignal>,
-    /// Worlds that checkpoints have replaced. Who drops the last reference to one frees its trees, which may
-    /// take long: they stay here until this is the last one, and the keeper drops them.
+    /// Worlds that checkpoints have replaced. Dropping the last reference to a world frees its trees, which may
+    /// take long: so they stay here until no other reference is left, and the keeper drops them.
     ///
     /// # Locking
     /// A leaf lock, held for moments; worlds are dropped outside of it.
@@ -170,7 +170,8 @@ const BODY_ROOM_PER_CHANGE: usize = 192;
 /// A body of so many bytes is not copied again, nor read, while the leader's lock is held, and is a record of its own.
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
-/// A safe world that is more versions old than this is not dropped by who publishes: it may hold a great deal alone.
+/// A safe world that is more versions old than this is not dropped by the thread that publishes: it may be the last holder of
+/// much data.
 const VERSIONS_DROPPED_HERE: u64 = 64;
 
 /// Runs what may wait, once, on this thread, for a caller whose threads serve others too: they are seen to by another
