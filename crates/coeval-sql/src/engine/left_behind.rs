@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// So much of it may go on before others wait with theirs: who cancels and begins anew takes no more of the machine.
+/// While so many pieces of it go on, new work waits before it begins: so a session that cancels statements and begins new ones
+/// again and again takes no more of the machine than this.
 pub(super) const LEFT_BEHIND_MAX: usize = 8;
 
 /// The time between two looks of a thread that waits.
