@@ -97,7 +97,7 @@ const LOOKS_MAX: usize = 100;
 /// See [`LOOKS_MAX`].
 const PAUSES_BETWEEN_LOOKS: usize = 16;
 
-/// Who looks on, until this is dropped.
+/// A flag that is set while one waiting thread watches the leader without sleeping; dropping this clears it.
 struct LookingOn<'a>(&'a AtomicBool);
 
 impl Drop for LookingOn<'_> {
