@@ -14,7 +14,7 @@ use crate::column::{CODE_BYTES, ColumnValues, Values};
 use crate::schema::{Metric, Nulls, Storage};
 
 /// The value of one metric in rows that came without it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Missing {
     value: MissingValue,
     /// As many as a block can have, made when a block is first read without the metric.
