@@ -53,6 +53,7 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
                 dictionaries = given;
                 continue;
             }
+            BrickAnswer::Texts(_) => return Err(Malformed::Contradiction("bricks have no texts").into()),
             BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),
         };
         if let Some((brick, rows)) = assembly.add(part)? {

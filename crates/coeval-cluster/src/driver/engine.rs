@@ -156,7 +156,7 @@ impl Engine {
         change: &BrickChange,
     ) -> Result<(), RowsRefused> {
         match change {
-            BrickChange::Rows(rows) => self.store.check(brick, rows),
+            BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => self.store.check(brick, rows),
             BrickChange::Delete(_) if self.options.tables.has(brick.table) => Ok(()),
             BrickChange::Delete(_) => Err(RowsRefused::NoTable(brick.table)),
         }

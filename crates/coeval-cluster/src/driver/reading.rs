@@ -103,7 +103,7 @@ impl Life {
                 BrickAnswer::Part(_) => {
                     return Err(Malformed::Contradiction("one brick was asked for").into());
                 }
-                BrickAnswer::Dictionaries(_) => {
+                BrickAnswer::Dictionaries(_) | BrickAnswer::Texts(_) => {
                     return Err(Malformed::Contradiction("rows were asked for").into());
                 }
                 BrickAnswer::NotNow => return Err(Refused::NotNow),

@@ -127,7 +127,7 @@ impl ColumnBricks {
         }
         self.touched.entry(epoch).or_default().insert(at);
         let ticket = match change {
-            BrickChange::Rows(rows) => {
+            BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
                 let load = self.load(at, rows)?;
                 table.append(epoch, load)?
             }
