@@ -32,4 +32,12 @@ impl BrickChange {
             Self::Delete(seen) => (seen.except().len() + 1) * EXCEPTION_BYTES,
         }
     }
+
+    /// The texts that have come with it.
+    pub(crate) fn texts(&self) -> &[RowTexts] {
+        match self {
+            Self::SpelledRows(_, texts) => &texts[..],
+            Self::Rows(_) | Self::Delete(_) => &[],
+        }
+    }
 }

@@ -85,7 +85,7 @@ pub use store::{
     BrickRows, ColumnStore, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo,
 };
 pub use tables::{DefinitionError, RowsRefused, Tables};
-pub use texts::RowTexts;
+pub use texts::{NoText, RowCodes, RowTexts};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,
     CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions, ReceiverGone,

@@ -166,6 +166,26 @@ pub(crate) fn parts_of(brick: BrickAddress, rows: LabelledChanges) -> Vec<BrickP
     parts
 }
 
+/// Texts in parts; none, of none.
+pub(crate) fn parts_of_texts(texts: RowTexts) -> Vec<RowTexts> {
+    let RowTexts { dictionary, spellings } = texts;
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for spelling in spellings {
+        let more = spelling.text.len() + RowTexts::SPELLING_BYTES;
+        if bytes > 0 && bytes + more > PART_BYTES {
+            parts.push(RowTexts { dictionary, spellings: std::mem::take(&mut part) });
+            bytes = 0;
+        }
+        bytes += more;
+        part.push(spelling);
+    }
+    if !part.is_empty() {
+        parts.push(RowTexts { dictionary, spellings: part });
+    }
+    parts
+}
+
 /// Parts that are put together again.
 #[derive(Debug, Default)]
 pub(crate) struct PartAssembly {

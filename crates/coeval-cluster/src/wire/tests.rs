@@ -2,7 +2,7 @@
 use super::request::{BrickPart, PART_BYTES};
 use super::{
     Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, NodeRecord, PartAssembly, Wire, decode,
-    encode, parts_of,
+    encode, parts_of, parts_of_texts,
 };
 use crate::brick_change::BrickChange;
 use crate::texts::RowTexts;
@@ -520,6 +520,19 @@ fn texts_go_with_what_is_appended_and_not_into_logs() {
 
     let logged = |rows| encode(&LogRecord::Append { epoch, number: 0, brick, rows });
     assert_eq!(logged(spelled), logged(BrickChange::Rows(rows)));
+}
+
+#[test]
+fn texts_in_parts_are_all_of_them() {
+    let dictionary = DictionaryId { table: 1, column: 4 };
+    let text: Arc<str> = Arc::from("x".repeat(PART_BYTES / 2));
+    let spelling = |code| Spelling { code: Code::new(code), text: Arc::clone(&text) };
+    let whole = RowTexts { dictionary, spellings: (0..3).map(spelling).collect() };
+    let parts = parts_of_texts(whole.clone());
+    assert_eq!(parts.len(), 3);
+    let together: Vec<Spelling> = parts.into_iter().flat_map(|part| part.spellings).collect();
+    assert_eq!(together, whole.spellings);
+    assert!(parts_of_texts(RowTexts { dictionary, spellings: Vec::new() }).is_empty());
 }
 
 #[test]
