@@ -93,6 +93,19 @@ impl Column {
         }
     }
 
+    /// The column with numbers in place of strings.
+    pub(crate) fn coded(&self) -> Self {
+        let mut coded = self.clone();
+        match &mut coded {
+            Self::Dimension(dimension) if dimension.values == DimensionValues::String => {
+                dimension.values = DimensionValues::Ordered { data_type: DataType::Int64, origin: 0 };
+            }
+            Self::Metric(metric) if metric.data_type == DataType::Utf8 => metric.data_type = DataType::UInt32,
+            Self::Dimension(_) | Self::Metric(_) => {}
+        }
+        coded
+    }
+
     /// Whether the column holds strings, by dictionary.
     pub(crate) fn is_string(&self) -> bool {
         *self.data_type() == DataType::Utf8

@@ -13,7 +13,7 @@ use crate::column::{BLOCK_ROWS_MAX, CODE_BYTES, ColumnValues, Values};
 use crate::declaration::{Metric, Nulls, Storage};
 
 /// The value of one metric in rows that came without it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Missing {
     value: MissingValue,
     /// As many as a block can have, made when a block is first read without the metric.

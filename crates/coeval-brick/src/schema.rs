@@ -38,6 +38,12 @@ pub enum SchemaError {
     /// The dimensions do not fit into the bits that there are for them.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Rows that came without the column have a string in it, for which there is no code here.
+    #[error("column \"{column}\": rows that came without it have a string in it, which has no code")]
+    StringWithoutCode {
+        /// The column.
+        column: String,
+    },
 }
 
 /// Where a column's values are in a brick.
@@ -111,6 +117,23 @@ impl BrickSchema {
         };
         self.missing[metric] = Missing::of(value, self.metric(metric), self.storages[metric]);
         self
+    }
+
+    /// The same columns with numbers in place of strings, for whoever gives strings their codes elsewhere: a dimension of
+    /// strings is one of `Int64` from 0 on, a metric of strings is one of `UInt32`. Each code is where its string would be, so
+    /// rows go to the same bricks.
+    ///
+    /// # Errors
+    ///
+    /// If rows that came without a metric have a string in it: that one has no code.
+    pub fn coded(&self) -> Result<Self, SchemaError> {
+        let has_string = |metric: &usize| self.missing[*metric].string().is_some();
+        if let Some(metric) = (0..self.missing.len()).find(has_string) {
+            let column = self.metric(metric).name.clone();
+            return Err(SchemaError::StringWithoutCode { column });
+        }
+        let coded = Self::new(self.columns.iter().map(Column::coded).collect())?;
+        Ok(Self { missing: self.missing.clone(), ..coded })
     }
 
     /// Whether rows of `older` can be read and kept as rows of this: it has the same columns, whatever their names, and
