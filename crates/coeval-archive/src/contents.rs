@@ -69,12 +69,14 @@ impl Contents {
     /// As [`read`](Self::read); what was added stays.
     pub(crate) fn read_new(&mut self, archive: &Archive, from_term: u64) -> Result<(), ArchiveError> {
         read_new_terms(archive, &mut self.histories)?;
-        let number = self.histories.get(&from_term).map_or(0, |history| history.last().number);
-        let later = self.histories.values().map(History::last).filter(|term| term.number >= number);
+        let from = self.histories.get(&from_term).map(History::newness);
+        let is_later = |history: &&History| from.is_none_or(|from| history.newness() >= from);
+        let later: BTreeSet<u64> =
+            self.histories.values().filter(is_later).map(|history| history.last().id).collect();
         let last = self.backups.last().map(BackupName::name);
         let listed = archive.list_behind(BACKUPS, last.as_deref())?;
         self.backups.extend(listed.iter().filter_map(|(name, _)| BackupName::parse(name)));
-        for term in later.map(|term| term.id).collect::<BTreeSet<_>>() {
+        for term in later {
             let last = self.chunks_of(term).last().map(ChunkName::name);
             let listed = archive.list_behind(&log_of(term), last.as_deref())?;
             let chunks = self.chunks.entry(term).or_default();
@@ -89,7 +91,7 @@ impl Contents {
         let parents: BTreeSet<u64> = self.histories.values().filter_map(History::parent).collect();
         let leaves = self.histories.iter().filter(|(id, _)| !parents.contains(id));
         let mut leaves: Vec<_> = leaves.map(|(_, history)| history).collect();
-        leaves.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        leaves.sort_by_key(|history| std::cmp::Reverse(history.newness()));
         leaves
     }
 
@@ -110,8 +112,8 @@ impl Contents {
     /// The histories that are no beginning of another one, as far as they are equally new.
     fn newest(&self) -> Vec<&History> {
         let mut leaves = self.newest_histories();
-        let newest = leaves.first().map(|history| history.last().number);
-        leaves.retain(|history| Some(history.last().number) == newest);
+        let newest = leaves.first().map(|history| history.newness());
+        leaves.retain(|history| Some(history.newness()) == newest);
         leaves
     }
 

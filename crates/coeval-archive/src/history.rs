@@ -8,7 +8,7 @@
 use crate::contents::Contents;
 use crate::names::ChunkName;
 use coeval_store::log::Lsn;
-use coeval_store::{ForeignHistory, Term, TermHistory};
+use coeval_store::{ForeignHistory, Term, TermHistory, Timeline};
 use std::fmt;
 
 /// The terms of a history, the oldest first; at least one.
@@ -51,6 +51,11 @@ impl History {
 
     pub(crate) fn last(&self) -> Term {
         *self.0.last().expect("a history has a term")
+    }
+
+    /// By what one history is newer than another: timelines of one number are ordered by who was promoted, not by how often they were opened.
+    pub(crate) fn newness(&self) -> (Timeline, u64) {
+        (TermHistory::of(&self.0).timeline(), self.last().number)
     }
 
     /// The id of the term before the last one.
@@ -216,6 +221,18 @@ mod tests {
             );
         }
         assert!(matches!(followed(&[term(1, 99, 0)], 5), Err(ArchiveError::AnotherDatabase { .. })));
+    }
+
+    /// Two were promoted to one number. Fails if the number of the last term alone is compared.
+    #[test]
+    fn of_two_that_were_promoted_to_one_number_the_higher_candidate_is_newer() {
+        let mut contents = parted();
+        let (first, promoted) = (term(1, 11, 0), |id| term((1 << 32) + 1, id, 170));
+        let low = vec![first, promoted(20), term((1 << 32) + 2, 99, 180)];
+        for terms in [low, vec![first, promoted(21)]] {
+            contents.histories.insert(terms.last().unwrap().id, History::new(terms).unwrap());
+        }
+        assert_eq!(contents.history(None).unwrap().last().id, 21);
     }
 
     #[test]

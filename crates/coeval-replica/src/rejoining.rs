@@ -48,7 +48,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
         return Ok(Kinship::Stranger(error));
     }
     found.check_not_behind(own, former.end, from)?;
-    let has_come_after = former.comes_before(TermNumber(found.standing.term));
+    let has_come_after = former.comes_before(found.timeline, TermNumber(found.standing.term));
     let way_back = if has_come_after { way_back(&mut link, former)? } else { WayBack::AsItIs };
     let last = own.last();
     let (place, term) = match way_back {
@@ -57,7 +57,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
             return Ok(Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint }));
         }
         // Only who was promoted has what was acknowledged by replicas.
-        WayBack::CutBack(_) if own.last().is_some_and(|last| found.timeline <= last.timeline()) => {
+        WayBack::CutBack(_) if found.timeline <= own.timeline() => {
             return Ok(Kinship::Parted(ReplicaError::NotPromoted { found: found.timeline }));
         }
         WayBack::CutBack(parting) => (parting.at, Some(parting.term.id)),

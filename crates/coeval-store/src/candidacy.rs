@@ -71,6 +71,13 @@ impl Candidacy {
         Self::considered(store, name, timeline)?.promised_itself(store, name)
     }
 
+    /// The same with a promise that is not asked for at random, so that a simulation goes the same way again.
+    #[cfg(test)]
+    pub(crate) fn begin_with(store: &Store, name: &str, promise: Promise) -> Result<Self, CandidacyError> {
+        let considered = Self::considered(store, name, promise.timeline)?;
+        Self { promise, ..considered }.promised_itself(store, name)
+    }
+
     /// The replica promises it. How long its log is, and who is asked, is looked at behind that: another list may have come with the log
     /// meanwhile, and one that is older than the log does not say whom to ask.
     fn promised_itself(mut self, store: &Store, name: &str) -> Result<Self, CandidacyError> {
@@ -185,12 +192,12 @@ mod tests {
         let choice = ReplicaChoice::Any;
         let (primary, before) = Default::default();
         let required = Some(SynchronousReplicas { count: 1, choice, names, primary, before });
-        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let own = LogStanding::new(3, 0, Lsn::new(100));
         let promise = Promise::asked_for(Timeline::new(2));
         let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["a".to_owned()]) };
         let missing = "b".to_owned();
         assert_eq!(candidacy.outcome(), Err(NotPromoted::TooFew { promised: 1, needed: 2, missing }));
-        let longer = LogStanding { term: 3, durable: Lsn::new(101) };
+        let longer = LogStanding::new(3, 0, Lsn::new(101));
         assert_eq!(candidacy.note_promise("B", longer), Err(NotPromoted::Longer { name: "B".to_owned() }));
         candidacy.note_promise("B", own).unwrap();
         assert_eq!(candidacy.outcome(), Ok(promise));
@@ -205,7 +212,7 @@ mod tests {
             SynchronousReplicas { count, choice, names, primary, before }
         };
         let required = Some(list(&["a", "c"], vec![list(&["a", "b"], Vec::new())]));
-        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let own = LogStanding::new(3, 0, Lsn::new(100));
         let promise = Promise::asked_for(Timeline::new(2));
         let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["c".to_owned()]) };
         let missing = "a, b".to_owned();
