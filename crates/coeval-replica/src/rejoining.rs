@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The return of a former primary, or of a replica that followed it: whether it can follow the new one as it is, or once its log is
-//! cut back. A replica of the new one may be asked in its place, once that has its term.
+//! cut back. A replica of the new one may be asked in its place, once that has its term; so may the archive, once that has log of it.
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
+use coeval_archive::{Archive, ArchivedLog};
 use coeval_store::log::Lsn;
 use coeval_store::{FormerPrimary, TermNumber, Timeline, WayBack};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a former primary, or a replica of it, is to the one that is now.
@@ -27,6 +30,59 @@ pub enum Kinship {
     Parted(ReplicaError),
     /// It is not for it to follow: another database, or a primary that has not come after it.
     Stranger(ReplicaError),
+}
+
+/// Whose log a replica's has parted from.
+#[derive(Clone, Debug)]
+pub enum NewHistory {
+    /// A machine's.
+    Of(PrimaryAddress),
+    /// That of an archive whose newest history is a promoted replica's.
+    In(Archive),
+}
+
+impl fmt::Display for NewHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(address) => address.fmt(f),
+            Self::In(archive) => write!(f, "the archive {}", archive.place()),
+        }
+    }
+}
+
+impl NewHistory {
+    /// What a directory, that of a replica which has followed a former primary, is to it. Nothing is changed.
+    ///
+    /// # Errors
+    /// Those of the connection, or of the archive: nothing is known then.
+    pub fn kinship(&self, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+        match self {
+            Self::Of(address) => kinship(address, former),
+            Self::In(archive) => kinship_in(archive, former),
+        }
+    }
+}
+
+/// What it is to the newest history of an archive. As to a machine, it gives up its own log only for one of a higher timeline: a
+/// database that was restored goes on in the same one.
+fn kinship_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+    let (way_back, found) = ArchivedLog::new(archive, Arc::default()).way_back(former)?;
+    if found < former.promised {
+        let error = ReplicaError::Superseded { found, promised: former.promised };
+        return Ok(Kinship::Stranger(error));
+    }
+    let is_later = found > former.terms.timeline();
+    Ok(match way_back {
+        WayBack::AsItIs => Kinship::Beginning,
+        WayBack::CutBack(parting) if is_later => Kinship::Rewindable { place: parting.at, timeline: found },
+        WayBack::CheckpointBeyond(parting) if is_later => {
+            let (parting, checkpoint) = (parting.at, former.checkpoint);
+            Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint })
+        }
+        WayBack::CutBack(_) | WayBack::CheckpointBeyond(_) | WayBack::Unrelated => {
+            Kinship::Parted(ReplicaError::NotPromoted { found })
+        }
+    })
 }
 
 /// Whether the log is there is found with its first record, which comes at once.

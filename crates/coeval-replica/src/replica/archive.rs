@@ -3,9 +3,10 @@
 
 use super::{ReplicaState, Taking};
 use crate::error::ReplicaError;
-use coeval_archive::{ArchivedLog, ArchivedPart, ArchivedStretch};
-use coeval_store::TermHistory;
+use crate::rejoining::{Kinship, NewHistory};
+use coeval_archive::{ArchiveError, ArchivedLog, ArchivedPart, ArchivedStretch};
 use coeval_store::log::Lsn;
+use coeval_store::{StoreError, TermHistory};
 use std::time::{Duration, Instant};
 
 /// While there is a primary, it is asked at least so often whether it is there, or has the log by now.
@@ -38,12 +39,32 @@ impl Taking {
             // All that it has came from there.
             self.follower.note_all_published();
         }
-        let outcome = self.take_from(&mut log, why);
+        let outcome = self.take_from(&mut log, why).map_err(|error| self.of_archive(error));
         // Whatever has ended it: what was taken is durable when the next source is asked for what comes behind.
         let synced = self.follower.sync();
         self.note();
         self.log = Some(log);
         Some(outcome.and_then(|took| Ok(synced.map(|_| took)?)))
+    }
+
+    /// What it says that the log here is not the beginning of the archive's newest history, where there is nobody else who knows: that
+    /// may be the history of a replica which was promoted.
+    fn of_archive(&self, error: ReplicaError) -> ReplicaError {
+        let is_parted =
+            matches!(error, ReplicaError::Archive(ArchiveError::Store(StoreError::ForeignHistory(_))));
+        let source = self.sources.archive.as_ref().filter(|_| is_parted && self.sources.primary.is_none());
+        let Some(source) = source else { return error };
+        let new = NewHistory::In(source.archive.clone());
+        match new.kinship(&self.follower.as_former_primary()) {
+            Ok(Kinship::Rewindable { place, .. }) => {
+                self.parted_from.send_replace(Some(new));
+                ReplicaError::Rewindable { parting: place }
+            }
+            Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. })) => beyond,
+            // Nothing of the log is there yet, or the storage does not answer: it is asked again.
+            Err(why) if !why.is_final() => why,
+            Ok(_) | Err(_) => error,
+        }
     }
 
     fn take_from(&mut self, log: &mut ArchivedLog, why: Option<&ReplicaError>) -> Result<bool, ReplicaError> {
