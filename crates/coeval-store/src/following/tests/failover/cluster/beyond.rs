@@ -5,7 +5,7 @@
 //! - *Chains*: a replica follows another replica, that one follows it, and so on. Replicas make checkpoints.
 //! - *Changes*: a primary is given another list of synchronous replicas, of any machines, itself among them or not, while commits
 //!   wait; and again before enough know of the last one. Whoever is not listed is not promoted.
-//! - *Slots*: whoever follows does so by a slot, with a bound, and is away for long now and then. What a slot has says that it is there
+//! - *Slots*: whoever follows does so by a slot, on a primary or on a replica, with a bound, and is away for long now and then. What a slot has says that it is there
 //!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint.
 //! - *Most*: half of the machines beside the primary or more are asked for, so that one of three, or two of five, may be promoted by
 //!   themselves, and each of two candidates. In the other runs a majority has to promise.
@@ -254,10 +254,8 @@ impl<C: Clients> Cluster<C> {
         }
         match feed.with_slot(&slot) {
             Ok(feed) => {
-                // With chains a slot of this name may lie on a replica, whose log is copied or cut back at any time.
-                let is_counted_on = !self.beyond.has_chains();
                 let holds = |known: &crate::Slot| known.name == slot && known.log <= position;
-                Some((feed, is_counted_on && store.slots().iter().any(holds)))
+                Some((feed, store.slots().iter().any(holds)))
             }
             // The store's own checkpoint has come between, and the slot kept too much.
             Err(StoreError::Slot(SlotError::Lost(_))) => {
