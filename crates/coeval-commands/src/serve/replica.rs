@@ -284,7 +284,8 @@ fn sources(address: SourceAddress, arguments: &ServeArguments) -> Result<Sources
     let interval = Duration::from_secs_f64(arguments.replica_poll);
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot follow", error))?;
-    let archive = archive.map(|archive| ArchiveSource { archive, interval });
+    let clock_difference = address.clock_difference;
+    let archive = archive.map(|archive| ArchiveSource { archive, interval, clock_difference });
     Ok(Sources { primary: address.primary, archive, peers: Vec::new() })
 }
 

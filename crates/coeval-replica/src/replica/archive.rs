@@ -6,7 +6,7 @@ use crate::error::ReplicaError;
 use crate::rejoining::{Kinship, NewHistory};
 use coeval_archive::{ArchiveError, ArchivedLog, ArchivedPart, ArchivedStretch};
 use coeval_store::log::Lsn;
-use coeval_store::{StoreError, TermHistory};
+use coeval_store::{LogTime, StoreError, TermHistory};
 use std::time::{Duration, Instant};
 
 /// While there is a primary, it is asked at least so often whether it is there, or has the log by now.
@@ -26,6 +26,16 @@ impl Ahead {
     }
 }
 
+/// How long ago a clock said this time, at most, that differs by no more than `difference` from the one that says `now`. Nothing if it
+/// differs by more, or no time is known.
+fn age_at_most(time: LogTime, now: LogTime, difference: Duration) -> Option<Duration> {
+    if time == LogTime::ZERO {
+        return None;
+    }
+    let latest = Duration::from_micros(now.micros()).checked_add(difference)?;
+    latest.checked_sub(Duration::from_micros(time.micros()))
+}
+
 impl Taking {
     /// Takes what the archive has, and says whether that was anything; `why` not from the primary, if there is one. None if
     /// there is no archive.
@@ -43,6 +53,7 @@ impl Taking {
         // Whatever has ended it: what was taken is durable when the next source is asked for what comes behind.
         let synced = self.follower.sync();
         self.note();
+        self.note_age();
         self.log = Some(log);
         Some(outcome.and_then(|took| Ok(synced.map(|_| took)?)))
     }
@@ -117,10 +128,25 @@ impl Taking {
                 }
             }
             self.note();
+            self.note_age();
         }
         self.follower.sync()?;
         self.note();
         Ok(())
+    }
+
+    /// Notes how old what readers see is at most, if somebody vouches for the clocks. Whatever the primary had published at the last time
+    /// that its log has lies before that.
+    fn note_age(&self) {
+        let difference = self.sources.archive.as_ref().and_then(|source| source.clock_difference);
+        let Some(difference) = difference else { return };
+        if self.follower.shown_position() < self.follower.position() {
+            return;
+        }
+        let age = age_at_most(self.follower.time(), LogTime::now(), difference);
+        if let Some(at) = age.and_then(|age| Instant::now().checked_sub(age)) {
+            self.follower.note_current(at);
+        }
     }
 
     /// Says so once, not at each look.
@@ -137,5 +163,21 @@ impl Taking {
             }
             status.state = state;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the difference is forgotten: the other clock may have said the time so much earlier.
+    #[test]
+    fn a_time_of_another_clock_may_be_older_by_the_difference() {
+        let (time, second) = (LogTime::from_micros, Duration::from_secs(1));
+        let now = time(100_000_000);
+        assert_eq!(age_at_most(time(97_000_000), now, second), Some(4 * second));
+        assert_eq!(age_at_most(time(100_500_000), now, second), Some(second / 2), "it is ahead of this one");
+        assert_eq!(age_at_most(time(101_000_001), now, second), None, "by more than was said");
+        assert_eq!(age_at_most(LogTime::ZERO, now, second), None);
     }
 }

@@ -55,8 +55,18 @@ fn nobody() -> PrimaryAddress {
 }
 
 fn start(dir: &Path, archive: &Archive, primary: Option<PrimaryAddress>) -> (Store, Replica) {
+    start_with_clocks(dir, archive, primary, None)
+}
+
+fn start_with_clocks(
+    dir: &Path,
+    archive: &Archive,
+    primary: Option<PrimaryAddress>,
+    clock_difference: Option<Duration>,
+) -> (Store, Replica) {
     let (store, follower) = Store::open_follower(Arc::new(DiskFiles), dir, StoreOptions::default()).unwrap();
-    let archive = ArchiveSource { archive: archive.clone(), interval: Duration::from_millis(10) };
+    let interval = Duration::from_millis(10);
+    let archive = ArchiveSource { archive: archive.clone(), interval, clock_difference };
     let sources = Sources { primary, archive: Some(archive), peers: Vec::new() };
     (store, Replica::start(follower, sources, None).unwrap())
 }
@@ -118,6 +128,32 @@ fn what_cannot_be_followed_is_said_and_a_primary_may_yet_come() {
     commit(&primary, "second");
     backup(&primary, &archive, &mut |_| {}).unwrap();
     ends_with(&archive, None, &waits("is missing"));
+}
+
+/// Fails if the times in the log are taken for those of this clock whether or not somebody vouches for that, or never.
+#[test]
+fn how_old_the_log_of_an_archive_is_says_who_vouches_for_the_clocks() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path().join("archive").to_str().unwrap()).unwrap();
+    let primary = open(&home.path().join("primary"));
+    commit(&primary, "first");
+    let _archiver = archiver(&primary, &archive);
+    let dir = home.path().join("copy");
+    copy_newest(&archive, &dir, &mut |_| {}).unwrap();
+    let difference = Duration::from_secs(1_000);
+    for clocks in [None, Some(difference)] {
+        commit(&primary, if clocks.is_none() { "second" } else { "third" });
+        let (store, replica) = start_with_clocks(&dir, &archive, None, clocks);
+        let end = primary.log_position().unwrap().0;
+        until(|| replica.status(), |status| status.durable >= end);
+        let Some(difference) = clocks else {
+            assert_eq!(store.current_at(), None);
+            continue;
+        };
+        let at = until(|| store.current_at(), Option::is_some).expect("it was waited for");
+        let age = at.elapsed();
+        assert!(age >= difference && age < difference + Duration::from_secs(120), "{age:?}");
+    }
 }
 
 fn follow_until(dir: &Path, archive: &Archive, end: Lsn) {
