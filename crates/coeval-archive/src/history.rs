@@ -228,7 +228,7 @@ mod tests {
     fn of_two_that_were_promoted_to_one_number_the_higher_candidate_is_newer() {
         let mut contents = parted();
         let (first, promoted) = (term(1, 11, 0), |id| term((1 << 32) + 1, id, 170));
-        let low = vec![first, promoted(20), term((1 << 32) + 2, 99, 180)];
+        let low = vec![first, promoted(19), term((1 << 32) + 2, 99, 180)];
         for terms in [low, vec![first, promoted(21)]] {
             contents.histories.insert(terms.last().unwrap().id, History::new(terms).unwrap());
         }

@@ -39,13 +39,19 @@
 //! Where half of the listed machines or more have to have what is acknowledged, half or fewer have to promise, and two candidates may
 //! each find enough for timelines of one number: of `ANY 2 (a, b, c)` each by itself. More promises would keep the last machine that
 //! is left from going on, though it has all that was acknowledged. So the timelines differ instead: each is its candidate's, a random number
-//! that no other attempt has, and the higher candidate's is the higher one (`terms.rs`). The proof above takes of timelines only that
+//! that no other attempt has, and the higher candidate's is the higher one (`terms.rs`). Where all lists of a candidate need a majority,
+//! its timeline is nobody's, and lower than any candidate's of that number. One machine begins that: two candidates that go by one
+//! list both have the promise of some machine, which gives a number once; and if they go by none together, one has a list that was written
+//! down alone once enough of the other's machines had it, as above. The proof above takes of timelines only that
 //! they are ordered, that one machine begins each, and that who has promised or followed one acknowledges no log of a lower one. It
 //! takes of those that promise only that they meet those that acknowledge; those that promise one timeline and those that promise
 //! another need not meet. (Ballots of Paxos are unique for the same reason, and quorums of its two phases need not be majorities then.)
 //! So of two primaries of one number, the lower one gets nothing acknowledged that the higher one lacks: R has promised or followed the
 //! higher one, or has told its candidate of the commit. When the two hear of each other, the lower one's commits stop, and it is cut
 //! back as any former primary is.
+//!
+//! Why not all timelines are a candidate's: who has promised one that is not begun refuses a lower one of its number, until somebody is
+//! promoted to a higher number. Of timelines that are nobody's it follows whichever is begun.
 //!
 //! Whoever is asked by two gives the number to the first alone, so that the second does not end what the first has begun. Only a machine
 //! whose log is in a timeline of that number already hears of a higher one of it.
@@ -96,16 +102,22 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// For a new attempt to begin a timeline of this number.
+    /// For a new attempt to begin the timeline of this number that is nobody's.
     #[must_use]
     pub fn asked_for(timeline: Timeline) -> Self {
-        Self::of(timeline, random_id())
+        Self::of(timeline, (random_id() & !1).max(2))
     }
 
-    /// For the attempt of this candidate to begin a timeline of this number.
+    /// For the attempt of this candidate to begin a timeline of this number: its own, if the candidate is odd, else the one that is
+    /// nobody's.
     #[must_use]
     pub fn of(timeline: Timeline, candidate: u64) -> Self {
         Self { timeline: timeline.of_candidate(candidate), candidate }
+    }
+
+    /// The same of one that fewer than a majority have to give: for a timeline of its own.
+    pub(crate) fn of_few(self) -> Self {
+        Self::of(self.timeline, self.candidate | 1)
     }
 
     /// For who tells others that this timeline has begun.

@@ -15,9 +15,10 @@
 //! acknowledges no log of a lower one (`promises.rs`), however often that is opened again.
 //!
 //! Two machines may each find enough promises for timelines of one number, where half of the machines or more have to have what is
-//! acknowledged. So a timeline is more than its number: it is that of one candidate, a random number which is the id of its first term.
+//! acknowledged. There a timeline is more than its number: it is that of one candidate, a random number which is the id of its first term.
 //! Of two with one number the one of the higher candidate is higher. Whoever has the terms of a log knows the candidates, so nothing of
-//! this is written down beside them. Nobody was promoted into the first timeline, which has no candidate.
+//! this is written down beside them: an odd id is a candidate's. Where more than half have to promise, a number is begun once at most, and
+//! the timeline is nobody's, as the first one is: its first term has an even id.
 
 use crate::log::Lsn;
 use serde::{Deserialize, Serialize};
@@ -40,7 +41,7 @@ pub struct Term {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timeline {
     number: u32,
-    /// Whose it is; 0 if nobody's: that of the first one, and one that is not known.
+    /// Whose it is; odd. 0 if it is nobody's.
     candidate: u64,
 }
 
@@ -54,10 +55,10 @@ impl Timeline {
         Self { number, candidate: 0 }
     }
 
-    /// The one of this candidate that has the same number. There is one first timeline, whoever asks.
+    /// The one of this candidate that has the same number; nobody's, if that is even. There is one first timeline, whoever asks.
     #[must_use]
     pub const fn of_candidate(self, candidate: u64) -> Self {
-        if self.number <= Self::FIRST.number {
+        if self.number <= Self::FIRST.number || candidate.is_multiple_of(2) {
             return Self::new(self.number);
         }
         Self { number: self.number, candidate }
@@ -214,12 +215,12 @@ impl TermHistory {
         Ok(())
     }
 
-    /// The term that follows, begun at `start` under a random id; the first one of this timeline, and under its candidate's, if that has a
-    /// higher number.
+    /// The term that follows, begun at `start` under a random id; the first one of this timeline, if that has a higher number: under its
+    /// candidate's id, or an even one.
     pub(crate) fn next(&self, id: u64, start: Lsn, timeline: Timeline) -> Term {
         if timeline.number > self.timeline().number {
-            let id = if timeline.candidate > 0 { timeline.candidate } else { id };
-            return Term { number: timeline.first_term(), id: id.max(1), start };
+            let id = if timeline.candidate > 0 { timeline.candidate } else { (id & !1).max(2) };
+            return Term { number: timeline.first_term(), id, start };
         }
         let number = self.last().map_or(1, |last| last.number + 1);
         Term { number, id: id.max(1), start }
@@ -377,11 +378,14 @@ mod tests {
         let promoted = known.next(6, Lsn::new(300), Timeline::new(3));
         assert_eq!((promoted.id, TermNumber(promoted.number).to_string()), (6, "3.1".to_owned()));
         known.begin(promoted).unwrap();
-        assert_eq!(known.timeline(), Timeline::new(3).of_candidate(6));
-        let opened = known.next(7, Lsn::new(300), Timeline::new(3).of_candidate(6));
+        assert_eq!(known.timeline(), Timeline::new(3));
+        let opened = known.next(7, Lsn::new(300), Timeline::new(3));
         assert_eq!((opened.id, TermNumber(opened.number).to_string()), (7, "3.2".to_owned()));
         known.begin(opened).unwrap();
-        assert_eq!(known.timeline(), Timeline::new(3).of_candidate(6), "it is opened again in its own");
+        assert_eq!(known.timeline(), Timeline::new(3), "it is opened again in its own");
+        for id in [0, 1, 9] {
+            assert_eq!(known.next(id, Lsn::new(400), Timeline::new(4)).id % 2, 0, "it is nobody's");
+        }
         let many = history(&[(u64::from(u32::MAX), 11, 0)]);
         assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
     }
@@ -393,13 +397,16 @@ mod tests {
         let promoted = |candidate| {
             let mut known = known.clone();
             let timeline = known.timeline().next().of_candidate(candidate);
-            known.begin(known.next(99, Lsn::new(300), timeline)).unwrap();
-            assert_eq!((known.timeline(), known.last().unwrap().id), (timeline, candidate));
-            known.timeline()
+            let term = known.next(99, Lsn::new(300), timeline);
+            known.begin(term).unwrap();
+            assert_eq!((known.timeline(), term.id), (timeline, if candidate > 0 { candidate } else { 98 }));
+            timeline
         };
-        let (low, high) = (promoted(20), promoted(21));
-        assert!(known.timeline() < low && low < high && high < high.next() && low.next() == high.next());
+        let (nobodys, low, high) = (promoted(0), promoted(21), promoted(23));
+        assert!(known.timeline() < nobodys && nobodys < low && low < high && high < high.next());
+        assert_eq!((nobodys, low.next()), (Timeline::new(2), high.next()));
         assert_eq!((low.get(), low.to_string()), (2, "2".to_owned()));
-        assert_eq!(Timeline::FIRST.of_candidate(20), Timeline::FIRST, "nobody was promoted into it");
+        assert_eq!(Timeline::new(2).of_candidate(20), nobodys);
+        assert_eq!(Timeline::FIRST.of_candidate(21), Timeline::FIRST, "nobody was promoted into it");
     }
 }

@@ -102,9 +102,9 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
 /// Of a program that does not say whose its timeline is, the terms of its log do.
 #[test]
 fn a_timeline_is_its_candidates_whoever_says_so() {
-    let second = Term::from(((1 << 32) + 1, 0xaa, 80));
+    let second = Term::from(((1 << 32) + 1, 0xab, 80));
     let number = second.number.to_string();
-    let identity = ["7", "2", "0/100", "", "00aa", &number, "2", "primary", "7", "00bb"];
+    let identity = ["7", "2", "0/100", "", "00ab", &number, "2", "primary", "7", "00bb"];
     let (address, primary) = primary_that_says(&identity);
     let found = Link::open(&address).unwrap().identify().unwrap();
     let timeline = Timeline::new(2).of_candidate(0xbb);
@@ -119,7 +119,7 @@ fn a_timeline_is_its_candidates_whoever_says_so() {
     let answers = [row(&identity[..9]), done.clone(), message(b'Z', b"I"), row(&[&terms]), done];
     let (address, primary) = primary_that_answers(answers.concat());
     let found = Link::open(&address).unwrap().identify().unwrap();
-    assert_eq!(found.timeline, Timeline::new(2).of_candidate(0xaa));
+    assert_eq!(found.timeline, Timeline::new(2).of_candidate(0xab));
     primary.join().unwrap();
 }
 

@@ -67,7 +67,7 @@ fn a_promise_of_an_older_program_is_of_a_number_alone() {
 fn of_two_of_one_number_the_lower_one_is_superseded_and_not_the_higher_one() {
     let files = SimulatedFiles::new(6);
     drop(open(&files));
-    let own = Promise::of(Timeline::new(2), 50);
+    let own = Promise::of(Timeline::new(2), 51);
     KeptPromise { promise: own, to: PromisedTo::Itself }.write(&files, Path::new(DIR)).unwrap();
     let store = open(&files);
     let def = table(&store, "t");
@@ -77,7 +77,7 @@ fn of_two_of_one_number_the_lower_one_is_superseded_and_not_the_higher_one() {
     assert_eq!(store.terms().timeline(), own.timeline);
     assert!(store.promise(Promise::of(Timeline::new(2), 49)).is_err());
     assert_eq!(store.superseded_by(), None);
-    let higher = Promise::of_begun(Timeline::new(2).of_candidate(51));
+    let higher = Promise::of_begun(Timeline::new(2).of_candidate(53));
     store.promise(higher).unwrap();
     assert_eq!(store.superseded_by(), Some(higher.timeline));
     drop(store);

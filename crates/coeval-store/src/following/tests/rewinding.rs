@@ -301,7 +301,7 @@ fn whose_log_counts_is_said_by_the_terms() {
     let second = Timeline::new(2);
     let comes_before =
         |candidate| former(&low, 150, 60).comes_before(second.of_candidate(candidate), TermNumber(high));
-    assert!(comes_before(14) && !comes_before(12) && !comes_before(13));
+    assert!(comes_before(15) && !comes_before(11) && !comes_before(12) && !comes_before(13));
     assert!(matches!(one.way_back(&later), WayBack::CutBack(parting) if parting.at == Lsn::new(80)));
     assert_eq!(former(&[first], 70, 60).way_back(&later), WayBack::AsItIs);
     let beyond = former(&[first, second], 150, 81).way_back(&later);

@@ -592,8 +592,9 @@ impl<C: Clients> Cluster<C> {
 
     /// The number of one that tries to be promoted to this timeline.
     fn candidate(&mut self, timeline: Timeline) -> u64 {
-        let candidate = self.candidates.random_range(1..=u64::MAX);
-        if self.broken == Broken::OneCandidate { u64::from(timeline.get()) } else { candidate }
+        let candidate = self.candidates.random_range(1..=u64::MAX / 2);
+        // Even: whether it is a candidate's own the lists say.
+        2 * if self.broken == Broken::OneCandidate { u64::from(timeline.get()) } else { candidate }
     }
 
     fn refuse(&mut self) {
