@@ -196,7 +196,8 @@ fn a_replica_of_an_archive_is_to_be_cut_back_to_one_that_was_promoted() {
         let (_store, replica) = start(&late, &archive, None);
         let is_parted = |status: &ReplicaStatus| matches!(&status.state, ReplicaState::Stopped(why) if why.contains("cut back"));
         until(|| replica.status(), is_parted);
-        replica.parted_from.borrow().clone().expect("it has stopped for that")
+        let found = replica.parted_from.borrow().clone();
+        found.expect("it has stopped for that")
     };
     assert!(found.to_string().starts_with("the archive "), "{found}");
     let own = FormerPrimary::look(&DiskFiles, &late).unwrap();

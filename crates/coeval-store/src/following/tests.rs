@@ -366,7 +366,7 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     assert_eq!(promoted.terms().database_id(), primary.terms().database_id());
     let (one, other) = (primary.terms().timeline(), promoted.terms().timeline());
     assert_eq!((one, other.get()), (Timeline::FIRST, 2));
-    assert_eq!(promoted.own_promise().map(|promise| promise.timeline), Some(other), "it is its candidate's");
+    assert_eq!(promoted.own_promise().map(|promise| promise.timeline), Some(other));
     // The former primary is not taken for a beginning of it once it has written more.
     let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.put(def.id, row(&def, 3, 3)).unwrap();
