@@ -78,12 +78,14 @@ impl Contents {
     /// As [`read`](Self::read); what was added stays.
     pub(crate) fn read_new(&mut self, archive: &Archive, from_term: u64) -> Result<(), ArchiveError> {
         read_new_terms(archive, &mut self.histories)?;
-        let number = self.histories.get(&from_term).map_or(0, |history| history.last().number);
-        let later = self.histories.values().map(History::last).filter(|term| term.number >= number);
+        let from = self.histories.get(&from_term).map(History::newness);
+        let is_later = |history: &&History| from.is_none_or(|from| history.newness() >= from);
+        let later: BTreeSet<u64> =
+            self.histories.values().filter(is_later).map(|history| history.last().id).collect();
         let last = self.backups.last().map(BackupName::name);
         let listed = archive.list_behind(BACKUPS, last.as_deref())?;
         self.backups.extend(listed.iter().filter_map(|(name, _)| BackupName::parse(name)));
-        for term in later.map(|term| term.id).collect::<BTreeSet<_>>() {
+        for term in later {
             let last = self.chunks_of(term).last().map(ChunkName::name);
             let listed = archive.list_behind(&log_of(term), last.as_deref())?;
             let chunks = self.chunks.entry(term).or_default();
@@ -98,7 +100,7 @@ impl Contents {
         let parents: BTreeSet<u64> = self.histories.values().filter_map(History::parent).collect();
         let leaves = self.histories.iter().filter(|(id, _)| !parents.contains(id));
         let mut leaves: Vec<_> = leaves.map(|(_, history)| history).collect();
-        leaves.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        leaves.sort_by_key(|history| std::cmp::Reverse(history.newness()));
         leaves
     }
 
@@ -119,8 +121,8 @@ impl Contents {
     /// The histories that are no beginning of another one, as far as they are equally new.
     fn newest(&self) -> Vec<&History> {
         let mut leaves = self.newest_histories();
-        let newest = leaves.first().map(|history| history.last().number);
-        leaves.retain(|history| Some(history.last().number) == newest);
+        let newest = leaves.first().map(|history| history.newness());
+        leaves.retain(|history| Some(history.newness()) == newest);
         leaves
     }
 
@@ -327,6 +329,18 @@ mod tests {
             );
         }
         assert!(matches!(followed(&[term(1, 99, 0)], 5), Err(ArchiveError::AnotherDatabase { .. })));
+    }
+
+    /// Two were promoted to one number. Fails if the number of the last term alone is compared.
+    #[test]
+    fn of_two_that_were_promoted_to_one_number_the_higher_candidate_is_newer() {
+        let mut contents = parted();
+        let (first, promoted) = (term(1, 11, 0), |id| term((1 << 32) + 1, id, 170));
+        let low = vec![first, promoted(19), term((1 << 32) + 2, 99, 180)];
+        for terms in [low, vec![first, promoted(21)]] {
+            contents.histories.insert(terms.last().unwrap().id, History::new(terms).unwrap());
+        }
+        assert_eq!(contents.history(None).unwrap().last().id, 21);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! log up to where the next one begins, and no more.
 
 use coeval_store::log::Lsn;
-use coeval_store::{ForeignHistory, Term, TermHistory};
+use coeval_store::{ForeignHistory, Term, TermHistory, Timeline};
 
 /// The terms of a history, the oldest first; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,11 @@ impl History {
 
     pub(crate) fn last(&self) -> Term {
         *self.0.last().expect("a history has a term")
+    }
+
+    /// By what one history is newer than another: timelines of one number are ordered by who was promoted, not by how often they were opened.
+    pub(crate) fn newness(&self) -> (Timeline, u64) {
+        (TermHistory::of(&self.0).timeline(), self.last().number)
     }
 
     /// The id of the term before the last one.

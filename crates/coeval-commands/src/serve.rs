@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::served::{self, Served, ServedFile};
 use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
-use coeval_replica::{PrimaryAddress, PrimaryWatch};
+use coeval_replica::{NewHistory, PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use replica::CutBack;
 use std::net::SocketAddr;
@@ -35,7 +35,7 @@ enum Ended {
     /// The replica has log that whom it is to follow now never had: it is to be cut back, and served again at this address.
     Parted {
         address: SocketAddr,
-        from: PrimaryAddress,
+        from: NewHistory,
     },
 }
 

@@ -40,6 +40,6 @@ pub use link::Link;
 pub use peer::Peer;
 pub use primary_watch::PrimaryWatch;
 pub use promotion::{Loss, PromotionError, promises_for};
-pub use rejoining::{Kinship, kinship};
+pub use rejoining::{Kinship, NewHistory, kinship};
 pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
 pub use source::{ArchiveSource, SourceAddress, Sources};

@@ -96,14 +96,14 @@ fn look(store: &Store, peers: &[Peer]) {
 /// Another machine is the primary by now.
 fn note_higher(store: &Store, name: &str, timeline: Timeline) {
     tracing::error!(peer = name, %timeline, "another machine has been promoted: this one takes no commits any more");
-    if let Err(error) = store.promise(Promise::asked_for(timeline)) {
+    if let Err(error) = store.promise(Promise::of_begun(timeline)) {
         tracing::error!(%error, "that could not be written down");
     }
 }
 
 /// Tells a former primary that it is one.
 fn tell(store: &Store, peer: &Peer, own: Timeline) {
-    let promise = store.own_promise().unwrap_or_else(|| Promise::asked_for(own));
+    let promise = store.own_promise().unwrap_or_else(|| Promise::of_begun(own));
     match peer.ask_for(promise) {
         Ok(_) => tracing::info!(peer = %peer.name, "the former primary takes no commits any more"),
         Err(error) if error.has_promised_another() => {}

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The return of a former primary, or of a replica that followed it: whether it can follow the new one as it is, or once its log is
-//! cut back. A replica of the new one may be asked in its place, once that has its term.
+//! cut back. A replica of the new one may be asked in its place, once that has its term; so may the archive, once that has log of it.
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
+use coeval_archive::{Archive, ArchivedLog};
 use coeval_store::log::Lsn;
 use coeval_store::{FormerPrimary, TermNumber, Timeline, WayBack};
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a former primary, or a replica of it, is to the one that is now.
@@ -29,6 +32,59 @@ pub enum Kinship {
     Stranger(ReplicaError),
 }
 
+/// Whose log a replica's has parted from.
+#[derive(Clone, Debug)]
+pub enum NewHistory {
+    /// A machine's.
+    Of(PrimaryAddress),
+    /// That of an archive whose newest history is a promoted replica's.
+    In(Archive),
+}
+
+impl fmt::Display for NewHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(address) => address.fmt(f),
+            Self::In(archive) => write!(f, "the archive {}", archive.place()),
+        }
+    }
+}
+
+impl NewHistory {
+    /// What a directory, that of a replica which has followed a former primary, is to it. Nothing is changed.
+    ///
+    /// # Errors
+    /// Those of the connection, or of the archive: nothing is known then.
+    pub fn kinship(&self, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+        match self {
+            Self::Of(address) => kinship(address, former),
+            Self::In(archive) => kinship_in(archive, former),
+        }
+    }
+}
+
+/// What it is to the newest history of an archive. As to a machine, it gives up its own log only for one of a higher timeline: a
+/// database that was restored goes on in the same one.
+fn kinship_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+    let (way_back, found) = ArchivedLog::new(archive, Arc::default()).way_back(former)?;
+    if found < former.promised {
+        let error = ReplicaError::Superseded { found, promised: former.promised };
+        return Ok(Kinship::Stranger(error));
+    }
+    let is_later = found > former.terms.timeline();
+    Ok(match way_back {
+        WayBack::AsItIs => Kinship::Beginning,
+        WayBack::CutBack(parting) if is_later => Kinship::Rewindable { place: parting.at, timeline: found },
+        WayBack::CheckpointBeyond(parting) if is_later => {
+            let (parting, checkpoint) = (parting.at, former.checkpoint);
+            Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint })
+        }
+        WayBack::CutBack(_) | WayBack::CheckpointBeyond(_) | WayBack::Unrelated => {
+            Kinship::Parted(ReplicaError::NotPromoted { found })
+        }
+    })
+}
+
 /// Whether the log is there is found with its first record, which comes at once.
 const FIRST_RECORD: Duration = Duration::from_millis(500);
 
@@ -48,7 +104,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
         return Ok(Kinship::Stranger(error));
     }
     found.check_not_behind(own, former.end, from)?;
-    let has_come_after = former.comes_before(TermNumber(found.standing.term));
+    let has_come_after = former.comes_before(found.timeline, TermNumber(found.standing.term));
     let way_back = if has_come_after { way_back(&mut link, former)? } else { WayBack::AsItIs };
     let last = own.last();
     let (place, term) = match way_back {
@@ -57,7 +113,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
             return Ok(Kinship::Parted(ReplicaError::CheckpointBeyond { parting, checkpoint }));
         }
         // Only who was promoted has what was acknowledged by replicas.
-        WayBack::CutBack(_) if own.last().is_some_and(|last| found.timeline <= last.timeline()) => {
+        WayBack::CutBack(_) if found.timeline <= own.timeline() => {
             return Ok(Kinship::Parted(ReplicaError::NotPromoted { found: found.timeline }));
         }
         WayBack::CutBack(parting) => (parting.at, Some(parting.term.id)),

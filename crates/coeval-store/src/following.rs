@@ -529,7 +529,7 @@ pub fn promote(files: &dyn FileSystem, dir: &Path, promise: Promise) -> Result<(
     let _lock = files.lock(dir)?;
     if let Some(KeptPromise { promise: kept, .. }) = KeptPromise::read(files, dir)?
         && kept != promise
-        && kept.timeline >= promise.timeline
+        && kept.timeline.get() >= promise.timeline.get()
     {
         return Err(StoreError::PromisedAnother { asked: promise.timeline, promised: kept.timeline });
     }

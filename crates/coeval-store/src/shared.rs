@@ -174,7 +174,7 @@ impl Shared {
             Standing::Alone => Serializable::new(Arc::clone(&world), sizes.trials),
             Standing::Follows => Serializable::following(Arc::clone(&world), sizes.trials),
         };
-        let promises = Promises::new(contents.promise);
+        let promises = Promises::new(contents.promise, contents.terms.timeline());
         let (terms, clock) = (contents.terms, LogClock::new(contents.time));
         let ground = Ground::new(options, sizes, world, serializable, replicas, terms, clock);
         if let Some(disk) = &disk {

@@ -15,7 +15,7 @@ use crate::log_sender::{LogSender, Sent};
 use crate::names::BackupName;
 use crate::patience::Patience;
 use coeval_store::log::{LogError, Lsn};
-use coeval_store::{LogFeed, LogTime, Store, StoreError};
+use coeval_store::{LogFeed, LogTime, Store, StoreError, TermHistory};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -147,8 +147,10 @@ impl Worker {
         if self.held.is_none() {
             self.held = Some(HeldLog::begin(&self.store, self.options.keep_max)?);
         }
-        if let (Some(Archived { end, .. }), Some(held)) = (self.archived()?, &mut self.held) {
-            held.advance(end)?;
+        // What the archive has is looked for by these terms, and says nothing of what comes meanwhile in another one.
+        let (terms, here) = self.store.terms_to_end().ok_or(StoreError::NoDirectory)?;
+        if let (Some(Archived { end, .. }), Some(held)) = (self.archived(&terms)?, &mut self.held) {
+            held.advance(end, here)?;
             self.shared.tell(|status| status.archived = Some(end));
         }
         self.looked = Some(Instant::now());
@@ -188,8 +190,8 @@ impl Worker {
 
     /// The log from where the archive ends, if the archive has a backup of this history and the database that log.
     fn continued(&mut self) -> Result<Option<LogFeed>, ArchiveError> {
-        let Some(Archived { newest, end }) = self.archived()? else { return Ok(None) };
         let terms = self.store.terms();
+        let Some(Archived { newest, end }) = self.archived(&terms)? else { return Ok(None) };
         self.archive.claim(terms.database_id())?;
         let made = LogTime::from_micros(BackupEntry::fetch(&self.archive, newest)?.made);
         // The term that wrote the record that ends there.
@@ -207,9 +209,8 @@ impl Worker {
         }
     }
 
-    /// What the archive has of this database, in its history; nothing without a backup.
-    fn archived(&self) -> Result<Option<Archived>, ArchiveError> {
-        let terms = self.store.terms();
+    /// What the archive has of this database, in the history of these terms; nothing without a backup.
+    fn archived(&self, terms: &TermHistory) -> Result<Option<Archived>, ArchiveError> {
         let contents = match Contents::read(&self.archive) {
             Ok(contents) => contents,
             Err(ArchiveError::NoArchive { .. }) => return Ok(None),

@@ -99,6 +99,30 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
     }
 }
 
+/// Of a program that does not say whose its timeline is, the terms of its log do.
+#[test]
+fn a_timeline_is_its_candidates_whoever_says_so() {
+    let second = Term::from(((1 << 32) + 1, 0xab, 80));
+    let number = second.number.to_string();
+    let identity = ["7", "2", "0/100", "", "00ab", &number, "2", "primary", "7", "00bb"];
+    let (address, primary) = primary_that_says(&identity);
+    let found = Link::open(&address).unwrap().identify().unwrap();
+    let timeline = Timeline::new(2).of_candidate(0xbb);
+    assert_eq!(
+        (found.timeline, found.standing.timeline, found.promised),
+        (timeline, timeline, Timeline::new(2))
+    );
+    primary.join().unwrap();
+
+    let terms = TermHistory::of(&[Term::from((1, 11, 0)), second]).to_line();
+    let done = message(b'C', b"\0");
+    let answers = [row(&identity[..9]), done.clone(), message(b'Z', b"I"), row(&[&terms]), done];
+    let (address, primary) = primary_that_answers(answers.concat());
+    let found = Link::open(&address).unwrap().identify().unwrap();
+    assert_eq!(found.timeline, Timeline::new(2).of_candidate(0xab));
+    primary.join().unwrap();
+}
+
 /// It was told "the histories part" by who only lacked the end, and "term ... is not part of this history" by who lacked a term.
 #[test]
 fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
@@ -106,7 +130,7 @@ fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
     let own = TermHistory::of(&terms);
     let address = PrimaryAddress::parse("host=db1,user=coeval").unwrap();
     let found = |role, term_id, durable| {
-        let standing = LogStanding { term: 1, durable: Lsn::new(durable) };
+        let standing = LogStanding::new(1, 0, Lsn::new(durable));
         let (timeline, promised) = (Timeline::FIRST, Timeline::FIRST);
         let identity = Identity { database: 11, standing, term_id, timeline, promised, role, format: 0 };
         match identity.check_not_behind(&own, Lsn::new(300), &address) {

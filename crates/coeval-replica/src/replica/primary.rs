@@ -7,7 +7,7 @@ use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::{Answer, Identity, Link, Role};
-use crate::rejoining::{Kinship, kinship};
+use crate::rejoining::{Kinship, NewHistory, kinship};
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -99,7 +99,7 @@ impl Taking {
         let asked = (is_of_log && is_later).then(|| kinship(from, &self.follower.as_former_primary()));
         match asked {
             Some(Ok(Kinship::Rewindable { place, .. })) => {
-                self.parted_from.send_replace(Some(from.clone()));
+                self.parted_from.send_replace(Some(NewHistory::Of(from.clone())));
                 ReplicaError::Rewindable { parting: place }
             }
             Some(Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. }))) => beyond,

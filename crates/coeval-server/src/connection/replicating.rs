@@ -163,6 +163,7 @@ impl Connection {
             ("promised", Some(store.timeline().to_string())),
             ("role", Some(role.to_owned())),
             ("format", Some(FORMAT_VERSION.to_string())),
+            ("candidate", Some(format!("{:016x}", terms.timeline().candidate()))),
         ];
         self.answer_with_row("IDENTIFY_SYSTEM", row);
     }
@@ -172,8 +173,11 @@ impl Connection {
         let store = self.shared.engine.store();
         let standing = store.promise(promise)?;
         tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");
-        let row =
-            [("term", Some(standing.term.to_string())), ("xlogpos", Some(standing.durable.to_wal_text()))];
+        let row = [
+            ("term", Some(standing.term.to_string())),
+            ("xlogpos", Some(standing.durable.to_wal_text())),
+            ("candidate", Some(format!("{:016x}", standing.timeline.candidate()))),
+        ];
         self.answer_with_row("PROMISE_TIMELINE", row);
         Ok(())
     }
@@ -458,7 +462,7 @@ fn parse(text: &str) -> Result<Command, SqlError> {
             let timeline: u32 = timeline.parse().map_err(|_| malformed())?;
             let candidate =
                 u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
-            Ok(Command::PromiseTimeline(Promise { timeline: Timeline::new(timeline), candidate }))
+            Ok(Command::PromiseTimeline(Promise::of(Timeline::new(timeline), candidate)))
         }
         "BASE_BACKUP" => Ok(Command::BaseBackup),
         "START_REPLICATION" => {
@@ -529,7 +533,7 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), Command::CreateSlot("west".to_owned()));
         }
-        let promise = Promise { timeline: Timeline::new(3), candidate: 255 };
+        let promise = Promise::of(Timeline::new(3), 255);
         assert_eq!(parse("PROMISE_TIMELINE 3 '00ff'").unwrap(), Command::PromiseTimeline(promise));
         for wrong in [
             "",

@@ -174,7 +174,7 @@ fn look_at_primary(files: &SimulatedFiles, model: &Model, harmed: &str) -> Resul
     } else if slots != [SLOT] || !has_kept {
         return Err(format!("of what is kept of the log, {slots:?} and {has_kept} is left"));
     }
-    if store.timeline() != TIMELINE || store.superseded_by().is_some() {
+    if store.timeline().get() != TIMELINE.get() || store.superseded_by().is_some() {
         return Err(format!("it is in timeline {}", store.timeline()));
     }
     // It goes on: the next checkpoint finds everything that it needs.
@@ -190,7 +190,7 @@ fn look_at_replica(files: &SimulatedFiles, model: &Model) -> Result<(), String> 
     }
     let (store, follower) = open_replica(files, REPLICA).map_err(refused)?;
     model.check(&store.world())?;
-    if follower.terms().timeline() != TIMELINE {
+    if follower.terms().timeline().get() != TIMELINE.get() {
         return Err(format!("it follows timeline {}", follower.terms().timeline()));
     }
     Ok(())

@@ -244,8 +244,13 @@ impl LogFeed {
         }
     }
 
-    /// The follower has everything up to here durably: it is not held any more.
+    /// The follower has everything up to here durably: it is not held any more, as far as it was given and is durable here.
+    ///
+    /// A follower may have more. What it asks for, and was not given yet, stays for it all the same. And what is not durable here goes
+    /// with a crash: if it is a replica that is followed, log of another history may come in its place, which the follower has not.
     pub fn confirm(&mut self, position: Lsn) {
+        let durable = self.shared.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn());
+        let position = position.min(self.position()).min(durable);
         let mut version = Version::ZERO;
         while let Some((_, confirmed)) = self.unconfirmed.front().filter(|(end, _)| *end <= position) {
             version = *confirmed;

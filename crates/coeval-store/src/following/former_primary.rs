@@ -66,15 +66,17 @@ impl FormerPrimary {
         };
         let checkpoint = Lsn::new(manifest.log);
         let found = read(files, &dir.join(LOG_DIR), checkpoint, &mut note).map_err(open_error)?;
-        let promised = KeptPromise::read(files, dir)?.map(|kept| kept.promise.timeline);
-        let promised = promised.unwrap_or(Timeline::new(0));
+        let kept = KeptPromise::read(files, dir)?.map(|kept| kept.beside(terms.timeline()));
+        let promised = kept.map_or(Timeline::new(0), |kept| kept.promise.timeline);
         Ok(Self { terms, end: found.end, checkpoint, promised })
     }
 
-    /// Whether a machine whose last term has this number has come after it. Nobody else's log is a reason to give up one's own.
+    /// Whether a machine whose log is in this timeline, and whose last term has this number, has come after it. Nobody else's log is a
+    /// reason to give up one's own.
     #[must_use]
-    pub fn comes_before(&self, term: TermNumber) -> bool {
-        self.terms.last().is_none_or(|last| last.number < term.0)
+    pub fn comes_before(&self, timeline: Timeline, term: TermNumber) -> bool {
+        let own = self.terms.timeline();
+        self.terms.last().is_none_or(|last| (own, last.number) < (timeline, term.0))
     }
 
     /// How it can go on with the log of a machine that has these terms and [has come after it](Self::comes_before).

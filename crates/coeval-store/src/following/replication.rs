@@ -26,6 +26,16 @@ impl Store {
         self.shared.pipeline.log().map(|log| (log.end_lsn(), log.durable_lsn()))
     }
 
+    /// The terms of the log with its end, durable or not, when it had these and no others; nothing without files. Waits for a record that
+    /// is being written.
+    #[must_use]
+    pub fn terms_to_end(&self) -> Option<(TermHistory, Lsn)> {
+        let log = self.shared.pipeline.log()?;
+        // Records of a term, and that there is one, come together under this lock.
+        let _leader = self.shared.pipeline.lock_leader(&self.shared);
+        Some((self.shared.terms(), log.end_lsn()))
+    }
+
     /// The last time that the log has; [`LogTime::ZERO`] if it has none.
     #[must_use]
     pub fn log_time(&self) -> LogTime {

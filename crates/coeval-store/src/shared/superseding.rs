@@ -37,7 +37,8 @@ impl Shared {
     /// How long the log is.
     pub(crate) fn log_standing(&self) -> LogStanding {
         let durable = self.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn());
-        LogStanding { term: self.terms().last().map_or(0, |term| term.number), durable }
+        let terms = self.terms();
+        LogStanding::new(terms.last().map_or(0, |term| term.number), terms.timeline().candidate(), durable)
     }
 
     /// The timeline that was promised to another one, if this store writes the log of a lower one.
