@@ -12,6 +12,8 @@
 //! ```
 //! Published is acknowledged, but for commits that ask for replicas to show them.
 
+mod followed;
+
 use crate::error::StoreError;
 use crate::log::{LogError, LogHandle, Lsn};
 use crate::replicas::{Stage, SynchronousCommit};
@@ -122,7 +124,7 @@ struct State {
     pending: VecDeque<Pending>,
     unshown: VecDeque<Unshown>,
     published: Version,
-    /// Of a store that follows another one: what is published there.
+    /// Of a store that follows another one: what that has said to be published there, since it is followed.
     allowed: Version,
     /// Likewise: nothing beyond this version is shown, whatever is allowed, if somebody has asked for that.
     paused_at: Option<Version>,
@@ -189,7 +191,7 @@ impl Publishing {
                 pending: VecDeque::new(),
                 unshown: VecDeque::new(),
                 published,
-                allowed: published,
+                allowed: Version::ZERO,
                 paused_at: None,
                 taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
                 is_syncing: false,
@@ -369,45 +371,10 @@ impl Publishing {
         self.change(shared, |_| {});
     }
 
-    /// In a store that follows another one: its log was taken up to here, without a new version.
-    pub(crate) fn note_taken(&self, end: Lsn) {
-        self.state.lock().taken = end;
-    }
-
-    /// In a store that follows another one: up to where readers see its log.
-    pub(crate) fn shown_position(&self) -> Lsn {
-        let state = self.state.lock();
-        match state.pending.front().map(|pending| pending.consent) {
-            Some(Consent::Primary(shown)) => shown,
-            _ => state.taken,
-        }
-    }
-
     /// The log is durable further than it was: those hear of it who give it to others.
     pub(crate) fn note_durable(&self) {
         let _state = self.state.lock();
         self.progress.notify_all();
-    }
-
-    /// In a store that follows another one: shows nothing beyond this version, or what it shows now, until
-    /// [`resume`](Self::resume).
-    pub(crate) fn pause_at(&self, shared: &Shared, version: Option<Version>) {
-        self.change(shared, |state| state.paused_at = Some(version.unwrap_or(state.published)));
-    }
-
-    /// Shows everything again.
-    pub(crate) fn resume(&self, shared: &Shared) {
-        self.change(shared, |state| state.paused_at = None);
-    }
-
-    /// See [`pause_at`](Self::pause_at).
-    pub(crate) fn is_paused(&self) -> bool {
-        self.state.lock().paused_at.is_some()
-    }
-
-    /// Publishes what has been followed, up to this version.
-    pub(crate) fn publish_through(&self, shared: &Shared, version: Version) {
-        self.change(shared, |state| state.allowed = state.allowed.max(version));
     }
 
     /// Changes what publications wait for, and makes those that need not wait any more. Nothing once commits have stopped.

@@ -122,6 +122,8 @@ fn open_node(files: &SimulatedFiles, node: usize) -> Store {
     let files = Arc::new(files.clone());
     let store = Store::open_tuned(files, &dir(node), options(), log_options(), sizes()).unwrap();
     store.set_own_name(&name(node)).unwrap();
+    // What waits for nobody is seen before it is synced, which is a step of its own here.
+    store.shared.pipeline.publishing.begin_syncer();
     store
 }
 
