@@ -14,6 +14,8 @@ mod failover;
 mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
+#[path = "replicas/hanging.rs"]
+mod hanging;
 #[path = "replicas/kills.rs"]
 mod kills;
 #[path = "replicas/machines.rs"]

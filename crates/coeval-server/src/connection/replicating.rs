@@ -42,6 +42,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// A client that has the whole log is told so, and that we are there.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What takes a client longer than this to take is much, or the way to it is slow.
+const TAKEN_SLOWLY: Duration = Duration::from_secs(1);
+
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
 
@@ -66,12 +69,24 @@ pub(super) struct Replicating {
     confirmed: Arc<AtomicU64>,
     /// None for a copy.
     following: Option<Following>,
+    /// When the client last said something, or took much of what it is sent.
+    heard: Instant,
 }
 
 impl Replicating {
     /// What comes next; nothing if the thread has ended without a word.
     pub(super) async fn next(&mut self) -> Option<Piece> {
         self.pieces.recv().await
+    }
+
+    /// The client has said something.
+    pub(super) fn note_heard(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// When the client will have been silent for this long, if it follows. Who gets a copy has nothing to say.
+    pub(super) fn silent_at(&self, max: Option<Duration>) -> Option<Instant> {
+        self.following.as_ref().and(max).and_then(|max| self.heard.checked_add(max))
     }
 }
 
@@ -203,7 +218,8 @@ impl Connection {
         };
         spawn(read)?;
         self.output.copy_response(b'H', CopyEncoding::Binary, 0);
-        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None });
+        let heard = Instant::now();
+        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None, heard });
         Ok(())
     }
 
@@ -237,7 +253,8 @@ impl Connection {
         let following = engine.followers().add(engine.store(), self.entry.pid(), &name, slot);
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
-        self.replicate(Replicating { pieces, confirmed, following: Some(following) });
+        let heard = Instant::now();
+        self.replicate(Replicating { pieces, confirmed, following: Some(following), heard });
         Ok(())
     }
 
@@ -281,6 +298,41 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Sends what has gathered, as long as the client takes some of it within the time for which it may be silent.
+    pub(super) async fn flush_to_replica(&mut self) -> Result<(), End> {
+        let Some(max) = self.shared.engine.store().follower_silence_max() else {
+            return self.flush().await.map_err(End::Gone);
+        };
+        let begun = Instant::now();
+        loop {
+            let unsent = self.output.unsent().len();
+            match tokio::time::timeout(max, self.flush()).await {
+                Ok(flushed) => {
+                    flushed.map_err(End::Gone)?;
+                    break;
+                }
+                Err(_) if self.output.unsent().len() < unsent => {}
+                Err(_) => return Err(self.silent()),
+            }
+        }
+        // A little goes into the buffers on the way, also to a client that hangs.
+        if begun.elapsed() > TAKEN_SLOWLY
+            && let Phase::Replicating(replicating) = &mut self.phase
+        {
+            replicating.note_heard();
+        }
+        Ok(())
+    }
+
+    /// The end of a client that follows, or gets a copy, and is not heard of any more.
+    pub(super) fn silent(&self) -> End {
+        tracing::warn!(pid = self.entry.pid(), "a replica says nothing any more: it is not waited for");
+        End::Fatal(SqlError::new(
+            SqlState::AdminShutdown,
+            "terminating the connection of a replica that has said nothing for wal_sender_timeout",
+        ))
     }
 
     fn end_replicating(&mut self, tag: CommandTag) {
@@ -334,6 +386,14 @@ impl Connection {
             Frontend::Flush | Frontend::Sync => Ok(()),
             _ => Err(End::Fatal(violation("a replica takes the log, and asks for nothing else"))),
         }
+    }
+}
+
+/// Ready at this moment; never if there is none.
+pub(super) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
     }
 }
 

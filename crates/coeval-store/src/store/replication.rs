@@ -12,6 +12,7 @@ use crate::retention::Slot;
 use crate::terms::{ForeignHistory, TermHistory, Timeline};
 use coeval_txn::Version;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Store {
     /// Who wrote the log, and which database it is of.
@@ -105,7 +106,8 @@ impl Store {
         self.shared.retention.slots()
     }
 
-    /// A slot that keeps more log than this loses it, with the next checkpoint; `None`: none does.
+    /// A slot that keeps more log than this loses it, with the next checkpoint, whether or not somebody follows by it; `None`: none
+    /// does.
     pub fn set_slot_bytes_max(&self, bytes_max: Option<u64>) {
         self.shared.retention.set_slot_bytes_max(bytes_max.unwrap_or(u64::MAX));
     }
@@ -114,6 +116,19 @@ impl Store {
     #[must_use]
     pub fn slot_bytes_max(&self) -> Option<u64> {
         Some(self.shared.retention.slot_bytes_max()).filter(|bytes_max| *bytes_max < u64::MAX)
+    }
+
+    /// Whoever serves followers of this store gives one up that has said nothing for longer than this, as one that hangs or whose
+    /// network has gone says nothing: it holds log, and commits may wait for it. `None`: nobody is given up. A minute, unless this
+    /// is called.
+    pub fn set_follower_silence_max(&self, silence_max: Option<Duration>) {
+        self.shared.retention.set_silence_max(silence_max);
+    }
+
+    /// See [`set_follower_silence_max`](Self::set_follower_silence_max).
+    #[must_use]
+    pub fn follower_silence_max(&self) -> Option<Duration> {
+        self.shared.retention.silence_max()
     }
 
     /// At least so many bytes of log stay behind each checkpoint from now on, with the files of bulk loads that this log names,

@@ -374,6 +374,8 @@ impl<C: Clients> Cluster<C> {
                 Err(StoreError::Log(gone @ LogError::Gone { .. })) if is_kept => {
                     self.complain(format!("what a slot on node {to} keeps for node {node}: {gone}"));
                 }
+                // It comes back and makes the slot anew, from where it is.
+                Err(StoreError::Slot(_)) => self.cut(node),
                 Err(_) if to == self.current => self.copy(node, to),
                 Err(_) => self.cut(node),
             },
