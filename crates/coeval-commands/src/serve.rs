@@ -6,6 +6,7 @@ mod backups;
 mod changes;
 mod engine;
 pub(crate) mod log;
+mod own_files;
 mod primary;
 mod replica;
 
@@ -17,6 +18,7 @@ use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
 use coeval_replica::{PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use own_files::{MOCK_SECRET_FILE, RULES_FILE};
 use replica::CutBack;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -83,6 +85,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     log::begin(if arguments.log_json { log::Format::Json } else { log::Format::Text });
     if arguments.while_input_lasts {
         std::thread::spawn(end_with_input);
+    }
+    if let Some(dir) = &arguments.dir {
+        // Before it is looked whether there are rules.
+        own_files::go_on(dir)
+            .map_err(|error| Failure::work(format_args!("cannot make {}", dir.display()), error))?;
     }
     let mut arguments = arguments.clone();
     let (mut before, mut pause) = (Before::Nothing, Duration::ZERO);
@@ -430,12 +437,6 @@ impl StopNote {
         runtime.block_on(async { tokio::time::timeout(STOP_LOOK, signals.asked()).await.is_ok() })
     }
 }
-
-/// The rules of a database directory, if the command line names no others.
-const RULES_FILE: &str = "pg_hba.conf";
-
-/// The secret of a database directory that salts of unknown names are made of.
-const MOCK_SECRET_FILE: &str = "mock-secret";
 
 /// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
 pub(crate) fn secret_in(file: &Path) -> Result<String, Failure> {
