@@ -551,4 +551,4 @@ fn refusal(body: &[u8]) -> ReplicaError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

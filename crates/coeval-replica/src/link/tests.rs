@@ -24,7 +24,7 @@ fn row(values: &[&str]) -> Vec<u8> {
 }
 
 /// A server that lets one client in, answers one command with this row, and tells what it hears behind it.
-fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+pub(crate) fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     primary_that_answers([row(values), message(b'C', b"IDENTIFY_SYSTEM\0")].concat())
 }
 
