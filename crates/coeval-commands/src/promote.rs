@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval promote`: a replica that is not running becomes a database of its own.
+//! `coeval promote`: a replica that is not running becomes a database of its own. So does a former primary, if what the one after it
+//! has is given up.
 
 use crate::arguments::PromoteArguments;
 use crate::directory::{self, Contents, look, no_database};
@@ -10,7 +11,7 @@ use coeval::Database;
 use coeval_replica::{Loss, promises_for};
 use std::path::Path;
 
-/// Promotes the replica in a directory.
+/// Promotes the replica in a directory, or the former primary.
 ///
 /// # Errors
 /// If there is no database, or none that is a replica; if it is served; if it may not have all that was acknowledged, and that was not accepted.
@@ -36,6 +37,7 @@ pub(crate) fn promote_accepting_loss(dir: &Path) -> Result<(), Failure> {
 
 fn promote(dir: &Path, machines: &Machines, loss: Loss) -> Result<(), Failure> {
     let cannot = format!("cannot promote {}", dir.display());
+    take_back(dir, loss, &cannot)?;
     let promise = {
         let opened = directory::options().open_replica(dir);
         let (database, _follower) = opened.map_err(|error| Failure::work(&cannot, error))?;
@@ -45,4 +47,17 @@ fn promote(dir: &Path, machines: &Machines, loss: Loss) -> Result<(), Failure> {
         })?
     };
     Database::promote(dir, promise).map_err(|error| Failure::work(&cannot, error))
+}
+
+/// Makes a former primary, whose successor's log is given up, a replica: as such it is promoted.
+fn take_back(dir: &Path, loss: Loss, cannot: &str) -> Result<(), Failure> {
+    let superseded = Database::superseded(dir).map_err(|error| Failure::work(cannot, error))?;
+    let Some(timeline) = superseded else { return Ok(()) };
+    match loss {
+        Loss::Refused => Err(Failure::Work(format!(
+            "{cannot}: it was a primary, and timeline {timeline} was promised to another machine. coeval serve --replica-of has it \
+             follow that one; if that one is lost for good, --accept-loss gives up what only it had, and makes this one the primary again"
+        ))),
+        Loss::Accepted => Database::demote(dir).map_err(|error| Failure::work(cannot, error)),
+    }
 }

@@ -71,7 +71,7 @@ pub use change_feed::{ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeStar
 pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
-pub use former_primary::{FormerPrimary, WayBack};
+pub use former_primary::{FormerPrimary, WayBack, superseded};
 pub use frame::{Frame, MalformedFrame};
 pub use last_word::LastWord;
 pub use primary_writer::PrimaryWriter;

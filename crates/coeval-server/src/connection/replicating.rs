@@ -182,8 +182,10 @@ impl Connection {
         self.answer_with_row("IDENTIFY_SYSTEM", row);
     }
 
-    /// Gives a candidate what it needs to be promoted, or says that another has it.
+    /// Gives a candidate what it needs to be promoted, or says that another has it. That ends the commits of whom it is asked of before:
+    /// who may follow, as a feed does, may not ask for it by that alone.
     fn promise_timeline(&mut self, promise: Promise) -> Result<(), SqlError> {
+        self.session.check_asks_for_promises()?;
         let store = self.shared.engine.store();
         let standing = store.promise(promise)?;
         tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");

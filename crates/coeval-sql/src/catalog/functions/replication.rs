@@ -146,6 +146,13 @@ pub(super) fn check_superuser(access: &CatalogAccess, function: &str) -> Result<
 fn promote(call: &Call<'_>, function: &str, loss: PromotionLoss) -> Result<Cell, SqlError> {
     let access = call.access()?;
     check_superuser(access, function)?;
+    if let Some(timeline) = access.store().superseded_by() {
+        let message = format!("this was a primary, and timeline {timeline} was promised to another machine");
+        return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message).with_hint(
+            "Start it with --replica-of that one. If that one is lost for good: stop this server; coeval promote DIR \
+             --accept-loss makes it the primary again.",
+        ));
+    }
     replica(access)?;
     let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
     let upstream = access.upstream().filter(|_| access.registry().can_promote()).ok_or_else(|| {
