@@ -55,6 +55,17 @@ pub(crate) enum Wanted {
     Followed(Lsn),
 }
 
+impl Wanted {
+    /// The end of the record, where that is known.
+    fn end(self) -> Option<Lsn> {
+        match self {
+            Self::First(end, _) | Self::Soon(end) => end,
+            Self::Followed(end) => Some(end),
+            Self::Never | Self::NeverButWhole => None,
+        }
+    }
+}
+
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -78,7 +89,9 @@ struct Undurable {
 /// A world that waits for its log record.
 struct Pending {
     world: Arc<World>,
-    /// The log position behind its record, if it must be durable before it is seen.
+    /// The log position behind its record, where that is known.
+    end: Option<Lsn>,
+    /// The same, if it must be durable before it is seen.
     needs: Option<Lsn>,
     /// Who else has a say.
     consent: Consent,
@@ -124,6 +137,8 @@ struct State {
     pending: VecDeque<Pending>,
     unshown: VecDeque<Unshown>,
     published: Version,
+    /// The log position behind its record, where that is known.
+    published_end: Option<Lsn>,
     /// Of a store that follows another one: what that has said to be published there, since it is followed.
     allowed: Version,
     /// Likewise: nothing beyond this version is shown, whatever is allowed, if somebody has asked for that.
@@ -191,6 +206,7 @@ impl Publishing {
                 pending: VecDeque::new(),
                 unshown: VecDeque::new(),
                 published,
+                published_end: log.as_ref().map(LogHandle::end_lsn),
                 allowed: Version::ZERO,
                 paused_at: None,
                 taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
@@ -297,6 +313,7 @@ impl Publishing {
         };
         state.pending.push_back(Pending {
             world,
+            end: wanted.end(),
             needs,
             consent,
             shown,
@@ -661,7 +678,7 @@ impl State {
         // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
-        self.published = version;
+        (self.published, self.published_end) = (version, self.pending[count - 1].end);
         // They leave the queue last: whoever is left in it is woken when commits stop.
         let (unshown, now) = (&mut self.unshown, Instant::now());
         self.pending.drain(..count).for_each(|mut pending| {

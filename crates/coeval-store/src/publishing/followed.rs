@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a store that follows another one shows: what whom it follows has said to be published.
+//! What is published, in the words of the log; above all of a store that follows another one, which shows what that has said to be.
 
 use super::{Consent, Publishing};
 use crate::log::Lsn;
@@ -34,6 +34,12 @@ impl Publishing {
     /// See [`pause_at`](Self::pause_at).
     pub(crate) fn is_paused(&self) -> bool {
         self.state.lock().paused_at.is_some()
+    }
+
+    /// Up to where the log has all that is published, if a version is, and that is known.
+    pub(crate) fn published_end(&self, version: Version) -> Option<Lsn> {
+        let state = self.state.lock();
+        state.published_end.filter(|_| version <= state.published)
     }
 
     /// Publishes what has been followed, up to this version.

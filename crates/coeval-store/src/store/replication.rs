@@ -9,7 +9,7 @@ use crate::log::Lsn;
 use crate::promises::{LogStanding, Promise};
 use crate::replicas::SynchronousReplicas;
 use crate::retention::Slot;
-use crate::terms::{ForeignHistory, TermHistory, Timeline};
+use crate::terms::{ForeignHistory, Term, TermHistory, Timeline};
 use coeval_txn::Version;
 use std::sync::Arc;
 use std::time::Duration;
@@ -250,6 +250,22 @@ impl Store {
         let log = self.shared.pipeline.log()?;
         let is_following = self.shared.is_following();
         Some(if is_following { self.shared.pipeline.publishing.shown_position() } else { log.durable_lsn() })
+    }
+
+    /// Up to where the log has all that a snapshot of this version shows: whoever has the log up to there has the snapshot's commits. Of a
+    /// primary not much more than that: nothing that is not published, which a failover may lose though it loses nothing of the
+    /// snapshot. With the term whose log that is. `None` in memory.
+    #[must_use]
+    pub fn end_of_snapshot(&self, version: Version) -> Option<(Lsn, Term)> {
+        let end = if self.is_following() {
+            self.shown_position()?
+        } else {
+            let log = self.shared.pipeline.log()?;
+            // Looked at first: who reads what is not published yet finds its record before the end.
+            let published = self.shared.pipeline.publishing.published_end(version);
+            published.unwrap_or_else(|| log.end_lsn())
+        };
+        Some((end, self.terms().of_record(end)?))
     }
 
     /// Has a follower show nothing beyond a version, or what it shows now; it takes the log all the same. A version that comes

@@ -338,3 +338,43 @@ fn what_was_published_before_its_record_came_is_known_to_be_when_it_has_come() {
     assert_eq!(pair.sees(version), (true, true));
     assert!(pair.is_confirmed_when_reopened());
 }
+
+/// Fails with the end of the log in the place of the record's: there lie other sessions' commits, which a failover may lose. The token
+/// was refused then, though nothing was lost of what it stands for.
+#[test]
+fn a_snapshot_is_in_the_log_before_what_others_have_not_published() {
+    let mut pair = Synchronous::begin(19);
+    let session = pair.primary.replica_session("copy");
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    pair.follow();
+    let flushed = pair.follower.sync().unwrap();
+    session.note(|progress| progress.flushed = flushed);
+    pair.follow();
+    assert_eq!(pair.sees(version), (true, true));
+    let another = pair.apply(SynchronousCommit::On);
+    let (log_end, _) = pair.primary.log_position().unwrap();
+    assert!(log_end > flushed, "it is appended, and nobody has it");
+    let (end, term) = pair.primary.end_of_snapshot(version).unwrap();
+    assert!(end <= flushed, "a replica has the snapshot");
+    assert_eq!(Some(term), pair.primary.terms().last());
+    let of_another = pair.primary.end_of_snapshot(another).unwrap();
+    assert_eq!(of_another.0, log_end, "who reads what is not published finds it before the end");
+
+    // The replica is promoted without the other commit. It knows the place.
+    let Synchronous { files, store, follower, feed, .. } = pair;
+    let has_snapshot = |store: &Store| {
+        store.terms().check_follower(Some(term.id), end).is_ok() && store.world().version() >= version
+    };
+    assert!(has_snapshot(&store));
+    drop((feed, follower, store));
+    promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
+    let dir = Path::new(COPY);
+    let promoted = Store::open_tuned(Arc::new(files), dir, options(), log_options(), sizes()).unwrap();
+    assert!(promoted.world().version() < another);
+    assert!(has_snapshot(&promoted));
+    assert!(
+        promoted.terms().check_follower(Some(term.id), log_end).is_err(),
+        "the end of the log is not there"
+    );
+}
