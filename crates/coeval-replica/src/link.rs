@@ -425,7 +425,10 @@ impl Link {
     }
 
     /// The next message, which has to come.
-    fn expect(&mut self) -> Result<Message, ReplicaError> {
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); [`ReplicaError::Connection`] if none has come within the patience.
+    pub(crate) fn expect(&mut self) -> Result<Message, ReplicaError> {
         match self.next()? {
             Some(message) => Ok(message),
             None => Err(self.failed(io::ErrorKind::TimedOut.into())),

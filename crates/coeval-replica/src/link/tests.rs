@@ -8,7 +8,7 @@ use coeval_store::Term;
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap();
     [&[kind], length.to_be_bytes().as_slice(), body].concat()
 }
@@ -30,10 +30,14 @@ pub(crate) fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<
 
 /// The same, with these messages.
 fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+    primary_that_sends([messages, message(b'Z', b"I")].concat())
+}
+
+/// The same, and it does not take another command.
+pub(crate) fn primary_that_sends(answer: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let ready = message(b'Z', b"I");
-    let answer = [messages, ready.clone()].concat();
     let thread = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut heard = [0; 1024];
