@@ -19,6 +19,7 @@
 
 use super::{Connection, End, Failure, Phase};
 use crate::auth::rules::Purpose;
+use crate::protocol::backend::Severity;
 use crate::protocol::frontend::{Formats, Frontend, violation};
 use crate::protocol::input::Frame as Message;
 use crate::types::columns_of;
@@ -45,6 +46,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 /// What takes a client longer than this to take is much, or the way to it is slow.
 const TAKEN_SLOWLY: Duration = Duration::from_secs(1);
 
+/// Who waits for a copy is told so often that it is being prepared: the checkpoint that it begins with takes as long as it takes.
+const BUSY_INTERVAL: Duration = Duration::from_secs(2);
+
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
 
@@ -55,6 +59,8 @@ pub(super) enum Piece {
     Frames(Vec<(Vec<u8>, Lsn)>),
     /// Nothing is new.
     Keepalive(Word),
+    /// The copy is not ready to be sent.
+    Busy,
     /// The copy is complete; the log behind it.
     CopyEnd(Box<LogFeed>),
     /// Nothing more can be read.
@@ -76,7 +82,13 @@ pub(super) struct Replicating {
 impl Replicating {
     /// What comes next; nothing if the thread has ended without a word.
     pub(super) async fn next(&mut self) -> Option<Piece> {
-        self.pieces.recv().await
+        if self.following.is_some() {
+            return self.pieces.recv().await;
+        }
+        match tokio::time::timeout(BUSY_INTERVAL, self.pieces.recv()).await {
+            Ok(piece) => piece,
+            Err(_) => Some(Piece::Busy),
+        }
     }
 
     /// The client has said something.
@@ -288,6 +300,11 @@ impl Connection {
                 }
             }
             Piece::Keepalive(word) => self.output.copy_data(&keepalive(word)),
+            Piece::Busy => {
+                let message = "the checkpoint that the copy begins with is being made";
+                let notice = SqlError::new(SqlState::SuccessfulCompletion, message);
+                self.output.report(Severity::Notice, &notice);
+            }
             Piece::CopyEnd(feed) => {
                 self.behind_copy = Some(feed);
                 self.output.copy_done();
@@ -616,6 +633,22 @@ mod tests {
         let age = |message: &[u8]| u64::from_be_bytes(message[18..].try_into().unwrap());
         assert!((300_000..60_000_000).contains(&age(&message)), "{}", age(&message));
         assert_eq!(age(&keepalive(Word { end: Lsn::START, at: None })), u64::MAX);
+    }
+
+    /// Fails when nothing is said while the copy is prepared: the replica gave up after ten minutes, however often it tried.
+    #[test]
+    fn who_waits_for_a_copy_hears_that_it_is_being_prepared() {
+        let (sender, pieces) = mpsc::channel(1);
+        let mut copying =
+            Replicating { pieces, confirmed: Arc::default(), following: None, heard: Instant::now() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            assert!(matches!(copying.next().await, Some(Piece::Busy)));
+            sender.send(Piece::Frames(Vec::new())).await.unwrap();
+            assert!(matches!(copying.next().await, Some(Piece::Frames(_))));
+            drop(sender);
+            assert!(copying.next().await.is_none());
+        });
     }
 
     #[test]
