@@ -47,6 +47,8 @@ enum Before {
     Nothing,
     /// A replica, which is promoted now.
     Promoted(Promoted),
+    /// A replica that was to be promoted, and could not be: it goes on as what it was.
+    NotPromoted,
     /// A replica that was closed to be cut back. If that was not done, it is not closed for it again before so long.
     Parted {
         pause: Duration,
@@ -101,12 +103,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             Ended::Stopped => return Ok(()),
             Ended::Promoted(promoted) => {
                 let dir = dir();
-                once_closed(|| Database::promote(dir, promoted.promise)).map_err(|error| {
-                    Failure::work(format_args!("cannot promote {}", dir.display()), error)
-                })?;
-                tracing::info!("the replica is promoted: it is a database of its own from here on");
+                let outcome = once_closed(|| Database::promote(dir, promoted.promise));
                 arguments.listen = promoted.address.to_string();
-                before = Before::Promoted(promoted);
+                before = behind_promotion(dir, outcome, promoted)?;
             }
             Ended::Parted { address, from } => {
                 pause = pause_behind(replica::cut_back(dir(), &from)?, pause);
@@ -119,6 +118,27 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             return Ok(());
         }
     }
+}
+
+/// What is served next behind a promotion. One that failed has left a replica, which answers from what it has, and may be promoted
+/// again: with the program, both would end.
+///
+/// # Errors
+/// If the directory is no replica's by now, or cannot be looked at: nobody knows then whether it was promoted durably.
+fn behind_promotion(
+    dir: &Path,
+    outcome: Result<(), coeval::Error>,
+    promoted: Promoted,
+) -> Result<Before, Failure> {
+    let Err(error) = outcome else {
+        tracing::info!("the replica is promoted: it is a database of its own from here on");
+        return Ok(Before::Promoted(promoted));
+    };
+    if !Database::is_replica(dir).unwrap_or(false) {
+        return Err(Failure::work(format_args!("cannot promote {}", dir.display()), error));
+    }
+    tracing::error!(%error, "the replica is not promoted: it goes on as one, and may be promoted again");
+    Ok(Before::NotPromoted)
 }
 
 /// How long a replica is served at least behind an attempt to cut it back, if so long was the one before.
@@ -337,7 +357,7 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
     };
     let promoted = match before {
         Before::Promoted(promoted) => Some(promoted),
-        Before::Nothing | Before::Parted { .. } => None,
+        Before::Nothing | Before::NotPromoted | Before::Parted { .. } => None,
     };
     if let Some(primary) = arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
         let (database, following) = replica::open(dir, primary, arguments, opening)?;
@@ -556,6 +576,24 @@ mod tests {
         }
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(pause_behind(CutBack::Done, pause), Duration::ZERO);
+    }
+
+    /// To break it: have the error end the program. A full disk, or a file that cannot be removed, did so behind the promises, and the
+    /// machine with the longest log was gone.
+    #[test]
+    fn a_replica_that_cannot_be_promoted_is_served_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let promoted = || Promoted {
+            address: "127.0.0.1:5432".parse().unwrap(),
+            promise: Promise::asked_for(coeval::Timeline::new(2)),
+            former: None,
+        };
+        let behind = |outcome| behind_promotion(directory.path(), outcome, promoted());
+        let failed = || Err(coeval::Error::Store(coeval::StoreError::NoDirectory));
+        assert!(matches!(behind(Ok(())), Ok(Before::Promoted(_))));
+        assert!(behind(failed()).is_err(), "it is no replica's directory");
+        std::fs::write(directory.path().join("follower"), "").unwrap();
+        assert!(matches!(behind(failed()), Ok(Before::NotPromoted)));
     }
 
     /// To break it: have only the runs of the server listen. The program goes on then whoever asked it to end.
