@@ -11,10 +11,12 @@ use coeval_bench::{
 };
 use std::path::PathBuf;
 
+mod asked;
 mod feed;
 mod first_steps;
 mod keep;
 
+pub(crate) use asked::AskedArguments;
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
@@ -304,7 +306,10 @@ pub(crate) struct ServeArguments {
     pub(crate) log_json: bool,
 }
 
-/// Make a replica that has been stopped a database of its own
+/// Make a replica a database of its own
+///
+/// If a server has the replica open, that promotes it: it is found by what it has written into the directory, and asked by SELECT
+/// pg_promote(), which is for superusers; it knows the others by its own --peer. Otherwise this command does it.
 ///
 /// It has everything that the replica had taken. If commits waited for replicas (synchronous_standby_names), so many of these
 /// have to promise to follow it that nothing acknowledged is lost: they are named by --peer, and are running. Otherwise what the
@@ -324,9 +329,12 @@ pub(crate) struct PromoteArguments {
     /// The file with the password for peers; nobody else may read it
     #[arg(long, value_name = "FILE")]
     pub(crate) replica_password_file: Option<PathBuf>,
-    /// Promote it even if others may have commits that were acknowledged and are not here: they are given up
+    /// Promote it even if others may have commits that were acknowledged and are not here: they are given up. So is what only its
+    /// successor has, of a primary that takes no commits any more
     #[arg(long)]
     pub(crate) accept_loss: bool,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// What the machines with one database are called, and where they are.
@@ -367,17 +375,8 @@ pub(crate) struct BackupArguments {
     pub(crate) archive: String,
     #[command(flatten)]
     pub(crate) keep: KeepArguments,
-    /// As whom to ask the server that has the database open, a superuser; the --user that it was started with if not given, or
-    /// coeval if it has none
-    #[arg(long, value_name = "NAME")]
-    pub(crate) user: Option<String>,
-    /// The file with the password for that; nobody else may read it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) password_file: Option<PathBuf>,
-    /// How to reach that server, if not by what it has written into the directory. libpq's words, as host=db1 port=5432 user=me
-    /// sslrootcert=FILE (then over TLS)
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// Make a database of what an archive has, as it was at a moment

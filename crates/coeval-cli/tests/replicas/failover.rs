@@ -218,3 +218,20 @@ fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {
     assert!(!refused.status.success(), "it is no replica");
     check(&primary_dir);
 }
+
+/// It said no more than that the directory is in use.
+#[test]
+fn a_replica_that_is_served_is_promoted_by_its_server_when_the_command_asks() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    wait_for(&Sql::open(replica.port), &sql);
+    let said = run(&["promote", copy_dir.to_str().unwrap()]);
+    assert!(said.contains("promotes it"), "{said}");
+    let promoted = until_writable(replica.port);
+    promoted.run("INSERT INTO t VALUES (2)").unwrap();
+    let refused = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();
+    assert!(!refused.status.success(), "it is no replica any more");
+}
