@@ -68,6 +68,7 @@ impl State {
             is_left: true,
             slot: Some(slot.name.as_str().into()),
             is_lost: slot.is_lost,
+            lacked: 0,
         });
     }
 
@@ -162,6 +163,9 @@ struct Held {
     slot: Option<Arc<str>>,
     /// It was let go of: a slot that holds nothing.
     is_lost: bool,
+    /// Of a slot: so many bytes its follower lacked when it began to follow. It may lack them beside what the slot may keep: it has come
+    /// to get them.
+    lacked: u64,
 }
 
 /// What is kept when who needs it has gone.
@@ -178,7 +182,8 @@ pub(crate) struct Kept {
 impl Retention {
     /// Holds the log from `log` on, bulk loads of versions behind `version`, and these files.
     pub(crate) fn hold(&self, log: Lsn, version: Version, files: BTreeSet<u64>) -> Hold {
-        let held = Held { log, version, files, kept: None, is_left: false, slot: None, is_lost: false };
+        let (kept, slot, is_left, is_lost, lacked) = (None, None, false, false, 0);
+        let held = Held { log, version, files, kept, is_left, slot, is_lost, lacked };
         Hold { retention: self.clone(), number: self.insert(held) }
     }
 
@@ -217,8 +222,8 @@ impl Retention {
     }
 
     /// Who follows by the slot holds what it keeps, until that is dropped: also from `from` on, where the follower is, if the log is there
-    /// from there on. (A slot that was made when its follower came back begins behind that.)
-    pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>) -> Result<Hold, SlotError> {
+    /// from there on. (A slot that was made when its follower came back begins behind that.) The log ends at `end`.
+    pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>, end: Lsn) -> Result<Hold, SlotError> {
         let mut state = self.0.lock();
         let (number, held) = left_slot(&mut state, name)?;
         if held.is_lost {
@@ -229,6 +234,7 @@ impl Retention {
             (held.log, held.version) = (from, Version::ZERO);
         }
         held.is_left = false;
+        held.lacked = end.get().saturating_sub(held.log.get());
         Ok(Hold { retention: self.clone(), number })
     }
 
@@ -299,7 +305,8 @@ impl Retention {
         retention.0.lock().places = places;
         if let Some(Kept { log, version, bytes_max }) = kept {
             let (files, kept) = (BTreeSet::new(), Some(bytes_max));
-            retention.insert(Held { log, version, files, kept, is_left: true, slot: None, is_lost: false });
+            let (slot, is_left, is_lost, lacked) = (None, true, false, 0);
+            retention.insert(Held { log, version, files, kept, is_left, slot, is_lost, lacked });
         }
         slots.iter().for_each(|slot| retention.0.lock().insert_slot(slot));
         retention
@@ -323,7 +330,9 @@ impl Retention {
     pub(crate) fn let_go_of_too_much(&self, end: Lsn) -> Option<Lsn> {
         let mut let_go = None;
         self.0.lock().held.retain(|_, held| {
-            let is_too_much = |bytes_max| end.get().saturating_sub(held.log.get()) > bytes_max;
+            let lacked = if held.is_left { 0 } else { held.lacked };
+            let is_too_much =
+                |bytes_max: u64| end.get().saturating_sub(held.log.get()) > bytes_max.saturating_add(lacked);
             let is_bounded = held.is_left || held.slot.is_some();
             let goes = is_bounded && !held.is_lost && held.kept.is_some_and(is_too_much);
             if goes {
@@ -433,7 +442,7 @@ mod tests {
             (retention.log_before(at(900)), retention.loads_through(Version::new(9))),
             (at(100), Version::new(5))
         );
-        let attach = |from| retention.attach_slot("west", from);
+        let attach = |from| retention.attach_slot("west", from, at(900));
         // What is gone is not kept, whoever comes.
         let hold = attach(None).unwrap();
         assert_eq!(retention.log_before(at(900)), at(100));
@@ -465,7 +474,7 @@ mod tests {
         let retention = Retention::default();
         retention.create_slot("west", at(100), Version::new(5)).unwrap();
         retention.set_slot_bytes_max(500);
-        let hold = retention.attach_slot("west", None).unwrap();
+        let hold = retention.attach_slot("west", None, at(100)).unwrap();
         // Whoever follows without a slot, or takes it for an archive, is not bounded by this.
         let others = [retention.hold(at(50), Version::new(4), BTreeSet::new())];
         assert_eq!((retention.let_go_of_too_much(at(600)), hold.lost_slot()), (None, None));
@@ -481,14 +490,17 @@ mod tests {
         assert!(matches!(made, Err(SlotError::Active(_))), "{made:?}");
         drop(hold);
         retention.create_slot("west", at(800), Version::new(9)).unwrap();
-        assert_eq!(retention.attach_slot("west", None).unwrap().lost_slot(), None);
+        // Whoever lacks more than that when it comes has come to get it.
+        let hold = retention.attach_slot("west", Some(at(100)), at(900)).unwrap();
+        assert_eq!((retention.let_go_of_too_much(at(1_400)), hold.lost_slot()), (None, None));
+        assert_eq!(retention.let_go_of_too_much(at(1_401)), Some(at(100)));
     }
 
     #[test]
     fn what_was_left_is_there_again_behind_an_open() {
         let retention = Retention::default();
         retention.create_slot("a", at(100), Version::new(5)).unwrap();
-        let hold = retention.attach_slot("a", None).unwrap();
+        let hold = retention.attach_slot("a", None, at(900)).unwrap();
         let again = Retention::with_left(retention.kept(), &retention.slots(), Places::default());
         assert_eq!(again.log_before(at(900)), at(100));
         assert!(!again.slots()[0].is_active);

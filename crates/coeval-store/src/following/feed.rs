@@ -94,7 +94,8 @@ impl LogFeed {
     pub fn with_slot(mut self, name: &str) -> Result<Self, StoreError> {
         // Held since this began: what is there stays until the slot holds it.
         let from = self.reader.is_reached().then(|| self.reader.position());
-        self.hold = self.shared.retention.attach_slot(name, from)?;
+        let end = self.shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
+        self.hold = self.shared.retention.attach_slot(name, from, end)?;
         self.note_kept();
         Ok(self)
     }

@@ -6,7 +6,8 @@
 //! - *Changes*: a primary is given another list of synchronous replicas, of any machines, itself among them or not, while commits
 //!   wait; and again before enough know of the last one. Whoever is not listed is not promoted.
 //! - *Slots*: whoever follows does so by a slot, with a bound, and is away for long now and then. What a slot has says that it is there
-//!   when its follower comes back; one that keeps more than the bound is lost with a checkpoint, whether or not it is followed by.
+//!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint. One that is
+//!   followed by may be, too.
 //! - *Levels*: some commits ask for less than that replicas have them durably, or that the primary has. They may be lost, and nothing
 //!   before them.
 
@@ -284,7 +285,7 @@ impl<C: Clients> Cluster<C> {
         let end = store.log_position().map_or(0, |(end, _)| end.get());
         // The checkpoint itself may have written something behind its look.
         let bound = SLOT_BYTES_MAX + 1_000;
-        for slot in store.slots().into_iter().filter(|slot| !slot.is_lost) {
+        for slot in store.slots().into_iter().filter(|slot| !slot.is_active && !slot.is_lost) {
             if end.saturating_sub(slot.log.get()) > bound {
                 self.complain(format!(
                     "on node {node} the slot {} keeps the log from {} to {end}",
