@@ -17,7 +17,7 @@ fn a_replica_that_hangs_is_given_up_and_another_one_takes_its_place() {
     let sql = Sql::open(primary.port);
     sql.run("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
     let follow = |name: &str| Server::start(&dir(name), 0, &["--replica-of", &replica_named(&primary, name)]);
-    let (first, second) = (follow("first"), follow("second"));
+    let (first, _second) = (follow("first"), follow("second"));
     sql.run("SET synchronous_standby_names = 'FIRST 1 (first, second)'").unwrap();
     let listed = "SELECT string_agg(application_name || ' ' || sync_state, ', ' ORDER BY application_name) \
                   FROM pg_stat_replication";
