@@ -254,6 +254,10 @@ pub(crate) struct ServeArguments {
     /// machine once that is promoted. SET wal_keep_size changes it while it is served
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = log_bytes)]
     pub(crate) wal_keep_size: u64,
+    /// How long a replica that follows may say nothing, as in 30s; 0 for any time, 1min if not given. Then nobody waits for it any
+    /// more, and what it holds is let go of, as if it were away. SET wal_sender_timeout changes it while it is served
+    #[arg(long, value_name = "TIME")]
+    pub(crate) wal_sender_timeout: Option<String>,
     /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
     #[arg(long, hide = true, conflicts_with = "salvage")]
     pub(crate) without_safe_logging: bool,

@@ -183,8 +183,8 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
-    let size = arguments.max_slot_wal_keep_size.as_ref();
-    configure(&database, &[("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)])?;
+    configure(&database, &[("synchronous_standby_names", names)])?;
+    configure(&database, &of_followers(arguments))?;
     let is_archived = is_writable || following.is_some();
     let archive = arguments.archive.as_deref().filter(|_| is_archived);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
@@ -328,6 +328,14 @@ fn configure(database: &Database, settings: &[(&str, Option<&String>)]) -> Resul
         set.map_err(|error| Failure::Usage(format!("--{}: {error}", setting.replace('_', "-"))))?;
     }
     Ok(())
+}
+
+/// What those who follow may ask of this machine, whatever that is.
+fn of_followers(arguments: &ServeArguments) -> [(&'static str, Option<&String>); 2] {
+    [
+        ("max_slot_wal_keep_size", arguments.max_slot_wal_keep_size.as_ref()),
+        ("wal_sender_timeout", arguments.wal_sender_timeout.as_ref()),
+    ]
 }
 
 /// What is served. Fields in the order in which they have to end: what works on the database, then that.
