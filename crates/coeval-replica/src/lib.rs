@@ -31,6 +31,7 @@ mod rejoining;
 mod replica;
 mod source;
 mod tls;
+mod wire;
 
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;

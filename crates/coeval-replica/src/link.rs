@@ -443,7 +443,10 @@ impl Link {
     }
 
     /// The next message, which has to come.
-    fn expect(&mut self) -> Result<Message, ReplicaError> {
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); [`ReplicaError::Connection`] if none has come within the patience.
+    pub(crate) fn expect(&mut self) -> Result<Message, ReplicaError> {
         match self.next()? {
             Some(message) => Ok(message),
             None => Err(self.failed(io::ErrorKind::TimedOut.into())),
@@ -569,4 +572,4 @@ fn refusal(body: &[u8]) -> ReplicaError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -85,8 +85,9 @@ fn kinship_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, Repl
     })
 }
 
-/// Whether the log is there is found with its first record, which comes at once.
-const FIRST_RECORD: Duration = Duration::from_millis(500);
+/// Whether the log is there is found with its first record, which comes at once; where there is none behind the place, it is said after
+/// a second that nothing is new. Whoever says nothing for so long may be busy, or the network may be: then nothing is known.
+const FIRST_WORD: Duration = Duration::from_secs(10);
 
 /// Asks the primary what a former primary's directory, or that of a replica of it, is to it. Nothing is changed.
 ///
@@ -120,7 +121,7 @@ pub fn kinship(from: &PrimaryAddress, former: &FormerPrimary) -> Result<Kinship,
         // If it is unrelated, the new one says so.
         WayBack::AsItIs | WayBack::Unrelated => (former.end, last.map(|term| term.id)),
     };
-    match begins_at(&mut link, place, term) {
+    match begins_at(&mut link, (place, term), FIRST_WORD) {
         Ok(()) if place < former.end => Ok(Kinship::Rewindable { place, timeline: found.timeline }),
         Ok(()) => Ok(Kinship::Beginning),
         Err(error) if !error.is_final() && !error.needs_copy() => Err(error),
@@ -142,9 +143,49 @@ fn way_back(link: &mut Link, former: &FormerPrimary) -> Result<WayBack, ReplicaE
 /// Whether this one gives the log from a place on, which lies in the term with this id.
 ///
 /// # Errors
-/// Why not.
-fn begins_at(link: &mut Link, place: Lsn, term: Option<u64>) -> Result<(), ReplicaError> {
+/// Why not; [`ReplicaError::Connection`] if it does not say so within the patience.
+fn begins_at(
+    link: &mut Link,
+    (place, term): (Lsn, Option<u64>),
+    patience: Duration,
+) -> Result<(), ReplicaError> {
     link.start_replication(None, place, term)?;
-    link.set_patience(FIRST_RECORD)?;
-    link.next().map(drop)
+    link.set_patience(patience)?;
+    loop {
+        match link.expect()?.kind {
+            b'd' => return Ok(()),
+            b'N' | b'S' => {}
+            other => {
+                let kind = char::from(other);
+                return Err(ReplicaError::Protocol(format!("message {kind:?} within the log")));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::tests::{message, primary_that_sends};
+
+    /// Fails when silence counts as a yes: the checkpoint or the network of the new primary took longer than half a second, and the
+    /// former one was cut back for log that was not there any more.
+    #[test]
+    fn who_says_nothing_has_not_said_that_it_has_the_log() {
+        let asked = |behind: &[u8]| {
+            let (address, primary) =
+                primary_that_sends([message(b'W', &[0, 0, 0]), behind.to_vec()].concat());
+            let mut link = Link::open(&address).unwrap();
+            let begun = begins_at(&mut link, (Lsn::new(26), Some(11)), Duration::from_millis(300));
+            drop(link);
+            primary.join().unwrap();
+            begun
+        };
+        let silent = asked(&[]).unwrap_err();
+        assert!(matches!(silent, ReplicaError::Connection { .. }) && !silent.is_final(), "{silent}");
+        let gone = asked(&message(b'E', b"C58P01\0Mit is gone\0\0")).unwrap_err();
+        assert!(gone.needs_copy(), "{gone}");
+        let notice = message(b'N', b"C00000\0Mwait\0\0");
+        asked(&[notice, message(b'd', b"k")].concat()).unwrap();
+    }
 }

@@ -151,6 +151,10 @@ impl Kind {
 /// Members of the role of this name see what all sessions do, as in PostgreSQL. It is there once a superuser has made it.
 pub(crate) const MONITOR: &str = "pg_monitor";
 
+/// Members of the role of this name may have a server promise that it acknowledges no primary of before, which ends the commits of the
+/// one that there is: as a candidate does, and a new primary. It is there once a superuser has made it.
+pub(crate) const FAILOVER: &str = "coeval_failover";
+
 /// What a principal may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
@@ -198,6 +202,11 @@ impl Rights {
     /// Whether it sees what all sessions do.
     pub(crate) fn is_monitor(&self) -> bool {
         self.include(Some(MONITOR))
+    }
+
+    /// Whether it may ask for promises.
+    pub(crate) fn may_ask_for_promises(&self) -> bool {
+        self.include(Some(FAILOVER))
     }
 
     /// Whether it has the rights of a role, or of the administrator.

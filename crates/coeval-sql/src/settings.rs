@@ -16,14 +16,19 @@ use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
 use known::{KNOWN, Known, accepted, find, is_custom, parse_isolation, split_list};
-pub(crate) use known::{MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, canonical};
+pub(crate) use known::{
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical,
+};
 pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{DEFAULT_COPY_BYTES, bytes};
-pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes, slot_bytes};
+pub(crate) use units::{
+    SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes,
+    slot_bytes,
+};
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

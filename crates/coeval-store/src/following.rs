@@ -71,7 +71,7 @@ pub use change_feed::{ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeStar
 pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
-pub use former_primary::{FormerPrimary, WayBack};
+pub use former_primary::{FormerPrimary, WayBack, superseded};
 pub use frame::{Frame, MalformedFrame};
 pub use last_word::LastWord;
 pub use primary_writer::PrimaryWriter;
@@ -197,7 +197,8 @@ impl Follower {
         FormerPrimary { terms: self.terms(), end: self.position, checkpoint, promised: self.promised() }
     }
 
-    /// From here on the log is taken from one who is in this timeline.
+    /// From here on the log is taken from one who is in this timeline. What others have said to be published, and is not shown, waits
+    /// for its word.
     ///
     /// # Errors
     /// [`FollowError::Superseded`] if a higher one was promised to another, or followed before; [`FollowError::Store`] if it cannot
@@ -205,12 +206,14 @@ impl Follower {
     pub fn begin_following(&mut self, source: Timeline) -> Result<(), FollowError> {
         self.source = source;
         self.check_source()?;
+        self.shared.pipeline.publishing.forget_word();
         Ok(self.shared.note_followed(source)?)
     }
 
     /// From here on the log is taken from an archive, which has nothing that nobody has published, whoever wrote it.
     pub fn begin_following_archive(&mut self) {
         self.source = Timeline::new(u32::MAX);
+        self.shared.pipeline.publishing.forget_word();
     }
 
     /// The highest timeline that was promised to another machine; 0 if none was.
@@ -373,6 +376,7 @@ impl Follower {
         if is_new {
             let wanted = Wanted::Followed(end);
             shared.pipeline.publishing.push(shared, Arc::clone(&world), wanted, Vec::new());
+            self.note_told(shared.pipeline.publishing.word());
             let changes =
                 records.iter().map(|record| record.payload.len() as u64).sum::<u64>() / CHANGE_BYTES;
             shared.keeper.note_commit(changes, Some(end));
@@ -402,13 +406,20 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows what was taken, up to this version: the primary has published it.
+    /// Shows what was taken, and what is going to be until another one [is followed](Self::begin_following), up to this version: the
+    /// primary has published it.
     pub fn note_published(&self, version: Version) {
-        self.shared.told_published.fetch_max(version.get(), Ordering::AcqRel);
+        self.note_told(version);
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
         // Its boundary may have come before.
         self.note_for_safe(|_| ());
         self.shared.showing.note();
+    }
+
+    /// Notes what was said to be published of what the log has. What it has not got yet may never come: it is not noted before.
+    fn note_told(&self, version: Version) {
+        let told = version.min(self.shared.applied().version());
+        self.shared.told_published.fetch_max(told.get(), Ordering::AcqRel);
     }
 
     /// Shows all that was taken: it comes from an archive, which has nothing else than what was published.
@@ -478,7 +489,7 @@ impl Follower {
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
         let standing = FollowerStanding::read(&**disk.files(), disk.dir())?;
         if let Some(standing) = &standing {
-            self.shared.told_published.fetch_max(standing.published.get(), Ordering::AcqRel);
+            self.note_told(standing.published);
         }
         if let Some(standing) = standing.filter(|standing| self.position >= standing.position) {
             self.note_boundary(standing.boundary);

@@ -180,6 +180,7 @@ pub use following::{
     ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
     Follower, FormerPrimary, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter,
     ReplicaSession, Rewound, TakenLog, WayBack, Word, demote, go_on_rewinding, is_replica, promote, rewind,
+    superseded,
 };
 pub use footprint::GlobalKey;
 pub use freshness::Questions;

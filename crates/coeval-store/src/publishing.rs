@@ -12,6 +12,7 @@
 //! ```
 //! Published is acknowledged, but for commits that ask for replicas to show them.
 
+mod followed;
 mod stopping;
 
 use crate::certification::{ActiveGuard, EndedGuard};
@@ -54,6 +55,17 @@ pub(crate) enum Wanted {
     Followed(Lsn),
 }
 
+impl Wanted {
+    /// The end of the record, where that is known.
+    fn end(self) -> Option<Lsn> {
+        match self {
+            Self::First(end, _) | Self::Soon(end) => end,
+            Self::Followed(end) => Some(end),
+            Self::Never | Self::NeverButWhole => None,
+        }
+    }
+}
+
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -77,7 +89,9 @@ struct Undurable {
 /// A world that waits for its log record.
 struct Pending {
     world: Arc<World>,
-    /// The log position behind its record, if it must be durable before it is seen.
+    /// The log position behind its record, where that is known.
+    end: Option<Lsn>,
+    /// The same, if it must be durable before it is seen.
     needs: Option<Lsn>,
     /// What else it waits for before it is published, besides its own log.
     consent: Consent,
@@ -123,7 +137,9 @@ struct State {
     pending: VecDeque<Pending>,
     unshown: VecDeque<Unshown>,
     published: Version,
-    /// Of a store that follows another one: what is published there.
+    /// The log position behind its record, where that is known.
+    published_end: Option<Lsn>,
+    /// Of a store that follows another one: what that has said to be published there, since it is followed.
     allowed: Version,
     /// Likewise: nothing beyond this version is shown, whatever is allowed, if somebody has asked for that.
     paused_at: Option<Version>,
@@ -191,7 +207,8 @@ impl Publishing {
                 pending: VecDeque::new(),
                 unshown: VecDeque::new(),
                 published,
-                allowed: published,
+                published_end: log.as_ref().map(LogHandle::end_lsn),
+                allowed: Version::ZERO,
                 paused_at: None,
                 taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
                 is_syncing: false,
@@ -298,6 +315,7 @@ impl Publishing {
         };
         state.pending.push_back(Pending {
             world,
+            end: wanted.end(),
             needs,
             consent,
             shown,
@@ -372,45 +390,10 @@ impl Publishing {
         self.change(ground, |_| {});
     }
 
-    /// In a store that follows another one: its log was taken up to here, without a new version.
-    pub(crate) fn note_taken(&self, end: Lsn) {
-        self.state.lock().taken = end;
-    }
-
-    /// In a store that follows another one: up to where readers see its log.
-    pub(crate) fn shown_position(&self) -> Lsn {
-        let state = self.state.lock();
-        match state.pending.front().map(|pending| pending.consent) {
-            Some(Consent::Primary(shown)) => shown,
-            _ => state.taken,
-        }
-    }
-
     /// The log is durable further than it was: those hear of it who give it to others.
     pub(crate) fn note_durable(&self) {
         let _state = self.state.lock();
         self.progress.notify_all();
-    }
-
-    /// In a store that follows another one: shows nothing beyond this version, or what it shows now, until
-    /// [`resume`](Self::resume).
-    pub(crate) fn pause_at(&self, ground: &Ground, version: Option<Version>) {
-        self.change(ground, |state| state.paused_at = Some(version.unwrap_or(state.published)));
-    }
-
-    /// Shows everything again.
-    pub(crate) fn resume(&self, ground: &Ground) {
-        self.change(ground, |state| state.paused_at = None);
-    }
-
-    /// See [`pause_at`](Self::pause_at).
-    pub(crate) fn is_paused(&self) -> bool {
-        self.state.lock().paused_at.is_some()
-    }
-
-    /// Publishes what has been followed, up to this version.
-    pub(crate) fn publish_through(&self, ground: &Ground, version: Version) {
-        self.change(ground, |state| state.allowed = state.allowed.max(version));
     }
 
     /// Changes what publications wait for, and makes those that need not wait any more. Nothing once commits have stopped.
@@ -697,7 +680,7 @@ impl State {
         // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
-        self.published = version;
+        (self.published, self.published_end) = (version, self.pending[count - 1].end);
         // They leave the queue last: whoever is left in it is woken when commits stop.
         let (unshown, now) = (&mut self.unshown, Instant::now());
         self.pending.drain(..count).for_each(|mut pending| {

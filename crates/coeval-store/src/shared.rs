@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     pub(crate) promises: Promises,
     /// The version that it was opened with.
     pub(crate) recovered: Version,
-    /// Of a follower: up to where its primary has said that versions are published, since it was opened.
+    /// Of a follower: up to where its primaries have said that versions are published which its log has.
     pub(crate) told_published: AtomicU64,
     /// Of a follower: when it last had all that its primary had published.
     pub(crate) freshness: Arc<Freshness>,

@@ -196,6 +196,13 @@ impl TermHistory {
         self.0.last().copied()
     }
 
+    /// The one whose log has the record that ends here: the last that begins before that, or the first.
+    #[must_use]
+    pub fn of_record(&self, end: Lsn) -> Option<Term> {
+        let found = self.0.iter().rev().find(|term| term.start < end);
+        found.or(self.0.first()).copied()
+    }
+
     /// What all copies of a database have in common: the id of its first term; 0 before the first.
     #[must_use]
     pub fn database_id(&self) -> u64 {

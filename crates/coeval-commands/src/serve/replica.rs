@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that follows another one, or its archive.
 
-use super::{once_closed, secret_in, within};
+use super::{once_closed, own_files, secret_in, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
@@ -190,11 +190,11 @@ fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
         Kinship::Parted(error) => {
             let term = TermNumber(former.terms.last().map_or(0, |term| term.number));
             let aside = aside_of(dir, term);
-            std::fs::rename(dir, &aside)
+            own_files::put_aside(dir, &aside)
                 .map_err(|error| Failure::work(format_args!("cannot put {} aside", dir.display()), error))?;
             eprintln!("{} was a primary, and cannot go on as a replica: {error}", dir.display());
             eprintln!(
-                "It is now {}, with all that it had; coeval sql opens it. A copy takes its place.",
+                "It is now {}, with all that it had; coeval sql opens it. A copy takes its place, by the same rules (pg_hba.conf).",
                 aside.display()
             );
             copied(sources, dir)

@@ -3,11 +3,12 @@
 
 use super::*;
 use crate::copying::copy_database;
+use crate::wire::{SILENCE, Wire};
 use coeval_store::Term;
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap();
     [&[kind], length.to_be_bytes().as_slice(), body].concat()
 }
@@ -23,16 +24,20 @@ fn row(values: &[&str]) -> Vec<u8> {
 }
 
 /// A server that lets one client in, answers one command with this row, and tells what it hears behind it.
-fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+pub(crate) fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     primary_that_answers([row(values), message(b'C', b"IDENTIFY_SYSTEM\0")].concat())
 }
 
 /// The same, with these messages.
 fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+    primary_that_sends([messages, message(b'Z', b"I")].concat())
+}
+
+/// The same, and it does not take another command.
+pub(crate) fn primary_that_sends(answer: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let ready = message(b'Z', b"I");
-    let answer = [messages, ready.clone()].concat();
     let thread = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut heard = [0; 1024];
@@ -45,6 +50,27 @@ fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8
         rest
     });
     (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
+}
+
+/// Fails without a thread that speaks: whoever takes long with what came would be taken for gone.
+#[test]
+fn who_is_busy_is_heard_of_and_says_nothing_new() {
+    let (address, primary) = primary_that_says(&[""]);
+    let mut link = Link::open(&address).unwrap();
+    link.row("TERM_HISTORY").unwrap();
+    let wire = Wire::new(link);
+    wire.send_status([3, 2, 1].map(Lsn::new), Answer::Unneeded).unwrap();
+    wire.while_heard(|| std::thread::sleep(SILENCE * 4));
+    drop(wire);
+    let heard = primary.join().unwrap();
+    let places = [3u64, 2, 1].map(u64::to_be_bytes).concat();
+    // A message, within it that of replication: the places, a time, and whether an answer is wanted.
+    let statuses: Vec<_> = heard.chunks(5 + 1 + 24 + 8 + 1).collect();
+    assert!(statuses.len() > 2, "{heard:?}");
+    assert!(
+        statuses.iter().all(|status| status[..6] == *b"d\0\0\0\x26r" && status[6..30] == places),
+        "{heard:?}"
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::CopiedFile;
 use crate::error::StoreError;
 use crate::log::{LogError, LogReader, LogRecord, Lsn};
 use crate::record::decode_places;
-use crate::retention::Hold;
+use crate::retention::{Hold, SlotError};
 use crate::segment::segment_path;
 use crate::shared::Shared;
 use coeval_txn::Version;
@@ -93,7 +93,8 @@ impl LogFeed {
     pub fn with_slot(mut self, name: &str) -> Result<Self, StoreError> {
         // Held since this began: what is there stays until the slot holds it.
         let from = self.reader.is_reached().then(|| self.reader.position());
-        self.hold = self.shared.retention.attach_slot(name, from)?;
+        let end = self.shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
+        self.hold = self.shared.retention.attach_slot(name, from, end)?;
         self.note_kept();
         Ok(self)
     }
@@ -118,8 +119,12 @@ impl LogFeed {
     ///
     /// # Errors
     /// [`StoreError::Log`] with [`LogError::Gone`](crate::log::LogError::Gone), or [`StoreError::File`], if the follower was
-    /// away for too long; damage of the log.
+    /// away for too long; [`StoreError::Slot`] if its slot was let go of, so that what it lacks may go with any checkpoint; damage of
+    /// the log.
     pub fn next_piece(&mut self) -> Result<Option<Fed>, StoreError> {
+        if let Some(slot) = self.hold.lost_slot() {
+            return Err(SlotError::Outgrown((*slot).to_owned()).into());
+        }
         if let Some(fed) = self.waiting.pop_front() {
             return Ok(Some(fed));
         }

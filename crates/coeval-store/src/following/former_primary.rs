@@ -3,12 +3,13 @@
 //! primary, or of a replica that followed it. Nothing is opened and nothing is changed: the manifest is read, and of the log behind it
 //! the terms.
 
+use super::is_replica;
 use crate::disk::{LOG_DIR, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::log::{ChecksumPolicy, Lsn, read};
 use crate::manifest::{Manifest, manifest_path};
-use crate::promises::KeptPromise;
+use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{LogMark, decode_mark};
 use crate::recovery::{ReplayError, open_error, refuse_incomplete};
 use crate::rewinding_mark::refuse_unfinished_rewinding;
@@ -93,6 +94,23 @@ impl FormerPrimary {
             Some(parting) => WayBack::CutBack(parting),
         }
     }
+}
+
+/// The timeline that the primary in a directory, which nobody has open, has promised to another machine, if that is beyond the one of
+/// its log: it takes no commits. `None` of any other primary, and of a replica.
+///
+/// # Errors
+/// As [`FormerPrimary::look`] has them.
+///
+/// Cost: reads the log behind the checkpoint once, if something was promised.
+pub fn superseded(files: &dyn FileSystem, dir: &Path) -> Result<Option<Timeline>, StoreError> {
+    let kept = KeptPromise::read(files, dir)?.filter(|kept| kept.to == PromisedTo::Another);
+    let Some(KeptPromise { promise, .. }) = kept else { return Ok(None) };
+    if is_replica(files, dir)? {
+        return Ok(None);
+    }
+    let own = FormerPrimary::look(files, dir)?.terms.timeline();
+    Ok(Some(promise.timeline).filter(|promised| *promised > own))
 }
 
 /// The manifest of a directory that has one.

@@ -9,9 +9,10 @@ use crate::promises::{LogStanding, Promise};
 use crate::replicas::SynchronousReplicas;
 use crate::retention::Slot;
 use crate::store::Store;
-use crate::terms::{ForeignHistory, TermHistory, Timeline};
+use crate::terms::{ForeignHistory, Term, TermHistory, Timeline};
 use coeval_txn::Version;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Store {
     /// Who wrote the log, and which database it is of.
@@ -117,7 +118,8 @@ impl Store {
         self.shared.retention.slots()
     }
 
-    /// A slot that keeps more log than this loses it, with the next checkpoint; `None`: none does.
+    /// A slot that keeps more log than this loses it, with the next checkpoint, whether or not somebody follows by it; `None`: none
+    /// does.
     pub fn set_slot_bytes_max(&self, bytes_max: Option<u64>) {
         self.shared.retention.set_slot_bytes_max(bytes_max.unwrap_or(u64::MAX));
     }
@@ -126,6 +128,19 @@ impl Store {
     #[must_use]
     pub fn slot_bytes_max(&self) -> Option<u64> {
         Some(self.shared.retention.slot_bytes_max()).filter(|bytes_max| *bytes_max < u64::MAX)
+    }
+
+    /// Whoever serves followers of this store gives one up that has said nothing for longer than this, as one that hangs or whose
+    /// network has gone says nothing: it holds log, and commits may wait for it. `None`: nobody is given up. A minute, unless this
+    /// is called.
+    pub fn set_follower_silence_max(&self, silence_max: Option<Duration>) {
+        self.shared.retention.set_silence_max(silence_max);
+    }
+
+    /// See [`set_follower_silence_max`](Self::set_follower_silence_max).
+    #[must_use]
+    pub fn follower_silence_max(&self) -> Option<Duration> {
+        self.shared.retention.silence_max()
     }
 
     /// At least this many bytes of log stay behind each checkpoint from now on, with the files of bulk loads that this log names,
@@ -248,6 +263,22 @@ impl Store {
         let log = self.shared.pipeline.log()?;
         let is_following = self.shared.is_following();
         Some(if is_following { self.shared.pipeline.publishing.shown_position() } else { log.durable_lsn() })
+    }
+
+    /// Up to where the log has all that a snapshot of this version shows: whoever has the log up to there has the snapshot's commits. Of a
+    /// primary not much more than that: nothing that is not published, which a failover may lose though it loses nothing of the
+    /// snapshot. With the term whose log that is. `None` in memory.
+    #[must_use]
+    pub fn end_of_snapshot(&self, version: Version) -> Option<(Lsn, Term)> {
+        let end = if self.is_following() {
+            self.shown_position()?
+        } else {
+            let log = self.shared.pipeline.log()?;
+            // Looked at first: who reads what is not published yet finds its record before the end.
+            let published = self.shared.pipeline.publishing.published_end(version);
+            published.unwrap_or_else(|| log.end_lsn())
+        };
+        Some((end, self.terms().of_record(end)?))
     }
 
     /// Has a follower show nothing beyond a version, or what it shows now; it takes the log all the same. A version that comes

@@ -124,6 +124,8 @@ fn open_node(files: &SimulatedFiles, node: usize) -> Store {
     let files = Arc::new(files.clone());
     let store = Store::open_tuned(files, &dir(node), options(), log_options(), sizes()).unwrap();
     store.set_own_name(&name(node)).unwrap();
+    // What waits for nobody is seen before it is synced, which is a step of its own here.
+    store.shared.pipeline.publishing.begin_syncer();
     store
 }
 
@@ -383,6 +385,8 @@ impl<C: Clients> Cluster<C> {
                 Err(StoreError::Log(gone @ LogError::Gone { .. })) if is_kept => {
                     self.complain(format!("what a slot on node {to} keeps for node {node}: {gone}"));
                 }
+                // It comes back and makes the slot anew, from where it is.
+                Err(StoreError::Slot(_)) => self.cut(node),
                 Err(_) if to == self.current => self.copy(node, to),
                 Err(_) => self.cut(node),
             },

@@ -6,10 +6,12 @@
 //! - *Changes*: a primary is given another list of synchronous replicas, of any machines, itself among them or not, while commits
 //!   wait; and again before enough know of the last one. Whoever is not listed is not promoted.
 //! - *Slots*: whoever follows does so by a slot, on a primary or on a replica, with a bound, and is away for long now and then. What a slot has says that it is there
-//!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint.
+//!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint. One that is
+//!   followed by may be, too.
 //! - *Most*: half of the machines beside the primary or more are asked for, so that one of three, or two of five, may be promoted by
 //!   themselves, and each of two candidates. In the other runs a majority has to promise.
-//! - *Levels*: some commits ask for less than that replicas have them durably. They may be lost, and nothing before them.
+//! - *Levels*: some commits ask for less than that replicas have them durably, or that the primary has. They may be lost, and nothing
+//!   before them.
 
 use super::{Broken, Clients, Cluster, SimulatedFiles, dir, name};
 use crate::error::StoreError;
@@ -155,11 +157,12 @@ impl<C: Clients> Cluster<C> {
     pub(in super::super) fn level_of_commit(&mut self) -> SynchronousCommit {
         let is_mixed = matches!(self.beyond.extra, Extra::Levels | Extra::Everything);
         if !is_mixed || self.beyond.dice.random_bool(0.6) {
-            self.level
-        } else if self.beyond.dice.random_bool(0.5) {
-            SynchronousCommit::Local
-        } else {
-            SynchronousCommit::RemoteWrite
+            return self.level;
+        }
+        match self.beyond.dice.random_range(0..3) {
+            0 => SynchronousCommit::Off,
+            1 => SynchronousCommit::Local,
+            _ => SynchronousCommit::RemoteWrite,
         }
     }
 
