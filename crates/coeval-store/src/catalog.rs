@@ -485,6 +485,19 @@ pub struct ViewDef {
     /// What `COMMENT ON VIEW` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// The columns that readers see, so that listing them needs no plan; `None` if it was made by a program that did not
+    /// keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Vec<ViewColumn>>,
+}
+
+/// A column of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: ColumnType,
 }
 
 /// A sequence. Its value is not part of the world (DESIGN 5.1).

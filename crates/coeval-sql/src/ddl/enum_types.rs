@@ -20,7 +20,7 @@ use crate::values;
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
-    TypeDef,
+    TypeDef, ViewColumn, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, DataType,
@@ -282,17 +282,28 @@ fn change(context: &mut StatementContext<'_>, old: &TypeDef, new: EnumDef) -> Re
     context.transaction.change_catalog(CatalogChange::PutType(TypeDef { ty, access }))?;
     for table in tables_with(context, old.id()) {
         let mut changed = TableDef::clone(&table);
-        for column in &mut changed.columns {
-            if column.ty.user_type().is_some_and(|used| used.def().id == old.id()) {
-                column.ty = match column.ty {
-                    ColumnType::Array(_) => ColumnType::Array(ElementType::Enum(ty)),
-                    _ => ColumnType::Enum(ty),
-                };
-            }
-        }
+        changed.columns.iter_mut().for_each(|column| follow(&mut column.ty, ty));
         put(context, changed)?;
     }
+    let views = context.transaction.catalog().views();
+    let uses = |column: &ViewColumn| column.ty.user_type().is_some_and(|used| used.def().id == old.id());
+    let views = views.filter(|view| view.output.iter().flatten().any(uses));
+    let views: Vec<_> = views.map(|view| ViewDef::clone(view)).collect();
+    for mut view in views {
+        view.output.iter_mut().flatten().for_each(|column| follow(&mut column.ty, ty));
+        context.transaction.change_catalog(CatalogChange::PutView(view))?;
+    }
     Ok(ty)
+}
+
+/// A column's type becomes the new version of its enum, if it is of that.
+fn follow(column: &mut ColumnType, new: EnumType) {
+    if column.user_type().is_some_and(|used| used.def().id == new.def().id) {
+        *column = match *column {
+            ColumnType::Array(_) => ColumnType::Array(ElementType::Enum(new)),
+            _ => ColumnType::Enum(new),
+        };
+    }
 }
 
 /// The tables with columns of a type, dropped ones included: they keep their place and their type.
