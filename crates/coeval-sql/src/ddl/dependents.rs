@@ -149,7 +149,5 @@ pub(super) fn defaults_naming(
 
 /// The sequences that this table's columns own.
 pub(super) fn owned_sequences(context: &StatementContext<'_>, def: &TableDef) -> Vec<Arc<SequenceDef>> {
-    let sequences = context.transaction.catalog().sequences();
-    let owned = sequences.filter(|sequence| sequence.owned_by.is_some_and(|(table, _)| table == def.id));
-    owned.cloned().collect()
+    context.transaction.catalog().owned_sequences(def.id).cloned().collect()
 }
