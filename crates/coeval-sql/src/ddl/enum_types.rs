@@ -9,6 +9,7 @@ use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
 use super::{expressions, lookup, owners};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -380,11 +381,13 @@ fn texts_with(
 ) -> Result<Vec<String>, SqlError> {
     let mut found = Vec::new();
     for view in context.transaction.catalog().views() {
+        cancel::check()?;
         if mentions(&*view_query_of(view)?, is_wanted) {
             found.push(format!("view {}", view.name));
         }
     }
     for table in lookup::tables(context) {
+        cancel::check()?;
         for check in &table.checks {
             if mentions(&expressions::parse(&check.expression)?, is_wanted) {
                 found.push(format!("constraint {} on table {}", check.name, table.name));

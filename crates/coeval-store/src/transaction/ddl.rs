@@ -268,7 +268,7 @@ impl Transaction {
         };
         for (position, index) in def.indexes.iter().enumerate() {
             if index.uniqueness.is_unique() && !is_known(index) {
-                check_unique(&table, position)?;
+                check_unique(&table, position, &self.stop())?;
             }
         }
         Ok(())
