@@ -62,9 +62,24 @@ pub(super) fn create(
     let store = context.engine.store();
     let (id, array_id) = (store.new_space_id(), store.new_space_id());
     let def = EnumDef::new(id, array_id, name, labels.iter().map(|label| label.value.clone()));
-    let def = TypeDef { ty: EnumType::of(def), access: lookup::own_access(context) };
+    let def = TypeDef { ty: defined(def)?, access: lookup::own_access(context) };
     context.transaction.change_catalog(CatalogChange::PutType(def))?;
     Ok(StatementResult::plain("CREATE TYPE"))
+}
+
+/// The type with a new definition, which the process keeps until it ends, whatever becomes of the transaction.
+///
+/// # Errors
+/// `53200` if it has kept too many.
+fn defined(def: EnumDef) -> Result<EnumType, SqlError> {
+    EnumType::defined(def).ok_or_else(|| {
+        SqlError::new(SqlState::OutOfMemory, "out of memory for definitions of enum types")
+            .with_detail(
+                "Each definition of an enum type takes memory until the database's process ends, also one that was rolled \
+                 back or that another has replaced.",
+            )
+            .with_hint("Start the process again: it begins with the types that there are.")
+    })
 }
 
 /// ALTER TYPE.
@@ -278,7 +293,7 @@ fn add_label(
 
 /// Gives a type its new definition, and with it the columns that are of it.
 fn change(context: &mut StatementContext<'_>, old: &TypeDef, new: EnumDef) -> Result<EnumType, SqlError> {
-    let ty = EnumType::of(new);
+    let ty = defined(new)?;
     let access = old.access.clone();
     context.transaction.change_catalog(CatalogChange::PutType(TypeDef { ty, access }))?;
     for table in tables_with(context, old.id()) {
