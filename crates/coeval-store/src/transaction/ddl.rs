@@ -65,7 +65,7 @@ impl Transaction {
                 self.check_new_indexes(old.as_deref(), def)?;
             }
             CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
-                self.writes.retain(|writes| writes.table != *id);
+                self.writes.remove(*id);
                 Arc::make_mut(&mut self.loads).retain(|load| load.table() != *id);
             }
             CatalogChange::PutSchema(_)
@@ -238,9 +238,9 @@ impl Transaction {
 
     /// Private writes follow the new definition's list of indexes.
     fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) -> Result<(), StoreError> {
-        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return Ok(()) };
+        let Some(place) = self.writes.place(def.id) else { return Ok(()) };
         let Some(table) = self.world.table(def.id).cloned() else { return Ok(()) };
-        let writes = &self.writes[at];
+        let writes = self.writes.at(place);
         let indexes = def
             .indexes
             .iter()
@@ -252,7 +252,7 @@ impl Transaction {
                 }
             })
             .collect::<Result<_, StoreError>>()?;
-        self.writes[at].indexes = indexes;
+        writes.indexes = indexes;
         Ok(())
     }
 
