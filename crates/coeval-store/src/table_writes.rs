@@ -80,7 +80,11 @@ impl WrittenTables {
     }
 
     /// Adds the changes of a table that has none yet, and says where they are.
+    ///
+    /// # Panics
+    /// If it has some.
     pub(crate) fn push(&mut self, writes: TableWrites) -> usize {
+        assert!(self.get(writes.table).is_none(), "the changes of a table are in one place");
         if self.recent.len() >= RECENT_MAX {
             let oldest = self.recent.remove(0);
             self.others.insert(oldest.table, oldest);
