@@ -495,3 +495,6 @@ impl ContextProvider for Planner<'_> {
         self.state.window_functions().keys().cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
