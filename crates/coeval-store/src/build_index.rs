@@ -63,7 +63,7 @@ pub(crate) fn build_checked_index(
 ) -> Result<Space, StoreError> {
     let space = build_index(table, def, position)?;
     if def.indexes[position].uniqueness.is_unique() {
-        check_unique_space(table, def, position, &space)?;
+        check_unique_space(table, def, position, &space, &never)?;
     }
     Ok(space)
 }
@@ -137,12 +137,13 @@ pub(crate) fn key_chunks<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Arc<Ch
     chunks
 }
 
-/// Whether each key of the unique index at `position` has one owner. Costs one pass over the index.
+/// Whether each key of the unique index at `position` has one owner, unless it is asked to end before. Costs one pass over
+/// the index.
 ///
 /// # Errors
-/// [`StoreError::Constraint`] naming the first key with two.
-pub(crate) fn check_unique(table: &Table, position: usize) -> Result<(), StoreError> {
-    check_unique_space(table, table.def(), position, &table.indexes()[position])
+/// [`StoreError::Constraint`] naming the first key with two; that of `stop`.
+pub(crate) fn check_unique(table: &Table, position: usize, stop: Stop<'_>) -> Result<(), StoreError> {
+    check_unique_space(table, table.def(), position, &table.indexes()[position], stop)
 }
 
 /// The same for an index that is not part of the table yet.
@@ -154,10 +155,12 @@ pub(crate) fn check_unique_space(
     def: &TableDef,
     position: usize,
     space: &Space,
+    stop: Stop<'_>,
 ) -> Result<(), StoreError> {
     let index = &def.indexes[position];
     let mut previous: Option<Key> = None;
     for entry in SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward) {
+        stop()?;
         let (entry, _) = entry?;
         let Some((prefix, primary_key)) = claim(def, index, &entry)? else { continue };
         if previous.as_ref() == Some(&prefix) {

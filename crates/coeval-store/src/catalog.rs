@@ -6,9 +6,11 @@
 //! text: their meaning belongs to the SQL layer.
 
 mod foreign_key;
+mod objects;
 
 pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
+pub use objects::Catalog;
 
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
@@ -20,7 +22,7 @@ use crate::row::{Layout, LayoutColumn};
 use crate::types::{ColumnType, Physical};
 use crate::value::{KeyWriter, ValueRef};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// How an identity column takes values.
@@ -485,6 +487,19 @@ pub struct ViewDef {
     /// What `COMMENT ON VIEW` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// The columns that readers see, so that listing them needs no plan; `None` if it was made by a program that did not
+    /// keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Vec<ViewColumn>>,
+}
+
+/// A column of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: ColumnType,
 }
 
 /// A sequence. Its value is not part of the world (DESIGN 5.1).
@@ -546,232 +561,6 @@ pub enum ObjectRef {
     View,
     /// A sequence.
     Sequence(SequenceId),
-}
-
-/// All definitions of one world but the tables', which stand beside their data, and all names.
-#[derive(Clone, Debug, Default)]
-pub struct Catalog {
-    schemas: BTreeSet<String>,
-    names: BTreeMap<QualifiedName, ObjectRef>,
-    views: BTreeMap<QualifiedName, Arc<ViewDef>>,
-    sequences: BTreeMap<SequenceId, Arc<SequenceDef>>,
-    /// By their names, which relations do not share.
-    types: BTreeMap<QualifiedName, Arc<TypeDef>>,
-    /// For each parent table the children that refer to it.
-    children: BTreeMap<SpaceId, BTreeSet<SpaceId>>,
-    roles: BTreeMap<String, Arc<RoleDef>>,
-    /// Of schemas that do not simply belong to the administrator.
-    schema_access: BTreeMap<String, Arc<ObjectAccess>>,
-    /// Of servers of other engines that not only superusers use, by their names.
-    server_access: BTreeMap<String, Arc<ObjectAccess>>,
-    /// Which replicas commits wait for, if any.
-    synchronous_replicas: Option<Arc<SynchronousReplicas>>,
-}
-
-impl Catalog {
-    /// A catalog with the schema `public` and nothing in it.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { schemas: BTreeSet::from([DEFAULT_SCHEMA.to_owned()]), ..Self::default() }
-    }
-
-    /// What this name stands for. Tables, views, sequences and indexes share one name space per schema.
-    #[must_use]
-    pub fn resolve(&self, name: &QualifiedName) -> Option<ObjectRef> {
-        self.names.get(name).copied()
-    }
-
-    /// Whether the schema is there.
-    #[must_use]
-    pub fn has_schema(&self, schema: &str) -> bool {
-        self.schemas.contains(schema)
-    }
-
-    /// All schemas, by name.
-    pub fn schemas(&self) -> impl Iterator<Item = &str> {
-        self.schemas.iter().map(String::as_str)
-    }
-
-    /// All names with what they stand for, by schema and name.
-    pub fn names(&self) -> impl Iterator<Item = (&QualifiedName, ObjectRef)> {
-        self.names.iter().map(|(name, object)| (name, *object))
-    }
-
-    /// The view of this name.
-    #[must_use]
-    pub fn view(&self, name: &QualifiedName) -> Option<&Arc<ViewDef>> {
-        self.views.get(name)
-    }
-
-    /// The sequence with this number.
-    #[must_use]
-    pub fn sequence(&self, id: SequenceId) -> Option<&Arc<SequenceDef>> {
-        self.sequences.get(&id)
-    }
-
-    /// All sequences.
-    pub fn sequences(&self) -> impl Iterator<Item = &Arc<SequenceDef>> {
-        self.sequences.values()
-    }
-
-    /// All views.
-    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
-        self.views.values()
-    }
-
-    /// The tables with a foreign key to this one, itself included if it refers to itself.
-    pub fn children(&self, parent: SpaceId) -> impl Iterator<Item = SpaceId> + '_ {
-        self.children.get(&parent).into_iter().flatten().copied()
-    }
-
-    /// The type of this name.
-    #[must_use]
-    pub fn user_type(&self, name: &QualifiedName) -> Option<&Arc<TypeDef>> {
-        self.types.get(name)
-    }
-
-    /// The type with this number.
-    #[must_use]
-    pub fn user_type_numbered(&self, id: SpaceId) -> Option<&Arc<TypeDef>> {
-        self.types.values().find(|known| known.id() == id)
-    }
-
-    /// All types that users have made, by name.
-    pub fn user_types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
-        self.types.values()
-    }
-
-    /// The role of this name.
-    #[must_use]
-    pub fn role(&self, name: &str) -> Option<&Arc<RoleDef>> {
-        self.roles.get(name)
-    }
-
-    /// All roles, by name.
-    pub fn roles(&self) -> impl Iterator<Item = &Arc<RoleDef>> {
-        self.roles.values()
-    }
-
-    /// Whose a schema is and what others may do with it, if that was ever said.
-    #[must_use]
-    pub fn schema_access(&self, schema: &str) -> Option<&Arc<ObjectAccess>> {
-        self.schema_access.get(schema)
-    }
-
-    /// The schemas with a word on whose they are, by name.
-    pub fn schemas_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
-        self.schema_access.iter().map(|(schema, access)| (schema.as_str(), access))
-    }
-
-    /// Who may use a server of another engine, if that was ever said.
-    #[must_use]
-    pub fn server_access(&self, server: &str) -> Option<&Arc<ObjectAccess>> {
-        self.server_access.get(server)
-    }
-
-    /// The servers with a word on who may use them, by name.
-    pub fn servers_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
-        self.server_access.iter().map(|(server, access)| (server.as_str(), access))
-    }
-
-    pub(crate) fn put_server_access(&mut self, server: String, access: ObjectAccess) {
-        if access.is_default() {
-            self.server_access.remove(&server);
-        } else {
-            self.server_access.insert(server, Arc::new(access));
-        }
-    }
-
-    /// Which replicas commits wait for, if any.
-    #[must_use]
-    pub fn synchronous_replicas(&self) -> Option<&SynchronousReplicas> {
-        self.synchronous_replicas.as_deref()
-    }
-
-    pub(crate) fn put_synchronous_replicas(&mut self, required: Option<SynchronousReplicas>) {
-        self.synchronous_replicas = required.map(Arc::new);
-    }
-
-    pub(crate) fn put_role(&mut self, role: RoleDef) {
-        self.roles.insert(role.name.clone(), Arc::new(role));
-    }
-
-    pub(crate) fn remove_role(&mut self, name: &str) {
-        self.roles.remove(name);
-    }
-
-    pub(crate) fn put_schema_access(&mut self, schema: String, access: ObjectAccess) {
-        self.schema_access.insert(schema, Arc::new(access));
-    }
-
-    /// Takes in a new or changed table; `old` is its definition before.
-    pub(crate) fn put_table(&mut self, old: Option<&TableDef>, new: &TableDef) {
-        if let Some(old) = old {
-            self.remove_table(old);
-        }
-        self.names.insert(new.name.clone(), ObjectRef::Table(new.id));
-        for index in &new.indexes {
-            let name = QualifiedName::new(&new.name.schema, &index.name);
-            self.names.insert(name, ObjectRef::Index(new.id, index.id));
-        }
-        for foreign_key in &new.foreign_keys {
-            self.children.entry(foreign_key.parent).or_default().insert(new.id);
-        }
-    }
-
-    pub(crate) fn remove_table(&mut self, old: &TableDef) {
-        self.names.remove(&old.name);
-        for index in &old.indexes {
-            self.names.remove(&QualifiedName::new(&old.name.schema, &index.name));
-        }
-        for foreign_key in &old.foreign_keys {
-            if let Some(children) = self.children.get_mut(&foreign_key.parent) {
-                children.remove(&old.id);
-            }
-        }
-    }
-
-    pub(crate) fn put_view(&mut self, view: ViewDef) {
-        self.names.insert(view.name.clone(), ObjectRef::View);
-        self.views.insert(view.name.clone(), Arc::new(view));
-    }
-
-    pub(crate) fn remove_view(&mut self, name: &QualifiedName) {
-        self.names.remove(name);
-        self.views.remove(name);
-    }
-
-    pub(crate) fn put_sequence(&mut self, sequence: SequenceDef) {
-        if let Some(old) = self.sequences.get(&sequence.id) {
-            self.names.remove(&old.name);
-        }
-        self.names.insert(sequence.name.clone(), ObjectRef::Sequence(sequence.id));
-        self.sequences.insert(sequence.id, Arc::new(sequence));
-    }
-
-    pub(crate) fn remove_sequence(&mut self, id: SequenceId) {
-        if let Some(old) = self.sequences.remove(&id) {
-            self.names.remove(&old.name);
-        }
-    }
-
-    pub(crate) fn put_type(&mut self, def: TypeDef) {
-        self.remove_type(def.id());
-        self.types.insert(def.name().clone(), Arc::new(def));
-    }
-
-    pub(crate) fn remove_type(&mut self, id: SpaceId) {
-        self.types.retain(|_, known| known.id() != id);
-    }
-
-    pub(crate) fn put_schema(&mut self, name: String) {
-        self.schemas.insert(name);
-    }
-
-    pub(crate) fn remove_schema(&mut self, name: &str) {
-        self.schemas.remove(name);
-        self.schema_access.remove(name);
-    }
 }
 
 /// One change of the catalog, as DDL makes it and the log keeps it.

@@ -183,6 +183,7 @@ fn build(files: &SimulatedFiles) -> SimulatedFiles {
             query: query.into(),
             access: Default::default(),
             comment: None,
+            output: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     }

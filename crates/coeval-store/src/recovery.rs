@@ -374,13 +374,13 @@ fn catalog_of(manifest: &Manifest) -> Catalog {
     if !manifest.schemas.iter().any(|schema| schema == DEFAULT_SCHEMA) {
         catalog.remove_schema(DEFAULT_SCHEMA);
     }
-    manifest.schemas.iter().cloned().for_each(|schema| catalog.put_schema(schema));
+    manifest.schemas.iter().for_each(|schema| catalog.put_schema(schema));
     manifest.roles.iter().cloned().for_each(|role| catalog.put_role(role));
-    for (schema, access) in manifest.schema_access.iter().cloned() {
-        catalog.put_schema_access(schema, access);
+    for (schema, access) in &manifest.schema_access {
+        catalog.put_schema_access(schema, access.clone());
     }
-    for (server, access) in manifest.server_access.iter().cloned() {
-        catalog.put_server_access(server, access);
+    for (server, access) in &manifest.server_access {
+        catalog.put_server_access(server, access.clone());
     }
     catalog.put_synchronous_replicas(manifest.synchronous_replicas.clone());
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));

@@ -52,7 +52,7 @@ use crate::shared::Shared;
 use crate::space::Found;
 use crate::submission::Submission;
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
-use crate::table_writes::TableWrites;
+use crate::table_writes::{TableWrites, WrittenTables};
 use crate::view::TableView;
 use crate::world::World;
 use crate::write_set::WriteSet;
@@ -111,7 +111,7 @@ pub struct Transaction {
     mode: AccessMode,
     /// The session that runs it, and its last statement.
     origin: Option<Origin>,
-    writes: Vec<TableWrites>,
+    writes: WrittenTables,
     footprint: Vec<Footmark>,
     catalog_changes: Vec<CatalogChange>,
     loads: Loads,
@@ -147,7 +147,7 @@ pub struct Transaction {
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     world: Arc<World>,
-    writes: Vec<TableWrites>,
+    writes: WrittenTables,
     footprint: usize,
     catalog_changes: usize,
     loads: Loads,
@@ -186,7 +186,7 @@ impl Transaction {
             isolation,
             mode,
             origin: None,
-            writes: Vec::new(),
+            writes: WrittenTables::default(),
             footprint: Vec::new(),
             catalog_changes: Vec::new(),
             loads: Loads::default(),
@@ -340,7 +340,7 @@ impl Transaction {
 
     #[inline]
     pub(crate) fn writes_of(&self, id: SpaceId) -> Option<&TableWrites> {
-        self.writes.iter().find(|writes| writes.table == id)
+        self.writes.get(id)
     }
 
     /// The row with this key, own writes included.
@@ -471,7 +471,7 @@ impl Transaction {
             // the savepoint, else it could not have moved.
             Some(world) if stays && savepoint.snapshot < self.snapshot => {
                 self.world = Arc::clone(world);
-                self.writes.iter_mut().for_each(TableWrites::forget_positions);
+                self.writes.forget_positions();
             }
             _ => {
                 self.world = Arc::clone(&savepoint.world);
@@ -530,8 +530,14 @@ impl Transaction {
         let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
         let loads: Vec<BulkLoad> = loads.into_iter().map(Arc::unwrap_or_clone).collect();
         let bricks = self.bricks.changes(&self.world)?;
-        let written =
-            WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint, &bricks);
+        let written = WriteSet::new(
+            &self.world,
+            self.writes.iter(),
+            &self.catalog_changes,
+            &loads,
+            &self.footprint,
+            &bricks,
+        );
         let accessed = self.priority.map(|priority| {
             let reads = certification.as_ref().map(|certification| certification.reads.clone());
             (priority, Accessed::new(&self.footprint, reads.unwrap_or_default()))
@@ -546,7 +552,7 @@ impl Transaction {
             snapshot_version: self.snapshot,
             large_footprint: large_footprint(&self.footprint, shared.sizes.large_footprint_min),
             footprint: std::mem::take(&mut self.footprint),
-            writes: std::mem::take(&mut self.writes),
+            writes: std::mem::take(&mut self.writes).into_vec(),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
             bricks,
@@ -599,16 +605,16 @@ impl Transaction {
     /// The private writes to a table, made at its first one.
     fn writes_mut(&mut self, table: &Table) -> &mut TableWrites {
         let id = table.id();
-        if let Some(position) = self.writes.iter().position(|writes| writes.table == id) {
-            return &mut self.writes[position];
+        if let Some(place) = self.writes.place(id) {
+            return self.writes.at(place);
         }
         self.reference_definition(id);
-        self.writes.push(TableWrites {
+        let place = self.writes.push(TableWrites {
             table: id,
             rows: Delta::default(),
             indexes: vec![Delta::default(); table.indexes().len()],
         });
-        self.writes.last_mut().expect("one was just pushed")
+        self.writes.at(place)
     }
 }
 

@@ -27,16 +27,16 @@ pub(crate) struct WriteSet {
 
 impl WriteSet {
     /// The write set of a transaction that reads `snapshot`. Costs some reference counts.
-    pub(crate) fn new(
+    pub(crate) fn new<'w>(
         snapshot: &World,
-        writes: &[TableWrites],
+        writes: impl Iterator<Item = &'w TableWrites>,
         changes: &[CatalogChange],
         loads: &[BulkLoad],
         footprint: &[Footmark],
         bricks: &BrickChanges,
     ) -> Self {
         let def_of = |table| snapshot.table(table).map(|table| Arc::clone(table.def()));
-        let tables = writes.iter().filter_map(|writes| Some((def_of(writes.table)?, writes.clone())));
+        let tables = writes.filter_map(|writes| Some((def_of(writes.table)?, writes.clone())));
         let mut written = Self {
             tables: tables.collect(),
             bricks: bricks.written.clone(),

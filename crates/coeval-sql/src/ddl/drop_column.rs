@@ -92,8 +92,9 @@ fn release_views(
             using.iter().map(|view| format!("view {view} depends on {what}")).collect();
         return Err(still_needed(what, &details));
     }
+    let mut users = dependents::Users::default();
     for view in using {
-        super::drop::drop_views_on(context, &view, what, Behavior::Cascade, &[])?;
+        super::drop::drop_views_on(context, &view, what, Behavior::Cascade, &[], &mut users)?;
         context.transaction.change_catalog(CatalogChange::RemoveView(view))?;
     }
     Ok(())

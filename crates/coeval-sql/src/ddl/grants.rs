@@ -5,6 +5,7 @@ use super::access::Owned;
 use super::lookup;
 use super::role_syntax::{GrantOption, Objects, Reach, RoleName};
 use super::roles::owner_named;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Kind, all_privileges, denied};
@@ -29,6 +30,7 @@ pub(super) fn grant(
     }
     // What everyone may do with what has no rights of its own needs no grant.
     for owned in found(context, objects)? {
+        cancel::check()?;
         let granted = wanted(&owned, privileges)?;
         let (grantor, granted) = as_grantor(context, &owned, granted)?;
         let mut access = owned.access().clone();
@@ -59,6 +61,7 @@ pub(super) fn revoke(
     }
     let grantees = grantees(context, from)?;
     for owned in found(context, objects)? {
+        cancel::check()?;
         let revoked = wanted(&owned, privileges)?;
         let (grantor, revoked) = as_grantor(context, &owned, revoked)?;
         let mut access = owned.access().clone();

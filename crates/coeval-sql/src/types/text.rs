@@ -231,7 +231,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
 /// # Errors
 /// `22P02` if the type has no such label.
 pub(crate) fn parse_label(text: &str, ty: EnumType) -> Result<Value, SqlError> {
-    ty.def().place_of(text).map(Value::Int64).ok_or_else(|| {
+    ty.place_of(text).map(Value::Int64).ok_or_else(|| {
         let message = format!("invalid input value for enum {ty}: \"{text}\"");
         SqlError::new(SqlState::InvalidTextRepresentation, message)
     })

@@ -3,7 +3,7 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewDef};
+use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewColumn, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -41,6 +41,7 @@ fn some_manifest() -> Manifest {
             query: "SELECT '\\'".into(),
             access: ObjectAccess::default(),
             comment: None,
+            output: None,
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
@@ -108,6 +109,18 @@ fn synchronous_replicas_make_it_a_manifest_of_version_7_and_a_list_behind_anothe
         assert_eq!(version_of(&manifest), version);
         assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
     }
+}
+
+#[test]
+fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read() {
+    let without = some_manifest();
+    let text = serde_json::to_string(&without.views).unwrap();
+    assert!(!text.contains("output"), "as programs before version 8 wrote it: {text}");
+    assert_eq!(decode(&without.encode()).unwrap(), without);
+    let mut with = without;
+    with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int }]);
+    assert_eq!(version_of(&with), 8);
+    assert_eq!(decode(&with.encode()).unwrap(), with);
 }
 
 #[test]

@@ -131,6 +131,7 @@ impl Workload {
             query: query.clone(),
             access: Default::default(),
             comment: None,
+            output: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         views.insert(name, query);

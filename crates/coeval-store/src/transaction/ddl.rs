@@ -14,6 +14,7 @@ use crate::ids::SpaceId;
 use crate::space::add_one;
 use crate::table::Table;
 use crate::table_writes::TableWrites;
+use crate::types::ColumnType;
 use coeval_txn::Access;
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ impl Transaction {
                 self.check_new_indexes(old.as_deref(), def)?;
             }
             CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
-                self.writes.retain(|writes| writes.table != *id);
+                self.writes.remove(*id);
                 Arc::make_mut(&mut self.loads).retain(|load| load.table() != *id);
             }
             CatalogChange::PutSchema(_)
@@ -101,6 +102,7 @@ impl Transaction {
             }
             CatalogChange::PutView(view) => {
                 self.mark_roles(&view.access);
+                self.mark_types(view.output.iter().flatten().map(|column| column.ty));
                 self.mark(name_key("", &view.name.schema), Access::Reference);
                 self.mark(name_key(&view.name.schema, &view.name.name), Access::Identity);
             }
@@ -162,6 +164,13 @@ impl Transaction {
         }
     }
 
+    /// What has columns of a type that users have made relies on its definition.
+    fn mark_types(&mut self, columns: impl Iterator<Item = ColumnType>) {
+        for ty in columns.filter_map(ColumnType::user_type) {
+            self.mark(definition_key(ty.def().id), Access::Reference);
+        }
+    }
+
     fn mark_table(&mut self, def: &TableDef) {
         let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
         self.mark(name_key("", &def.name.schema), Access::Reference);
@@ -169,9 +178,7 @@ impl Transaction {
         if old.as_ref().is_none_or(|old| old.name != def.name) {
             self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
         }
-        for ty in def.columns.iter().filter_map(|column| column.ty.user_type()) {
-            self.mark(definition_key(ty.def().id), Access::Reference);
-        }
+        self.mark_types(def.columns.iter().map(|column| column.ty));
         for index in &def.indexes {
             if old.as_ref().is_none_or(|old| old.index(&index.name).is_none()) {
                 self.mark(name_key(&def.name.schema, &index.name), Access::Identity);
@@ -238,9 +245,9 @@ impl Transaction {
 
     /// Private writes follow the new definition's list of indexes.
     fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) -> Result<(), StoreError> {
-        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return Ok(()) };
+        let Some(place) = self.writes.place(def.id) else { return Ok(()) };
         let Some(table) = self.world.table(def.id).cloned() else { return Ok(()) };
-        let writes = &self.writes[at];
+        let writes = self.writes.at(place);
         let indexes = def
             .indexes
             .iter()
@@ -252,7 +259,7 @@ impl Transaction {
                 }
             })
             .collect::<Result<_, StoreError>>()?;
-        self.writes[at].indexes = indexes;
+        writes.indexes = indexes;
         Ok(())
     }
 
@@ -268,7 +275,7 @@ impl Transaction {
         };
         for (position, index) in def.indexes.iter().enumerate() {
             if index.uniqueness.is_unique() && !is_known(index) {
-                check_unique(&table, position)?;
+                check_unique(&table, position, &self.stop())?;
             }
         }
         Ok(())

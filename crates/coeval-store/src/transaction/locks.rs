@@ -476,7 +476,7 @@ impl Transaction {
     fn move_to(&mut self, world: Arc<World>) -> Result<(), StoreError> {
         assert!(!self.is_tied(), "a private copy of a world is not given up");
         assert!(world.version() >= self.snapshot, "snapshots move forward");
-        for writes in &mut self.writes {
+        self.writes.change_all(|writes| {
             let (before, now) = (self.world.table(writes.table), world.table(writes.table));
             let (Some(before), Some(now)) = (before, now) else {
                 return Err(definition_changed(writes.table, world.version()));
@@ -487,7 +487,8 @@ impl Transaction {
             if !before.rows().base().ptr_eq(now.rows().base()) {
                 writes.forget_positions();
             }
-        }
+            Ok(())
+        })?;
         self.check_bricks_stay(&world)?;
         let version = world.version();
         self.move_registration(version, &world);

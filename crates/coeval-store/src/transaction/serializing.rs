@@ -104,7 +104,7 @@ impl Transaction {
     pub fn reading(&self) -> Option<Reading> {
         let serializing = self.serializing.as_ref()?;
         let reads = Arc::clone(&serializing.reads);
-        let written = WriteSet::new(&self.world, &self.writes, &[], &[], &[], &BrickChanges::default());
+        let written = WriteSet::new(&self.world, self.writes.iter(), &[], &[], &[], &BrickChanges::default());
         Some(Reading { begin: self.snapshot, reads, written })
     }
 
