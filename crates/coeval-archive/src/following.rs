@@ -220,9 +220,9 @@ impl ArchivedLog {
         let terms = TermHistory::of(history.terms());
         let way_back = own.way_back(&terms);
         if let WayBack::CutBack(parting) = way_back
-            && history.stretch_at(contents, parting.at).is_none()
+            && contents.stretch_at(history, parting.at).is_none()
         {
-            return Err(match history.gap_at(contents, parting.at) {
+            return Err(match contents.gap_at(history, parting.at) {
                 Some(gap) => ArchiveError::Gap(gap),
                 None => ArchiveError::OutOfRange {
                     target: format!("the log behind {}", parting.at),

@@ -172,7 +172,7 @@ mod tests {
         let timeline = own.timeline().get();
         let of = |database, role, timeline, term_id| {
             let timeline = Timeline::new(timeline);
-            let standing = LogStanding { term: second, durable: coeval_store::log::Lsn::new(300) };
+            let standing = LogStanding::new(second, 0, coeval_store::log::Lsn::new(300));
             let found =
                 Identity { database, standing, term_id, timeline, promised: timeline, role, format: 0 };
             super::standing(&own, &found)

@@ -130,12 +130,12 @@ fn a_backup_may_be_asked_for_from_a_server() {
     else {
         panic!("it is a backup");
     };
-    assert_eq!((arguments.user.as_deref(), arguments.server), (Some("app"), None));
-    assert_eq!(arguments.password_file, Some(PathBuf::from("secret")));
+    assert_eq!((arguments.asked.user.as_deref(), arguments.asked.server), (Some("app"), None));
+    assert_eq!(arguments.asked.password_file, Some(PathBuf::from("secret")));
     let Ok(Command::Backup(arguments)) = parse("backup d archive --server host=db1,user=me") else {
         panic!("it is a backup");
     };
-    assert_eq!(arguments.server.as_deref(), Some("host=db1,user=me"));
+    assert_eq!(arguments.asked.server.as_deref(), Some("host=db1,user=me"));
     assert_eq!(parse("backup d").unwrap_err(), ErrorKind::MissingRequiredArgument);
 }
 
