@@ -6,11 +6,12 @@ use crate::archive::Archive;
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::Gap;
+use crate::history::{Gap, History};
 use crate::log_chunk::LogChunk;
 use crate::names::UNFINISHED;
 use crate::pieces::Piece;
-use coeval_store::LogTime;
+use coeval_store::log::Lsn;
+use coeval_store::{LogTime, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -29,11 +30,42 @@ impl fmt::Display for Problem {
     }
 }
 
+/// A history that an archive has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchivedHistory {
+    /// Its last term, whose id names it.
+    pub last: Term,
+    /// The backups that a restore of it can begin with.
+    pub backups: usize,
+    /// Up to where it can be restored from the last of them; `None` if there is no backup.
+    pub end: Option<Lsn>,
+}
+
+impl ArchivedHistory {
+    fn of(history: &History, contents: &Contents) -> Self {
+        let newest = contents.backups_of(history).next_back().map(|newest| newest.position);
+        let end = newest.map(|from| history.stretches(contents, from).last().map_or(from, |last| last.end));
+        Self { last: history.last(), backups: contents.backups_of(history).count(), end }
+    }
+}
+
+impl fmt::Display for ArchivedHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "history that ends with {}: {} backups", self.last, self.backups)?;
+        match self.end {
+            Some(end) => write!(f, ", restorable up to {end}"),
+            None => f.write_str(", nothing of it can be restored"),
+        }
+    }
+}
+
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Backups, the oldest first: where each stands, and the last time before.
-    pub backups: Vec<(coeval_store::log::Lsn, LogTime)>,
+    pub backups: Vec<(Lsn, LogTime)>,
+    /// The histories, the newest first: that is what a restore takes that is not told otherwise.
+    pub histories: Vec<ArchivedHistory>,
     /// Stretches of log.
     pub chunks: usize,
     /// Pieces of files that something names.
@@ -83,7 +115,9 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     }
     checker.pieces()?;
     let mut report = checker.report;
-    let gaps = contents.newest_histories().into_iter().flat_map(|history| history.gaps(&contents));
+    let branches = contents.branches();
+    report.histories = branches.iter().map(|history| ArchivedHistory::of(history, &contents)).collect();
+    let gaps = branches.iter().flat_map(|history| history.gaps(&contents));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
     Ok(report)
 }

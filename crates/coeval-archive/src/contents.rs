@@ -7,7 +7,7 @@ use crate::history::History;
 use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, log_of, parse_term, term};
 use crate::sealed::{seal, unseal};
 use coeval_store::log::Lsn;
-use coeval_store::{StoreError, Term, TermHistory};
+use coeval_store::{StoreError, Term, TermHistory, Timeline};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,11 +86,48 @@ impl Contents {
 
     /// The histories that are no beginning of another one, the newest first.
     pub(crate) fn newest_histories(&self) -> Vec<&History> {
-        let parents: BTreeSet<u64> = self.histories.values().filter_map(History::parent).collect();
-        let leaves = self.histories.iter().filter(|(id, _)| !parents.contains(id));
-        let mut leaves: Vec<_> = leaves.map(|(_, history)| history).collect();
+        let left = self.left();
+        let mut leaves: Vec<_> = self.histories.values().collect();
+        leaves.retain(|history| !left.contains_key(&history.last().id));
         leaves.sort_by_key(|history| std::cmp::Reverse(history.last().number));
         leaves
+    }
+
+    /// The same, and those of which the archive has more than all that have left them: a database that was open when another one was
+    /// restored to an earlier moment goes on in its term, which the restored one has begun with.
+    pub(crate) fn branches(&self) -> Vec<&History> {
+        let left = self.left();
+        let mut branches: Vec<_> = self.histories.values().collect();
+        branches.retain(|history| {
+            let term = history.last().id;
+            left.get(&term).is_none_or(|left| self.ends_of(term).any(|end| end > *left))
+        });
+        branches.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        branches
+    }
+
+    /// Of each term that another one follows, the place where the last of these begins. (A term that lies between two others may have
+    /// archived nothing, and is known by what came behind it alone.)
+    fn left(&self) -> BTreeMap<u64, Lsn> {
+        let mut left = BTreeMap::new();
+        for pair in self.histories.values().flat_map(|history| history.terms().windows(2)) {
+            let at = left.entry(pair[0].id).or_insert(pair[1].start);
+            *at = pair[1].start.max(*at);
+        }
+        left
+    }
+
+    /// Up to where backups and stretches of log of this very term reach.
+    fn ends_of(&self, term: u64) -> impl Iterator<Item = Lsn> {
+        let backups = self.backups.iter().filter(move |backup| backup.term == term);
+        backups.map(|backup| backup.position).chain(self.chunks_of(term).iter().map(|chunk| chunk.end))
+    }
+
+    /// A timeline behind all that the archive has: whatever begins in it is newer than every history that is there, however often the
+    /// databases of those are opened again.
+    pub(crate) fn next_timeline(&self) -> Timeline {
+        let timelines = self.histories.values().map(|history| history.last().timeline());
+        timelines.max().unwrap_or(Timeline::FIRST).next()
     }
 
     /// The history that ends with a term, or the newest one.
@@ -107,11 +144,12 @@ impl Contents {
         only_one(&self.newest())
     }
 
-    /// The histories that are no beginning of another one, as far as they are equally new.
+    /// The histories that are no beginning of another one, as far as they are equally new: those of the highest timeline. How often
+    /// each of their databases was opened says nothing about which one is meant.
     fn newest(&self) -> Vec<&History> {
         let mut leaves = self.newest_histories();
-        let newest = leaves.first().map(|history| history.last().number);
-        leaves.retain(|history| Some(history.last().number) == newest);
+        let newest = leaves.first().map(|history| history.last().timeline());
+        leaves.retain(|history| Some(history.last().timeline()) == newest);
         leaves
     }
 

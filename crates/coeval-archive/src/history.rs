@@ -53,11 +53,6 @@ impl History {
         *self.0.last().expect("a history has a term")
     }
 
-    /// The id of the term before the last one.
-    pub(crate) fn parent(&self) -> Option<u64> {
-        self.0.len().checked_sub(2).map(|place| self.0[place].id)
-    }
-
     pub(crate) fn terms(&self) -> &[Term] {
         &self.0
     }
@@ -137,7 +132,7 @@ mod tests {
     use crate::archive::Archive;
     use crate::error::ArchiveError;
     use crate::names::BackupName;
-    use coeval_store::StoreError;
+    use coeval_store::{StoreError, Timeline};
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
@@ -185,6 +180,33 @@ mod tests {
         let backups =
             |history| contents.backups_of(history).map(|name| name.position.get()).collect::<Vec<_>>();
         assert_eq!((backups(old), backups(new)), (vec![10, 180], vec![10, 300]));
+    }
+
+    /// Seen to fail if only the term before the last one counts as left.
+    #[test]
+    fn a_term_that_has_archived_nothing_makes_no_second_history() {
+        let mut contents = parted();
+        let later = vec![term(1, 11, 0), term(2, 12, 150), term(3, 13, 400), term(4, 14, 400)];
+        contents.histories.insert(14, History::new(later).unwrap());
+        assert_eq!(contents.history(None).unwrap().last().id, 14);
+        let ids = |found: Vec<&History>| found.iter().map(|history| history.last().id).collect::<Vec<_>>();
+        assert_eq!(ids(contents.newest_histories()), [14]);
+        assert_eq!(ids(contents.branches()), [14, 11], "term 1 has written on behind the parting");
+    }
+
+    /// Seen to fail if the newest is the one whose database was opened most often.
+    #[test]
+    fn of_one_timeline_none_is_newer_than_another_one() {
+        let mut contents = parted();
+        let old = vec![term(1, 11, 0), term(2, 15, 200), term(3, 16, 210)];
+        contents.histories.insert(16, History::new(old).unwrap());
+        assert!(matches!(contents.history(None), Err(ArchiveError::Ambiguous { .. })));
+        let timeline = contents.next_timeline();
+        assert_eq!(timeline, Timeline::new(2));
+        let restored = vec![term(1, 11, 0), term((1 << 32) + 1, 17, 160)];
+        contents.histories.insert(17, History::new(restored).unwrap());
+        assert_eq!(contents.history(None).unwrap().last().timeline(), timeline);
+        assert_eq!(contents.history(Some(16)).unwrap().last().number, 3);
     }
 
     #[test]

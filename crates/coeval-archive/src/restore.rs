@@ -3,7 +3,9 @@
 //!
 //! The newest backup at or before the moment gives the files, the archived log of one history gives what came after it, up to
 //! the moment. Everything is checked against its checksums on the way. What is made is a database of its own: who opens it
-//! begins a term, so what it writes is never taken for what the former database wrote at the same places.
+//! begins a term, so what it writes is never taken for what the former database wrote at the same places. The term is of a timeline
+//! behind all that the archive has, so that its history is the newest one there once it is archived, also if the former database
+//! is opened again, and goes on.
 
 use crate::archive::Archive;
 use crate::contents::Contents;
@@ -14,7 +16,7 @@ use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter};
+use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter, Term, Timeline};
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -53,6 +55,10 @@ pub struct RestoreReport {
     pub end: Lsn,
     /// The id of the term that this is in.
     pub term: u64,
+    /// The last term of the history that was restored from; its id names the history.
+    pub history: Term,
+    /// What is restored goes on in this timeline: a higher one than all that the archive has.
+    pub timeline: Timeline,
     /// The last time that the log has up to there.
     pub time: LogTime,
     /// The version of the database.
@@ -117,10 +123,12 @@ pub(crate) fn restore_to(
     }
     let Restored { writer, time, version, bytes } = restored;
     let end = writer.position();
-    writer.finish()?;
+    let timeline = contents.next_timeline();
+    writer.finish(timeline)?;
     let gap = if is_cut { None } else { history.gap_at(&contents, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");
-    Ok(RestoreReport { backup: plan.entry.position(), end, term: term.id, time, version, bytes, gap })
+    let (backup, term, history) = (plan.entry.position(), term.id, history.last());
+    Ok(RestoreReport { backup, end, term, history, timeline, time, version, bytes, gap })
 }
 
 /// What is going to be fetched.

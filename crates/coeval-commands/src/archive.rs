@@ -136,6 +136,10 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
         report.end,
         report.time,
     );
+    println!(
+        "It is of the history that ends with {}, and goes on in timeline {}",
+        report.history, report.timeline
+    );
     if let Some(gap) = &report.gap {
         println!("The archive has more of this history behind a gap: {gap}");
     }
@@ -152,6 +156,9 @@ pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let report = check_archive(&archive).map_err(failed)?;
     for (position, time) in &report.backups {
         println!("backup at {position} ({time})");
+    }
+    for history in &report.histories {
+        println!("{history}");
     }
     println!(
         "{} backups, {} stretches of log, {} pieces of files, {} bytes read",

@@ -2,6 +2,7 @@
 //! Backups of random databases come back, to any moment that they have.
 
 use super::faulty::Faulty;
+use super::following::Copy;
 use super::primary::{Primary, archive_in, check_restore, restored, rows_of};
 use crate::archive::Archive;
 use crate::backup::backup;
@@ -242,6 +243,50 @@ fn a_restored_database_goes_on_in_a_history_of_its_own() {
     check_restore(&archive, Target::Latest, Some(first.id), old.last());
     check_restore(&archive, Target::Version(last.version), Some(first.id), &last);
     assert_eq!(new.store().terms().database_id(), old.store().terms().database_id());
+}
+
+/// The newest history was the one with the highest number of a term, and each opening of the old database gave it a higher one: a
+/// restore brought back what had been restored away from. Seen to fail if `PrimaryWriter::finish` promises no timeline.
+#[test]
+fn a_restored_history_stays_the_newest_however_often_the_old_database_is_opened() {
+    let archive = archive_in(&Faulty::in_memory(21, 3));
+    let mut old = Primary::new(21);
+    (0..10).for_each(|_| old.commit());
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let moment = old.last().clone();
+    let go_on = |old: &mut Primary| {
+        old.reopen();
+        (0..5).for_each(|_| old.commit());
+        backup(old.store(), &archive, &mut |_| {}).unwrap();
+    };
+    (0..2).for_each(|_| go_on(&mut old));
+    let (report, files) = restored(&archive, Target::Version(moment.version), None);
+    let left = old.store().terms().last().unwrap();
+    assert_eq!((report.history, report.timeline), (left, left.timeline().next()));
+    let mut new = Primary::restored(files, &old, &moment, 22);
+    (0..5).for_each(|_| new.commit());
+    backup(new.store(), &archive, &mut |_| {}).unwrap();
+    (0..2).for_each(|_| go_on(&mut old));
+    check_restore(&archive, Target::Latest, None, new.last());
+    Copy::of(&archive, 3).check(&new.moments);
+    let left = old.store().terms().last().unwrap();
+    check_restore(&archive, Target::Latest, Some(left.id), old.last());
+    let report = check(&archive).unwrap();
+    let ends: Vec<_> = report.histories.iter().map(|history| history.last.id).collect();
+    assert_eq!(ends, [new.store().terms().last().unwrap().id, left.id]);
+    // Two that were restored beside each other are equally new, and nobody guesses which one is meant.
+    let beside = [31, 32].map(|seed| {
+        let (_, files) = restored(&archive, Target::Version(new.last().version), None);
+        let mut beside = Primary::restored(files, &new, new.last(), seed);
+        beside.commit();
+        beside
+    });
+    for (times, mut beside) in (1..).zip(beside) {
+        (0..times).for_each(|_| go_on(&mut beside));
+    }
+    let home = tempfile::tempdir().unwrap();
+    let refused = restore(&archive, &home.path().join("new"), Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Ambiguous { .. }), "{refused}");
 }
 
 #[test]

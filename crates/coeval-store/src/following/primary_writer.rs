@@ -4,12 +4,16 @@
 //! # Order of writes
 //! As with a follower's copy (`copy_writer.rs`): while the marker is there the directory is opened by nobody. The log's records
 //! are synced before the manifest is written, and the marker goes last. There is no marker of a follower: who opens the
-//! directory writes it, and begins a term at the end of the log.
+//! directory writes it, and begins a term at the end of the log. That term is of a timeline of its own, as behind a promotion: the
+//! directory has promised it to itself, before it can be opened. The database that the copy is of may be opened again and again,
+//! and each time begins a term with a higher number; in its own timeline none of them comes behind this one.
 
 use super::{CopyWriter, FileWriter};
 use crate::error::StoreError;
 use crate::log::{ChecksumPolicy, Log, LogOptions, LogRecord, Lsn, OpenError};
 use crate::manifest::{Manifest, manifest_path};
+use crate::promises::{KeptPromise, Promise, PromisedTo};
+use crate::terms::Timeline;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -75,12 +79,15 @@ impl PrimaryWriter {
         Ok(())
     }
 
-    /// Completes the directory: from here on it can be opened. Durable on return.
+    /// Completes the directory: from here on it can be opened, and goes on in this timeline, unless its log is in a higher one.
+    /// Durable on return.
     ///
     /// # Errors
     /// [`StoreError::Log`], [`StoreError::File`].
-    pub fn finish(self) -> Result<(), StoreError> {
+    pub fn finish(self, timeline: Timeline) -> Result<(), StoreError> {
         self.log.handle().sync(self.log.end_lsn())?;
+        let own = KeptPromise { promise: Promise::asked_for(timeline), to: PromisedTo::Itself };
+        own.write(&**self.copy.files(), self.copy.dir())?;
         self.copy.complete(&self.manifest)
     }
 }
