@@ -4,6 +4,11 @@
 //! Backups that are not kept go first, then the log that only they needed, then the pieces that nothing names any more. So
 //! whatever ends a collection, no backup names what is gone. What unfinished backups have announced stays
 //! (`announcement.rs`).
+//!
+//! # Several histories
+//! What is kept is kept of each history: of a database that was restored, and of the one that it was restored from, whoever of the two
+//! still writes. Backups of one restore nothing of what only the other one has. Where they are one yet, a backup stays that either
+//! of them keeps.
 
 use crate::announcement::{Announced, live_marks, new_mark};
 use crate::archive::Archive;
@@ -18,7 +23,7 @@ use coeval_store::log::Lsn;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// What is kept. A backup stays if either rule keeps it.
+/// What is kept of each history. A backup stays if either rule keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// So many backups, the newest; at least one.
@@ -68,7 +73,7 @@ fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, Archiv
     let contents = Contents::read(archive)?;
     let entries = contents.backups.iter().map(|name| BackupEntry::fetch(archive, *name));
     let entries = entries.collect::<Result<Vec<_>, _>>()?;
-    let (kept, gone) = divide(entries, keep, LogTime::now());
+    let (kept, gone) = divide(&contents, entries, keep, LogTime::now());
     let mut report = CollectReport { backups_kept: kept.len(), ..CollectReport::default() };
     for entry in &gone {
         archive.remove(&entry.name().name())?;
@@ -98,15 +103,32 @@ fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, Archiv
     Ok(report)
 }
 
-/// Divides backups into those that stay and those that go.
-fn divide(mut entries: Vec<BackupEntry>, keep: Keep, now: LogTime) -> (Vec<BackupEntry>, Vec<BackupEntry>) {
-    entries.sort_by_key(|entry| std::cmp::Reverse((entry.made, entry.position)));
+/// Divides backups into those that stay and those that go, each history for itself. One of a history that is not known stays.
+fn divide(
+    contents: &Contents,
+    entries: Vec<BackupEntry>,
+    keep: Keep,
+    now: LogTime,
+) -> (Vec<BackupEntry>, Vec<BackupEntry>) {
+    let mut kept = BTreeSet::new();
+    for history in contents.branches() {
+        let own = entries.iter().filter(|entry| history.has(entry.term, entry.position()));
+        let mut own: Vec<_> = own.collect();
+        own.sort_by_key(|entry| std::cmp::Reverse((entry.position, entry.made)));
+        own.truncate(count_of_kept(&own, keep, now));
+        kept.extend(own.iter().map(|entry| entry.name()));
+    }
+    let stays =
+        |entry: &BackupEntry| kept.contains(&entry.name()) || !contents.histories.contains_key(&entry.term);
+    entries.into_iter().partition(stays)
+}
+
+/// How many of the backups of a history stay, the newest of which comes first.
+fn count_of_kept(backups: &[&BackupEntry], keep: Keep, now: LogTime) -> usize {
     let age = u64::try_from(keep.age.as_micros()).unwrap_or(u64::MAX);
     let since = now.micros().saturating_sub(age);
-    let young = entries.partition_point(|entry| entry.made >= since);
-    let stays = keep.count.max(1).max(young + 1).min(entries.len());
-    let gone = entries.split_off(stays);
-    (entries, gone)
+    let young = backups.iter().rposition(|entry| entry.made >= since).map_or(0, |place| place + 1);
+    keep.count.max(1).max(young + 1).min(backups.len())
 }
 
 /// Whether a stretch of log lies behind a backup that is kept, in a history of both. Of a history that is not known, it is.
@@ -146,12 +168,15 @@ fn remove_dead_marks(archive: &Archive) -> Result<(), ArchiveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::History;
+    use coeval_store::Term;
+    use std::collections::BTreeMap;
 
-    #[test]
-    fn a_backup_stays_if_either_rule_keeps_it() {
-        let entry = |made: u64| BackupEntry {
+    /// In this term, and made when its log was there.
+    fn entry(term: u64, made: u64) -> BackupEntry {
+        BackupEntry {
             database: 1,
-            term: 1,
+            term,
             position: made,
             version: 1,
             time: made,
@@ -159,17 +184,46 @@ mod tests {
             log_end: made,
             manifest: Vec::new(),
             files: Vec::new(),
-        };
-        let kept = |count, micros| {
-            let keep = Keep { count, age: Duration::from_micros(micros) };
-            let entries = [10, 20, 30, 40].map(entry).to_vec();
-            let (kept, gone) = divide(entries, keep, LogTime::from_micros(45));
-            assert_eq!(kept.len() + gone.len(), 4);
-            kept.iter().map(|entry| entry.made).collect::<Vec<_>>()
-        };
-        assert_eq!(kept(0, 0), [40], "one stays in any case");
-        assert_eq!(kept(3, 0), [40, 30, 20]);
-        assert_eq!(kept(1, 20), [40, 30, 20], "with 20 every moment from 25 on can be restored");
-        assert_eq!(kept(1, 1_000), [40, 30, 20, 10]);
+        }
+    }
+
+    /// The times of the backups that stay, of those in these terms; term 2 begins where term 1 was left, at 30.
+    fn kept(entries: &[BackupEntry], count: usize, micros: u64) -> Vec<u64> {
+        let first = Term { number: 1, id: 1, start: Lsn::new(0) };
+        let second = Term { number: 2, id: 2, start: Lsn::new(30) };
+        let mut histories = BTreeMap::from([(1, History::new(vec![first]).unwrap())]);
+        if entries.iter().any(|entry| entry.term == 2) {
+            histories.insert(2, History::new(vec![first, second]).unwrap());
+        }
+        let backups = entries.iter().map(BackupEntry::name).collect();
+        let contents = Contents { database: 1, histories, backups, chunks: BTreeMap::new() };
+        let keep = Keep { count, age: Duration::from_micros(micros) };
+        let (kept, gone) = divide(&contents, entries.to_vec(), keep, LogTime::from_micros(45));
+        assert_eq!(kept.len() + gone.len(), entries.len());
+        kept.iter().map(|entry| entry.made).collect()
+    }
+
+    #[test]
+    fn a_backup_stays_if_either_rule_keeps_it() {
+        let entries = [10, 20, 30, 40].map(|made| entry(1, made));
+        assert_eq!(kept(&entries, 0, 0), [40], "one stays in any case");
+        assert_eq!(kept(&entries, 3, 0), [20, 30, 40]);
+        assert_eq!(kept(&entries, 1, 20), [20, 30, 40], "with 20 every moment from 25 on can be restored");
+        assert_eq!(kept(&entries, 1, 1_000), [10, 20, 30, 40]);
+    }
+
+    /// All were one row, by the times when they were made. Seen to fail so: those of one history were removed for those of another.
+    #[test]
+    fn each_history_keeps_as_many() {
+        let old = [10, 20, 40].map(|made| entry(1, made));
+        let restored = [41, 42, 43].map(|made| entry(2, made));
+        let entries = [old, restored].concat();
+        assert_eq!(kept(&entries, 1, 0), [40, 43]);
+        assert_eq!(kept(&entries, 2, 0), [20, 40, 42, 43]);
+        assert_eq!(kept(&entries, 1, 4), [20, 40, 41, 42, 43], "41 needs the one before, which is of both");
+        // Nobody has gone on behind the place where the other one begins: its backups are of one history.
+        assert_eq!(kept(&[&entries[..2], &entries[3..]].concat(), 2, 0), [42, 43]);
+        let unknown = entry(7, 5);
+        assert_eq!(kept(&[entries.as_slice(), &[unknown]].concat(), 1, 0), [40, 43, 5]);
     }
 }

@@ -2,7 +2,7 @@
 //! Nothing that somebody may restore is removed, and what is damaged is named.
 
 use super::faulty::Faulty;
-use super::primary::{Primary, archive_in, check_restore};
+use super::primary::{Primary, archive_in, check_restore, restored};
 use crate::announcement::new_mark;
 use crate::backup::{Base, KnownFiles, backup};
 use crate::check::check;
@@ -39,6 +39,33 @@ fn what_no_kept_backup_needs_goes() {
     assert_eq!((left.backups.len(), left.unnamed_pieces, left.problems.len()), (2, 0, 0));
     assert!(left.pieces < all.pieces);
     check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// A database and one that was restored from it archive to one place, and only the restored one goes on. Seen to fail if `divide` takes
+/// all backups for those of one history: the idle database's were gone, with its log.
+#[test]
+fn of_a_database_that_is_idle_as_much_stays_as_of_the_one_that_goes_on() {
+    let archive = archive_in(&Faulty::in_memory(41, 4));
+    let mut old = Primary::new(41);
+    old.add_table(1);
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let moment = old.last().clone();
+    (0..5).for_each(|_| old.commit());
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let (_, files) = restored(&archive, Target::Version(moment.version), None);
+    let mut new = Primary::restored(files, &old, &moment, 42);
+    for _ in 0..3 {
+        (0..5).for_each(|_| new.commit());
+        backup(new.store(), &archive, &mut |_| {}).unwrap();
+    }
+    let report = collect(&archive, ONE).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (2, 3), "{report:?}");
+    let left = check(&archive).unwrap();
+    assert_eq!((left.problems, left.gaps, left.unnamed_pieces), (vec![], vec![], 0));
+    assert!(left.histories.len() == 2 && left.histories.iter().all(|history| history.backups == 1));
+    check_restore(&archive, Target::Latest, None, new.last());
+    let idle = old.store().terms().last().unwrap().id;
+    check_restore(&archive, Target::Latest, Some(idle), old.last());
 }
 
 /// Seen to fail without the announcement (`announced` that gives nothing): the backup then names pieces that are gone.
