@@ -17,11 +17,18 @@ use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
 use crate::log_chunk::LogChunk;
 use crate::names::{BackupName, COLLECTING, ChunkName, SEGMENTS, UNFINISHED, time_of_mark};
+use crate::patience::Patience;
 use crate::sealed::{seal, unseal};
-use coeval_store::LogTime;
 use coeval_store::log::Lsn;
+use coeval_store::{LogTime, TermHistory};
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// The mark of a collection that is to stop is given so long, and so often, to go.
+const LAST_ATTEMPT: Duration = Duration::from_secs(5);
+
+/// See [`LAST_ATTEMPT`].
+const LAST_ATTEMPTS: u32 = 3;
 
 /// What is kept of each history. A backup stays if either rule keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +63,62 @@ type NamedPieces = BTreeSet<(String, u64)>;
 /// [`ArchiveError::NoArchive`]; [`ArchiveError::Damaged`] if a backup that is kept cannot be read, as what it needs is not
 /// known then; those of the storage. What was not removed is removed by the next one.
 pub fn collect(archive: &Archive, keep: Keep) -> Result<CollectReport, ArchiveError> {
+    collect_in(archive, keep, None)
+}
+
+/// The same, by the archiver of a database that writes in the term with this id: what a collection that did not end has left
+/// is known by it ([`remove_own_marks`]).
+pub(crate) fn collect_in(
+    archive: &Archive,
+    keep: Keep,
+    term: Option<u64>,
+) -> Result<CollectReport, ArchiveError> {
     if archive.database()?.is_none() {
         return Err(ArchiveError::NoArchive { place: archive.place().to_owned() });
     }
     let mark = new_mark(COLLECTING);
-    archive.put_new(&mark, seal(&(), &[]))?;
-    let outcome = collect_marked(archive, keep);
-    // What is left of it holds backups up for a day at most.
-    let removed = archive.remove(&mark);
+    let put = archive.put_new(&mark, seal(&term, &[]));
+    let outcome = put.and_then(|_| collect_marked(archive, keep));
+    // What is left of it would hold backups up for a day. So it goes also if nothing is to be waited for any more.
+    let removed = archive.remove(&mark).or_else(|_| for_the_last_time(archive).remove(&mark));
     outcome.and_then(|report| removed.map(|()| report))
+}
+
+/// The archive as it is asked whether or not that is to stop: for some seconds.
+fn for_the_last_time(archive: &Archive) -> Archive {
+    let patience = archive.patience();
+    let brief = Patience {
+        attempts: patience.attempts.min(LAST_ATTEMPTS),
+        attempt_max: patience.attempt_max.min(LAST_ATTEMPT),
+        ..patience
+    };
+    archive.whatever_comes().with_patience(brief)
+}
+
+/// Removes the marks of collections that did not end, of archivers of the database with these terms: they would hold up backups for
+/// a day. The caller has its directory open for writing, and removes nothing meanwhile.
+///
+/// # Why they have ended
+/// The terms of one timeline are all begun by openings of one directory, as each promotion and each restore begins a timeline of its own.
+/// A directory is open in one process at a time, and now it is in this one. A term of an earlier timeline may be another machine's, which
+/// runs on.
+///
+/// # Errors
+/// Those of the storage.
+pub(crate) fn remove_own_marks(archive: &Archive, terms: &TermHistory) -> Result<(), ArchiveError> {
+    let timeline = terms.timeline();
+    let own = terms.terms().iter().filter(|term| term.timeline() == timeline);
+    let own: BTreeSet<u64> = own.map(|term| term.id).collect();
+    for (name, _) in archive.list(COLLECTING)? {
+        let Some(bytes) = archive.get(&name)? else { continue };
+        // One that is damaged is nobody's.
+        let Ok((Some(term), _)) = unseal::<Option<u64>>(&name, &bytes) else { continue };
+        if own.contains(&term) {
+            tracing::warn!(place = archive.place(), name, "a collection did not end: its mark is removed");
+            archive.remove(&name)?;
+        }
+    }
+    Ok(())
 }
 
 fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, ArchiveError> {

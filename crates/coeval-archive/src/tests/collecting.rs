@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Nothing that somebody may restore is removed, and what is damaged is named.
 
+use super::archiving::{impatient, options, wait};
 use super::faulty::Faulty;
 use super::primary::{Primary, archive_in, check_restore, restored};
 use crate::announcement::new_mark;
+use crate::archiver::{Archiver, ArchiverOptions};
 use crate::backup::{Base, KnownFiles, backup};
 use crate::check::check;
 use crate::collect::{Keep, collect};
@@ -13,7 +15,8 @@ use crate::restore::{Target, restore};
 use crate::sealed::seal;
 use coeval_store::LogTime;
 use object_store::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const ONE: Keep = Keep { count: 1, age: Duration::ZERO };
@@ -110,6 +113,64 @@ fn a_backup_waits_for_a_collection_but_not_for_a_dead_one() {
     backup(primary.store(), &archive, &mut |_| {}).unwrap();
     collect(&archive, ONE).unwrap();
     assert_eq!(archive.list(COLLECTING).unwrap(), []);
+}
+
+/// A server that was stopped while it collected held up all backups for a day. Seen to fail if `collect_in` asks the archive that is not
+/// waited for any more to remove the mark.
+#[test]
+fn a_collection_that_is_stopped_anywhere_leaves_no_mark() {
+    let archive = archive_in(&Faulty::in_memory(6, 0));
+    let mut primary = Primary::new(6);
+    for _ in 0..3 {
+        primary.load();
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    }
+    let mut stopped = 0;
+    for looks in 0.. {
+        let looked = AtomicU64::new(0);
+        let check = Arc::new(move || match looked.fetch_add(1, Ordering::SeqCst) {
+            before if before < looks => Ok(()),
+            _ => Err(ArchiveError::Stopping),
+        });
+        let outcome = collect(&archive.checked_by(check), ONE);
+        assert_eq!(archive.list(COLLECTING).unwrap(), [], "{looks}: {outcome:?}");
+        match outcome {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, ArchiveError::Stopping), "{error}"),
+        }
+        stopped += 1;
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    }
+    assert!(stopped > 5, "{stopped}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// Seen to fail if nobody looks for marks when an archiver begins, and if it takes those of others for its own.
+#[test]
+fn the_mark_of_a_collection_that_was_killed_goes_when_the_database_is_archived_again() {
+    let storage = Faulty::in_memory(7, 0);
+    let archive = archive_in(&storage);
+    let mut primary = Primary::new(7);
+    primary.commit();
+    let first = backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let killed = primary.store().terms().last().unwrap().id;
+    primary.reopen();
+    primary.load();
+    let mark = |term: u64| {
+        let name = new_mark(COLLECTING);
+        archive.put_new(&name, seal(&Some(term), &[])).unwrap();
+        name
+    };
+    let (_, of_another) = (mark(killed), mark(killed ^ 1));
+    let options = ArchiverOptions { backup_log_bytes: 1, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, |status| status.last_error.as_ref().is_some_and(|error| error.contains(&of_another)));
+    let left: Vec<_> = archive.list(COLLECTING).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, [of_another.as_str()]);
+    archive.remove(&of_another).unwrap();
+    wait(&archiver, |status| status.last_backup.is_some_and(|(position, _)| position > first.position));
+    drop(archiver);
+    check_restore(&archive, Target::Latest, None, primary.last());
 }
 
 #[test]
