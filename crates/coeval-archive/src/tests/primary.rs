@@ -172,6 +172,14 @@ impl Primary {
         }
     }
 
+    /// One commit that nobody waits for, and that is in no moment.
+    pub(super) fn commit_unacknowledged(&mut self) -> Version {
+        let def = self.def.clone().unwrap();
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.put(def.id, row(&def, 100_000, 1)).unwrap();
+        transaction.commit_applied().unwrap().version
+    }
+
     /// A bulk load: the log names its file.
     pub(super) fn load(&mut self) {
         let (def, ids) = (self.def.clone().unwrap(), self.new_ids());
@@ -252,6 +260,15 @@ impl Primary {
         self.store = None;
         self.files = self.files.restart();
         self.store = Some(open(&self.files));
+    }
+
+    /// The same, and its commits wait until they are durable from now on, and for replicas if those are asked for.
+    pub(super) fn reopen_to_wait(&mut self) {
+        self.store = None;
+        self.files = self.files.restart();
+        let options = StoreOptions { durability: Durability::Fsync, ..options() };
+        let store = Store::open_with(Arc::new(self.files.clone()), Path::new(DIR), options);
+        self.store = Some(store.unwrap());
     }
 
     /// What its disk has now.
