@@ -16,7 +16,7 @@ use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter, Term, Timeline};
+use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter, SynchronousReplicas, Term, Timeline};
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl fmt::Display for Target {
 }
 
 /// What was restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// Where the backup stands that it began with.
     pub backup: Lsn,
@@ -65,6 +65,8 @@ pub struct RestoreReport {
     pub version: Version,
     /// Bytes of files, and of log records.
     pub bytes: u64,
+    /// The replicas that its commits are going to wait for: those of the database that was archived, which follow another one.
+    pub synchronous_replicas: Option<SynchronousReplicas>,
     /// What is missing behind `end`, if it is the last that can be reached and there is more of the history.
     pub gap: Option<Gap>,
 }
@@ -123,12 +125,23 @@ pub(crate) fn restore_to(
     }
     let Restored { writer, time, version, bytes } = restored;
     let end = writer.position();
-    let timeline = contents.next_timeline();
+    let (timeline, synchronous_replicas) = (contents.next_timeline(), writer.synchronous_replicas().cloned());
     writer.finish(timeline)?;
     let gap = if is_cut { None } else { history.gap_at(&contents, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");
     let (backup, term, history) = (plan.entry.position(), term.id, history.last());
-    Ok(RestoreReport { backup, end, term, history, timeline, time, version, bytes, gap })
+    Ok(RestoreReport {
+        backup,
+        end,
+        term,
+        history,
+        timeline,
+        time,
+        version,
+        bytes,
+        synchronous_replicas,
+        gap,
+    })
 }
 
 /// What is going to be fetched.

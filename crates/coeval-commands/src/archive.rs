@@ -140,6 +140,13 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
         "It is of the history that ends with {}, and goes on in timeline {}",
         report.history, report.timeline
     );
+    if let Some(required) = &report.synchronous_replicas {
+        println!(
+            "Its commits wait for replicas, as those of the archived database did: {}. Without them none is acknowledged; a superuser's \
+             SET synchronous_standby_names = '' has it wait for nobody",
+            required.names.join(", ")
+        );
+    }
     if let Some(gap) = &report.gap {
         println!("The archive has more of this history behind a gap: {gap}");
     }

@@ -114,6 +114,10 @@ fn a_backup_does_not_wait_for_a_replica_that_is_away() {
     let query = "SELECT string_agg(word, ', ') || ' of ' || count(*) FROM items";
     let said = restored(&archive, &parent.path().join("restored"), query);
     assert!(said.contains("acknowledged of 1"), "{said}");
+    // Who restores it is told why nobody but superusers is let in.
+    let again = parent.path().join("again");
+    let said = run(&["restore", archive.to_str().unwrap(), again.to_str().unwrap()]);
+    assert!(said.contains("nobody. Without them none is acknowledged"), "{said}");
 }
 
 #[test]
