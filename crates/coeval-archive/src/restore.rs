@@ -33,6 +33,14 @@ pub enum Target {
     Time(LogTime),
     /// All commits up to this version: that of a session's token, or one that `txid_current_snapshot` gave.
     Version(Version),
+    /// What a token's snapshot of this version has, which was given when the log ended here. A safe snapshot may have commits of later
+    /// versions as well: all up to the last of these comes back then.
+    Snapshot {
+        /// The token's version: all of it is in the snapshot.
+        version: Version,
+        /// Where the token says that the log of the snapshot ends.
+        end: Lsn,
+    },
 }
 
 impl fmt::Display for Target {
@@ -42,6 +50,9 @@ impl fmt::Display for Target {
             Self::Lsn(lsn) => lsn.fmt(f),
             Self::Time(time) => time.fmt(f),
             Self::Version(version) => write!(f, "version {version}"),
+            Self::Snapshot { version, end } => {
+                write!(f, "the snapshot of version {version} with its log up to {end}")
+            }
         }
     }
 }
@@ -103,6 +114,7 @@ pub(crate) fn restore_to(
     let contents = Contents::read(archive)?;
     let history = contents.history(history)?;
     let plan = Plan::make(archive, &contents, history, target)?;
+    let target = plan.without_snapshot(archive, target)?;
     let copy = CopyWriter::begin(files, dir)?;
     let mut bytes = 0;
     let manifest = plan.entry.fetch_into(archive, &copy, &mut |written| bytes += written)?;
@@ -171,7 +183,7 @@ impl Plan {
             let is_late = match target {
                 Target::Latest | Target::Lsn(_) => false,
                 Target::Time(time) => entry.time() > time,
-                Target::Version(version) => entry.version() > version,
+                Target::Version(version) | Target::Snapshot { version, .. } => entry.version() > version,
             };
             if is_late {
                 oldest = Some(entry);
@@ -220,6 +232,9 @@ impl Plan {
                 let last = self.last_version(archive)?;
                 (version <= last, Target::Version(last))
             }
+            Target::Snapshot { end: wanted, .. } if wanted > end => (false, Target::Lsn(end)),
+            // So its version is there as well.
+            Target::Snapshot { .. } => return Ok(()),
         };
         if reaches {
             return Ok(());
@@ -229,6 +244,28 @@ impl Plan {
             None => format!("it ends with {last}"),
         };
         Err(ArchiveError::OutOfRange { target: target.to_string(), range })
+    }
+
+    /// The target of a snapshot as a version, or as the end of the last commit that belongs to it behind that version: those have an
+    /// antidependency to what the version has, and nobody knows them better than their records. Other targets are as they were.
+    ///
+    /// Cost: fetching the stretches from the end of the snapshot back to its version, mostly one.
+    fn without_snapshot(&self, archive: &Archive, target: Target) -> Result<Target, ArchiveError> {
+        let Target::Snapshot { version, end } = target else { return Ok(target) };
+        for stretch in self.stretches.iter().rev().filter(|stretch| stretch.chunk.start < end) {
+            let chunk = LogChunk::fetch(archive, stretch.chunk)?;
+            let end = end.min(stretch.end);
+            for record in chunk.records.iter().rev().filter(|record| record.end <= end) {
+                match LogMark::of(record)? {
+                    LogMark::Batch(batch) if batch <= version => return Ok(Target::Version(version)),
+                    LogMark::Batch(_) if LogMark::has_antidependency(record, version)? => {
+                        return Ok(Target::Lsn(record.end));
+                    }
+                    LogMark::Batch(_) | LogMark::Term(_) | LogMark::Time(_) | LogMark::Other => {}
+                }
+            }
+        }
+        Ok(Target::Version(version))
     }
 
     /// The last time in the log, as far as the history takes it.
@@ -291,7 +328,7 @@ impl Restored {
         let is_behind = match (target, mark) {
             (Target::Lsn(lsn), _) => record.end > lsn,
             (Target::Time(wanted), LogMark::Time(time)) => time > wanted,
-            (Target::Version(wanted), _) => self.version >= wanted,
+            (Target::Version(wanted) | Target::Snapshot { version: wanted, .. }, _) => self.version >= wanted,
             _ => false,
         };
         if !is_behind {

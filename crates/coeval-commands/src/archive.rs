@@ -119,7 +119,10 @@ fn collect(place: &str, keep: Keep) -> Result<(), Failure> {
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let token = arguments.to_token.as_deref().map(SnapshotToken::parse).transpose();
     let token = token.map_err(|error| Failure::Usage(error.to_string()))?;
-    let target = token.map_or_else(|| target(arguments), |token| Ok(Target::Version(token.version())))?;
+    let target = match token {
+        Some(token) => Target::Snapshot { version: token.version(), end: token.end() },
+        None => target(arguments)?,
+    };
     let history = arguments.history.as_deref().map(|text| {
         u64::from_str_radix(text, 16).map_err(|_| Failure::Usage(format!("\"{text}\" is no id of a term")))
     });

@@ -345,6 +345,28 @@ pub(crate) fn decode_definitions(bytes: &[u8]) -> Result<Vec<CatalogChange>, Mal
     Ok(definitions)
 }
 
+/// The version of the earliest commit that a transaction of a record has an antidependency to. Reads no row.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_earliest_out(bytes: &[u8]) -> Result<Option<Version>, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    if reader.u8()? != KIND_BATCH {
+        return Ok(None);
+    }
+    let (_, _) = (reader.u64()?, reader.u64()?);
+    let mut earliest: Option<Version> = None;
+    for _ in 0..reader.u32()? {
+        let first_out = Version::new(reader.u64()?);
+        let length = reader.u32()? as usize;
+        reader.slice(length)?;
+        if first_out > Version::ZERO {
+            earliest = Some(earliest.map_or(first_out, |earliest| earliest.min(first_out)));
+        }
+    }
+    Ok(earliest)
+}
+
 /// Encodes how far a sequence may be used up: after a crash it goes on at `next`.
 pub(crate) fn encode_sequence(id: SequenceId, next: Option<i64>, out: &mut Vec<u8>) {
     out.push(KIND_SEQUENCE);

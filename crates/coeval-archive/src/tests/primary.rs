@@ -180,6 +180,23 @@ impl Primary {
         transaction.commit_applied().unwrap().version
     }
 
+    /// Two commits at SERIALIZABLE. The later one has read what the earlier one changes, so it comes before that in their order.
+    pub(super) fn commit_antidependency(&mut self) {
+        let def = self.def.clone().unwrap();
+        let store = self.store().clone();
+        let [mut reader, mut writer] =
+            [(); 2].map(|()| store.begin(Isolation::Serializable, AccessMode::ReadWrite));
+        assert!(reader.get(def.id, &key(1)).is_ok());
+        for (transaction, id) in [(&mut writer, 1), (&mut reader, 2)] {
+            transaction.put(def.id, row(&def, id, 7_000 + id)).unwrap();
+        }
+        for (transaction, id) in [(writer, 1), (reader, 2)] {
+            let version = transaction.commit().unwrap().version;
+            self.rows.insert(id, 7_000 + id);
+            self.note(version);
+        }
+    }
+
     /// A bulk load: the log names its file.
     pub(super) fn load(&mut self) {
         let (def, ids) = (self.def.clone().unwrap(), self.new_ids());
