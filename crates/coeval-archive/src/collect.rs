@@ -18,6 +18,7 @@ use crate::error::ArchiveError;
 use crate::log_chunk::LogChunk;
 use crate::names::{BackupName, COLLECTING, ChunkName, SEGMENTS, UNFINISHED, time_of_mark};
 use crate::patience::Patience;
+use crate::pieces::Piece;
 use crate::sealed::{seal, unseal};
 use coeval_store::log::Lsn;
 use coeval_store::{LogTime, TermHistory};
@@ -60,8 +61,9 @@ type NamedPieces = BTreeSet<(String, u64)>;
 /// Removes from an archive what is not to be kept. Backups may be made meanwhile: they wait until it is over, or are spared.
 ///
 /// # Errors
-/// [`ArchiveError::NoArchive`]; [`ArchiveError::Damaged`] if a backup that is kept cannot be read, as what it needs is not
-/// known then; those of the storage. What was not removed is removed by the next one.
+/// [`ArchiveError::NoArchive`]; [`ArchiveError::Damaged`] if a backup, or a stretch of log, that is kept cannot be read: what it needs is
+/// not known, so no piece of a file was removed, and all else was that is not to be kept. Those of the storage. What was not removed
+/// is removed by the next one.
 pub fn collect(archive: &Archive, keep: Keep) -> Result<CollectReport, ArchiveError> {
     collect_in(archive, keep, None)
 }
@@ -114,7 +116,7 @@ pub(crate) fn remove_own_marks(archive: &Archive, terms: &TermHistory) -> Result
         // One that is damaged is nobody's.
         let Ok((Some(term), _)) = unseal::<Option<u64>>(&name, &bytes) else { continue };
         if own.contains(&term) {
-            tracing::warn!(place = archive.place(), name, "a collection did not end: its mark is removed");
+            tracing::warn!(place = archive.place(), mark = %name, "a collection did not end: its mark is removed");
             archive.remove(&name)?;
         }
     }
@@ -125,26 +127,53 @@ fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, Archiv
     // Behind the own mark: who announces something later waits for this to end.
     let (announced, unfinished) = announced(archive)?;
     let contents = Contents::read(archive)?;
-    let entries = contents.backups.iter().map(|name| BackupEntry::fetch(archive, *name));
-    let entries = entries.collect::<Result<Vec<_>, _>>()?;
-    let (kept, gone) = divide(&contents, entries, keep, LogTime::now());
+    let found = contents.backups.iter().map(|name| Found::fetch(archive, *name));
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    let (kept, gone) = divide(&contents, found, keep, LogTime::now());
     let mut report = CollectReport { backups_kept: kept.len(), ..CollectReport::default() };
-    for entry in &gone {
-        archive.remove(&entry.name().name())?;
+    for backup in &gone {
+        archive.remove(&backup.name.name())?;
         report.backups_removed += 1;
     }
-    let mut named = announced;
-    named.extend(kept.iter().flat_map(BackupEntry::pieces).map(|piece| piece.listed()));
-    let kept: Vec<BackupName> = kept.iter().map(BackupEntry::name).chain(unfinished).collect();
+    let (mut named, mut names, mut damage) = (announced, unfinished, None);
+    for Found { name, entry } in kept {
+        names.push(name);
+        match entry {
+            Ok(entry) => named.extend(entry.pieces().map(Piece::listed)),
+            Err(error) => {
+                damage.get_or_insert(error);
+            }
+        }
+    }
     for chunk in contents.chunks.values().flatten() {
-        if !is_needed(&contents, &kept, chunk) {
+        if !is_needed(&contents, &names, chunk) {
             archive.remove(&chunk.name())?;
             report.chunks_removed += 1;
         } else if chunk.has_files {
-            let head = LogChunk::fetch(archive, *chunk)?.head;
-            named.extend(head.files.iter().flat_map(|(_, file)| &file.pieces).map(|piece| piece.listed()));
+            match LogChunk::fetch(archive, *chunk) {
+                Ok(LogChunk { head, .. }) => {
+                    named.extend(head.files.iter().flat_map(|(_, file)| &file.pieces).map(Piece::listed));
+                }
+                Err(error) if is_of_object(&error) => {
+                    damage.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
+    // Any piece may be what something needs that cannot be read.
+    if damage.is_none() {
+        remove_unnamed(archive, &named, &mut report)?;
+    }
+    remove_dead_marks(archive)?;
+    damage.map_or(Ok(report), Err)
+}
+
+fn remove_unnamed(
+    archive: &Archive,
+    named: &NamedPieces,
+    report: &mut CollectReport,
+) -> Result<(), ArchiveError> {
     for (name, bytes) in archive.list(SEGMENTS)? {
         // By name alone: a piece with another length is damaged, and its name is needed to say so.
         if named.range((name.clone(), 0)..=(name.clone(), u64::MAX)).next().is_none() {
@@ -153,36 +182,67 @@ fn collect_marked(archive: &Archive, keep: Keep) -> Result<CollectReport, Archiv
             report.bytes_removed += bytes;
         }
     }
-    remove_dead_marks(archive)?;
-    Ok(report)
+    Ok(())
+}
+
+/// A backup as it was found.
+#[derive(Debug)]
+struct Found {
+    name: BackupName,
+    /// Or why it cannot be read.
+    entry: Result<BackupEntry, ArchiveError>,
+}
+
+impl Found {
+    /// # Errors
+    /// Those of the storage.
+    fn fetch(archive: &Archive, name: BackupName) -> Result<Self, ArchiveError> {
+        match BackupEntry::fetch(archive, name) {
+            Err(error) if !is_of_object(&error) => Err(error),
+            entry => Ok(Self { name, entry }),
+        }
+    }
+
+    /// When it was made.
+    fn made(&self) -> Option<u64> {
+        self.entry.as_ref().ok().map(|entry| entry.made)
+    }
+}
+
+/// Whether an object is not as this program would write it, as opposed to a storage that does not answer.
+fn is_of_object(error: &ArchiveError) -> bool {
+    matches!(
+        error,
+        ArchiveError::Damaged { .. } | ArchiveError::Missing { .. } | ArchiveError::UnsupportedVersion { .. }
+    )
 }
 
 /// Divides backups into those that stay and those that go, each history for itself. One of a history that is not known stays.
-fn divide(
-    contents: &Contents,
-    entries: Vec<BackupEntry>,
-    keep: Keep,
-    now: LogTime,
-) -> (Vec<BackupEntry>, Vec<BackupEntry>) {
+fn divide(contents: &Contents, backups: Vec<Found>, keep: Keep, now: LogTime) -> (Vec<Found>, Vec<Found>) {
     let mut kept = BTreeSet::new();
     for history in contents.branches() {
-        let own = entries.iter().filter(|entry| history.has(entry.term, entry.position()));
+        let own = backups.iter().filter(|backup| history.has(backup.name.term, backup.name.position));
         let mut own: Vec<_> = own.collect();
-        own.sort_by_key(|entry| std::cmp::Reverse((entry.position, entry.made)));
+        own.sort_by_key(|backup| std::cmp::Reverse((backup.name.position, backup.made())));
         own.truncate(count_of_kept(&own, keep, now));
-        kept.extend(own.iter().map(|entry| entry.name()));
+        kept.extend(own.iter().map(|backup| backup.name));
     }
     let stays =
-        |entry: &BackupEntry| kept.contains(&entry.name()) || !contents.histories.contains_key(&entry.term);
-    entries.into_iter().partition(stays)
+        |backup: &Found| kept.contains(&backup.name) || !contents.histories.contains_key(&backup.name.term);
+    backups.into_iter().partition(stays)
 }
 
-/// How many of the backups of a history stay, the newest of which comes first.
-fn count_of_kept(backups: &[&BackupEntry], keep: Keep, now: LogTime) -> usize {
+/// How many of the backups of a history stay, the newest of which comes first. One that cannot be read counts for nothing: it goes
+/// once all that are older than it may go.
+fn count_of_kept(backups: &[&Found], keep: Keep, now: LogTime) -> usize {
     let age = u64::try_from(keep.age.as_micros()).unwrap_or(u64::MAX);
     let since = now.micros().saturating_sub(age);
-    let young = backups.iter().rposition(|entry| entry.made >= since).map_or(0, |place| place + 1);
-    keep.count.max(1).max(young + 1).min(backups.len())
+    let readable = backups.iter().enumerate();
+    let readable: Vec<(usize, u64)> =
+        readable.filter_map(|(place, backup)| Some((place, backup.made()?))).collect();
+    let young = readable.iter().rposition(|(_, made)| *made >= since).map_or(0, |count| count + 1);
+    let count = keep.count.max(1).max(young + 1);
+    readable.get(count - 1).map_or(backups.len(), |(place, _)| place + 1)
 }
 
 /// Whether a stretch of log lies behind a backup that is kept, in a history of both. Of a history that is not known, it is.
@@ -199,7 +259,7 @@ fn announced(archive: &Archive) -> Result<(NamedPieces, Vec<BackupName>), Archiv
         // It may have ended meanwhile: then what it relied on is named.
         if let Some(bytes) = archive.get(&name)? {
             let (announced, _) = unseal::<Announced>(&name, &bytes)?;
-            pieces.extend(announced.pieces.iter().map(|piece| piece.listed()));
+            pieces.extend(announced.pieces.iter().map(Piece::listed));
             let name = |(position, term)| BackupName { position: Lsn::new(position), term };
             backups.extend(announced.backup.map(name));
         }
@@ -243,18 +303,40 @@ mod tests {
 
     /// The times of the backups that stay, of those in these terms; term 2 begins where term 1 was left, at 30.
     fn kept(entries: &[BackupEntry], count: usize, micros: u64) -> Vec<u64> {
+        kept_beside(entries, &[], count, micros)
+    }
+
+    /// The same, and these of term 1 cannot be read.
+    fn kept_beside(entries: &[BackupEntry], damaged: &[u64], count: usize, micros: u64) -> Vec<u64> {
         let first = Term { number: 1, id: 1, start: Lsn::new(0) };
         let second = Term { number: 2, id: 2, start: Lsn::new(30) };
         let mut histories = BTreeMap::from([(1, History::new(vec![first]).unwrap())]);
         if entries.iter().any(|entry| entry.term == 2) {
             histories.insert(2, History::new(vec![first, second]).unwrap());
         }
-        let backups = entries.iter().map(BackupEntry::name).collect();
+        let read = entries.iter().map(|entry| Found { name: entry.name(), entry: Ok(entry.clone()) });
+        let damaged = damaged.iter().map(|position| {
+            let name = BackupName { position: Lsn::new(*position), term: 1 };
+            Found { name, entry: Err(ArchiveError::Missing { object: name.name() }) }
+        });
+        let found: Vec<_> = read.chain(damaged).collect();
+        let backups = found.iter().map(|backup| backup.name).collect();
         let contents = Contents { database: 1, histories, backups, chunks: BTreeMap::new() };
         let keep = Keep { count, age: Duration::from_micros(micros) };
-        let (kept, gone) = divide(&contents, entries.to_vec(), keep, LogTime::from_micros(45));
-        assert_eq!(kept.len() + gone.len(), entries.len());
-        kept.iter().map(|entry| entry.made).collect()
+        let count = found.len();
+        let (kept, gone) = divide(&contents, found, keep, LogTime::from_micros(45));
+        assert_eq!(kept.len() + gone.len(), count);
+        kept.iter().map(|backup| backup.name.position.get()).collect()
+    }
+
+    /// Seen to fail if one that cannot be read counts as one.
+    #[test]
+    fn one_that_cannot_be_read_counts_for_nothing_and_goes_with_those_around_it() {
+        let entries = [10, 20, 30].map(|made| entry(1, made));
+        assert_eq!(kept_beside(&entries, &[5, 15], 2, 0), [20, 30]);
+        assert_eq!(kept_beside(&entries, &[25, 35], 2, 0), [20, 30, 25, 35]);
+        assert_eq!(kept_beside(&entries, &[25], 1, 15), [20, 30, 25], "30 needs the one before");
+        assert_eq!(kept_beside(&entries, &[5], 4, 0), [10, 20, 30, 5]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::backup::{Base, KnownFiles, backup};
 use crate::check::check;
 use crate::collect::{Keep, collect};
 use crate::error::ArchiveError;
-use crate::names::{COLLECTING, SEGMENTS, mark};
+use crate::names::{BACKUPS, COLLECTING, SEGMENTS, mark};
 use crate::restore::{Target, restore};
 use crate::sealed::seal;
 use coeval_store::LogTime;
@@ -200,6 +200,37 @@ fn a_backup_that_ends_anywhere_harms_nothing_and_is_gone_on_with() {
         }
     }
     assert!(failed > 8, "{failed}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// One damaged entry ended every collection, also one that would have gone. Seen to fail so.
+#[test]
+fn a_damaged_backup_goes_with_the_others_and_keeps_only_pieces_while_it_stays() {
+    let storage = Faulty::in_memory(8, 0);
+    let archive = archive_in(&storage);
+    let mut primary = Primary::new(8);
+    let mut back_up = || {
+        primary.load();
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    };
+    (0..4).for_each(|_| back_up());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let damage = |name: &str| runtime.block_on(storage.damage(&Path::from(name), 30));
+    let names = || archive.list(BACKUPS).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    damage(&names()[0]);
+    let report = collect(&archive, Keep { count: 3, ..ONE }).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (3, 1));
+    // The newest is kept, whatever it needs.
+    damage(&names()[2]);
+    let pieces = archive.list(SEGMENTS).unwrap();
+    let refused = collect(&archive, ONE).unwrap_err();
+    assert!(matches!(&refused, ArchiveError::Damaged { object, .. } if *object == names()[1]), "{refused}");
+    assert_eq!((names().len(), archive.list(SEGMENTS).unwrap()), (2, pieces));
+    assert_eq!(archive.list(COLLECTING).unwrap(), []);
+    back_up();
+    let report = collect(&archive, ONE).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (1, 2));
+    assert_eq!(check(&archive).unwrap().problems, []);
     check_restore(&archive, Target::Latest, None, primary.last());
 }
 
