@@ -80,6 +80,22 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// What is missing of the log, by the names of objects alone: of each history from its first backup on.
     pub gaps: Vec<Gap>,
+    /// Those of `gaps` that lie before a backup which was made by itself, or between one and the next backup: no archiver was to send
+    /// that log, and nothing was lost.
+    pub gaps_between_backups: Vec<Gap>,
+}
+
+impl CheckReport {
+    /// The gaps in what an archiver has sent: moments that were to be restorable, and are not.
+    pub fn lost_gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(|gap| !self.gaps_between_backups.contains(gap))
+    }
+
+    /// Whether the archive has all that it was to have.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.problems.is_empty() && self.lost_gaps().next().is_none()
+    }
 }
 
 /// Reads everything that backups and log of an archive name, and compares it with its checksums. Changes nothing.
@@ -91,11 +107,13 @@ pub struct CheckReport {
 pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     let contents = Contents::read(archive)?;
     let mut checker = Checker { archive, report: CheckReport::default(), named: BTreeMap::new() };
+    let mut alone = Vec::new();
     checker.report.unfinished = live_marks(archive, UNFINISHED)?.len();
     for name in &contents.backups {
         let object = name.name();
         if let Some(entry) = checker.noted(&object, BackupEntry::fetch(archive, *name))? {
             checker.report.backups.push((entry.position(), entry.time()));
+            alone.extend(entry.is_alone.then_some((entry.position(), Lsn::new(entry.log_end))));
             checker.name(&object, entry.pieces());
             if !contents.histories.contains_key(&entry.term) {
                 checker.note(&object, "its term is not there");
@@ -119,6 +137,12 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     report.histories = branches.iter().map(|history| ArchivedHistory::of(history, &contents)).collect();
     let gaps = branches.iter().flat_map(|history| history.gaps(&contents));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
+    let backups: BTreeSet<Lsn> = contents.backups.iter().map(|backup| backup.position).collect();
+    let is_between = |gap: &&Gap| {
+        let is_behind = backups.contains(&gap.to) && alone.iter().any(|(_, end)| *end == gap.from);
+        is_behind || alone.iter().any(|(position, _)| *position == gap.to)
+    };
+    report.gaps_between_backups = report.gaps.iter().filter(is_between).copied().collect();
     Ok(report)
 }
 

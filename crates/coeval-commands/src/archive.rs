@@ -160,7 +160,8 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
 /// Checks an archive, and says what it has.
 ///
 /// # Errors
-/// If there is none, or something of it is missing or damaged.
+/// If there is none, or something of it is missing or damaged: an object, or log that an archiver was to send. That there is no log
+/// between backups which were made by themselves is none.
 pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let archive = Archive::open(place).map_err(failed)?;
     let report = check_archive(&archive).map_err(failed)?;
@@ -177,13 +178,16 @@ pub(crate) fn check(place: &str) -> Result<(), Failure> {
         report.pieces,
         grouped(report.bytes)
     );
-    for gap in &report.gaps {
+    for gap in &report.gaps_between_backups {
+        println!("between two backups: {gap}");
+    }
+    for gap in report.lost_gaps() {
         println!("gap: {gap}");
     }
     for problem in &report.problems {
         println!("problem: {problem}");
     }
-    if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if report.is_whole() { Ok(()) } else { Err(Failure::Said) }
 }
 
 fn target(arguments: &RestoreArguments) -> Result<Target, Failure> {

@@ -420,7 +420,7 @@ pub(crate) struct RestoreArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The exit code is 0 if everything is as it must be, 1 if something is not or the check or repair cannot be done, and 3 if a
-repair was done and something is lost.
+repair was done and something is lost. Of an archive it is 1 also if log is missing that a server with --archive was to send.
 
 Examples:
   coeval check my-data
@@ -430,7 +430,7 @@ pub(crate) struct CheckArguments {
     /// The database directory
     #[arg(value_name = "DIR", required_unless_present_any = ["archive", "replica"])]
     pub(crate) dir: Option<PathBuf>,
-    /// An archive instead: whether it has all that its backups and its log need, each with its checksum
+    /// An archive instead: which histories it has, and whether it has all that its backups and its log need, each with its checksum
     #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
     pub(crate) archive: Option<String>,
     /// A replica that is running instead: whether it has what the server --against has, both at one version. libpq's words, as
