@@ -64,6 +64,30 @@ fn writing_many_rows_is_cancelled_between_two_of_them() {
 }
 
 #[test]
+fn changing_many_definitions_is_cancelled_between_two_of_them() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    session.run("CREATE ROLE r; CREATE SCHEMA s; BEGIN").unwrap();
+    for table in 0..300 {
+        session.execute(&format!("CREATE TABLE s.t{table} (n int)")).unwrap();
+    }
+    session.execute("COMMIT").unwrap();
+    for statement in
+        ["GRANT SELECT ON ALL TABLES IN SCHEMA s TO r", "DROP OWNED BY r", "DROP SCHEMA s CASCADE"]
+    {
+        // On a busy machine a statement may be through before the other thread has begun.
+        let cancelled = (0..50).find_map(|_| {
+            session.execute("BEGIN").unwrap();
+            let error = run_cancelled(&mut session, statement).err();
+            session.execute("ROLLBACK").unwrap();
+            error
+        });
+        assert_eq!(cancelled.unwrap().state(), SqlState::QueryCanceled, "{statement}");
+    }
+    session.execute("DROP SCHEMA s CASCADE").unwrap();
+}
+
+#[test]
 fn a_cancelled_statement_fails_its_transaction_block() {
     let db = Database::in_memory().unwrap();
     let mut session = db.session();

@@ -251,6 +251,24 @@ fn a_view_within_itself_is_refused_where_it_is_read() {
         let expected = format!("infinite recursion detected in rules for relation \"{named}\"");
         assert!(error.to_string().contains(&expected), "{sql}: {error}");
     }
-    // What is made of other relations goes on, and so does the list of columns.
+    // What is made of other relations goes on, and so does the list of columns, for which no view is planned.
     assert_eq!(session.execute("SELECT count(*) FROM information_schema.columns").unwrap(), 1);
+    let columns = "SELECT column_name FROM information_schema.columns WHERE table_name IN ('a', 'b', 'c')";
+    assert_eq!(session.execute(columns).unwrap(), 3);
+}
+
+/// A short statement that uses large views often, and views that each use the one before twice: both would be planned for
+/// minutes, in gigabytes.
+#[test]
+fn views_that_are_too_large_together_are_refused() {
+    let db = Database::in_memory().unwrap();
+    let mut session = db.session();
+    let text = "x".repeat(1_500_000);
+    session.execute(&format!("CREATE VIEW large AS SELECT length('{text}') AS n")).unwrap();
+    assert_eq!(session.execute("SELECT 1 FROM large a, large b").unwrap(), 1);
+    let error = session.execute("SELECT 1 FROM large a, large b, large c").unwrap_err();
+    assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
+    session.execute("CREATE VIEW twofold AS SELECT a.n FROM large a, large b").unwrap();
+    let error = session.execute("SELECT 1 FROM twofold a, twofold b").unwrap_err();
+    assert_eq!(error.state(), SqlState::StatementTooComplex, "{error}");
 }

@@ -215,8 +215,22 @@ impl Open {
     /// What one of them meets, or the commit.
     pub(crate) fn as_one<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.begin_if_due()?;
+        self.grouped("BEGIN", work)
+    }
+
+    /// Reads several times as one: in the transaction that is open, which goes on as it was if that fails, or by one snapshot of
+    /// its own.
+    ///
+    /// # Errors
+    /// What one of them meets.
+    pub(crate) fn reading_as_one<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.grouped("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", work)
+    }
+
+    /// Does several statements in a transaction that begins so, or in a savepoint of the one that is open.
+    fn grouped<T>(&mut self, begin: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.status()? == TransactionStatus::Idle {
-            self.execute("BEGIN")?;
+            self.execute(begin)?;
             let outcome = work(self).and_then(|value| self.execute("COMMIT").map(|_| value));
             if outcome.is_err() {
                 // What went wrong first says more than what rolling back may meet.

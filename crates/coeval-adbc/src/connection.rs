@@ -11,6 +11,7 @@ use crate::options;
 use crate::relations;
 use crate::results::Batches;
 use crate::statement::Statement;
+use crate::statistics::{self, Effort};
 use adbc_core::constants::{
     ADBC_OPTION_ISOLATION_LEVEL_DEFAULT, ADBC_OPTION_ISOLATION_LEVEL_READ_COMMITTED,
     ADBC_OPTION_ISOLATION_LEVEL_READ_UNCOMMITTED, ADBC_OPTION_ISOLATION_LEVEL_REPEATABLE_READ,
@@ -246,17 +247,21 @@ impl adbc_core::Connection for Connection {
     }
 
     fn get_statistic_names(&self) -> Result<Batches> {
-        missing("the names of statistics")
+        Ok(statistics::names())
     }
 
     fn get_statistics(
         &self,
-        _catalog: Option<&str>,
-        _db_schema: Option<&str>,
-        _table_name: Option<&str>,
-        _approximate: bool,
+        catalog: Option<&str>,
+        db_schema: Option<&str>,
+        table_name: Option<&str>,
+        approximate: bool,
     ) -> Result<Batches> {
-        missing("the statistics of tables")
+        let depth = ObjectDepth::All;
+        let wanted =
+            Wanted { depth, catalog, schema: db_schema, table: table_name, table_type: None, column: None };
+        let effort = if approximate { Effort::Looking } else { Effort::Reading };
+        self.client.run(|open| statistics::batches(open, &wanted, effort))
     }
 
     fn commit(&mut self) -> Result<()> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the driver and the database are called, and their versions.
 
+use crate::nesting::pushed;
 use crate::results::{Batches, of_batch};
 use adbc_core::constants::ADBC_VERSION_1_1_0;
 use adbc_core::error::Result;
@@ -67,10 +68,4 @@ pub(crate) fn batches(codes: Option<&HashSet<InfoCode>>) -> Result<Batches> {
     let (members, places) = (ScalarBuffer::from(members), ScalarBuffer::from(places));
     let values = UnionArray::try_new(fields.clone(), members, Some(places), children)?;
     Ok(of_batch(RecordBatch::try_new(schema, vec![Arc::new(UInt32Array::from(names)), Arc::new(values)])?))
-}
-
-/// Where among the others a value is.
-fn pushed<T>(values: &mut Vec<T>, value: T) -> i32 {
-    values.push(value);
-    i32::try_from(values.len()).unwrap_or(i32::MAX) - 1
 }

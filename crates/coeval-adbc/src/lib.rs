@@ -34,6 +34,7 @@ mod parameters;
 mod relations;
 mod results;
 mod statement;
+mod statistics;
 
 pub use driver::CoevalDriver;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arrays of lists and structs, as ADBC's metadata is nested.
+//! Arrays of lists and structs, and places in unions, as ADBC's metadata is nested.
 
 use adbc_core::error::Result;
 use arrow::array::{ArrayRef, ListArray, StructArray};
@@ -32,4 +32,10 @@ pub(crate) fn lists(lengths: &[Option<usize>], items: ArrayRef) -> Result<ArrayR
     let offsets = OffsetBuffer::from_lengths(lengths.iter().map(|length| length.unwrap_or(0)));
     let nulls: NullBuffer = lengths.iter().map(Option::is_some).collect();
     Ok(Arc::new(ListArray::try_new(item, offsets, items, Some(nulls))?))
+}
+
+/// Puts a value of a member of a dense union behind the others of that member: its place among them.
+pub(crate) fn pushed<T>(values: &mut Vec<T>, value: T) -> i32 {
+    values.push(value);
+    i32::try_from(values.len()).unwrap_or(i32::MAX) - 1
 }

@@ -2,7 +2,7 @@
 //! What there is in the database, nested as ADBC has it: catalogs, schemas, tables, columns and constraints.
 
 use crate::client::Open;
-use crate::names::CATALOG;
+use crate::names::{CATALOG, literal};
 use crate::nesting::{lists, structs};
 use crate::relations::{self, ByTable, Column, Constraint, Table};
 use crate::results::{Batches, of_batch};
@@ -61,7 +61,7 @@ pub(crate) fn table_types() -> Result<Batches> {
 }
 
 /// Texts of which none is NULL.
-fn texts(all: impl IntoIterator<Item = impl Into<String>>) -> ArrayRef {
+pub(crate) fn texts(all: impl IntoIterator<Item = impl Into<String>>) -> ArrayRef {
     Arc::new(StringArray::from(all.into_iter().map(Into::into).collect::<Vec<String>>()))
 }
 
@@ -74,10 +74,7 @@ fn table_type(kind: &str) -> &str {
 /// # Errors
 /// What the database says.
 pub(crate) fn batches(open: &mut Open, wanted: &Wanted<'_>) -> Result<Batches> {
-    let has_catalog = match wanted.catalog {
-        None => true,
-        Some(pattern) => is_like(open, CATALOG, pattern)?,
-    };
+    let has_catalog = has_catalog(open, wanted)?;
     let names: ArrayRef = texts(has_catalog.then_some(CATALOG));
     let schemas = if has_catalog && wanted.has_schemas() {
         let (count, schemas) = schemas(open, wanted)?;
@@ -88,8 +85,13 @@ pub(crate) fn batches(open: &mut Open, wanted: &Wanted<'_>) -> Result<Batches> {
     Ok(of_batch(RecordBatch::try_new(Arc::clone(&GET_OBJECTS_SCHEMA), vec![names, schemas])?))
 }
 
-fn is_like(open: &mut Open, name: &str, pattern: &str) -> Result<bool> {
-    let (name, pattern) = (crate::names::literal(name), crate::names::literal(pattern));
+/// Whether the only catalog is wanted.
+///
+/// # Errors
+/// What the database says of the pattern.
+pub(crate) fn has_catalog(open: &mut Open, wanted: &Wanted<'_>) -> Result<bool> {
+    let Some(pattern) = wanted.catalog else { return Ok(true) };
+    let (name, pattern) = (literal(CATALOG), literal(pattern));
     Ok(!relations::rows(open, &format!("SELECT 1 WHERE {name} LIKE {pattern}"))?.is_empty())
 }
 

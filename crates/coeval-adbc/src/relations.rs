@@ -51,6 +51,11 @@ pub(crate) struct Constraint {
 /// Things by the schema and the name of their table.
 pub(crate) type ByTable<T> = HashMap<(String, String), Vec<T>>;
 
+/// Whether a schema is the system's: its relations are made when they are read.
+pub(crate) fn is_of_the_system(schema: &str) -> bool {
+    OF_THE_SYSTEM.contains(&schema)
+}
+
 /// The rows of a query, all of whose columns are shown as texts.
 ///
 /// # Errors

@@ -159,10 +159,6 @@ def test_what_adbc_has_and_this_driver_has_not_is_said(db):
             cursor.adbc_execute_partitions("SELECT 1")
         with pytest.raises(NotSupportedError, match="Substrait"):
             cursor.execute(b"plan")
-    with pytest.raises(NotSupportedError, match="statistics"):
-        db.adbc_get_statistics()
-    with pytest.raises(NotSupportedError, match="statistics"):
-        db.adbc_get_statistic_names()
 
 
 def test_no_call_makes_the_driver_panic(db, run):

@@ -6,7 +6,8 @@ use crate::archive::Archive;
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::{Gap, History};
+use crate::gap::Gap;
+use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::names::UNFINISHED;
 use crate::pieces::Piece;
@@ -44,7 +45,7 @@ pub struct ArchivedHistory {
 impl ArchivedHistory {
     fn of(history: &History, contents: &Contents) -> Self {
         let newest = contents.backups_of(history).next_back().map(|newest| newest.position);
-        let end = newest.map(|from| history.stretches(contents, from).last().map_or(from, |last| last.end));
+        let end = newest.map(|from| contents.stretches(history, from).last().map_or(from, |last| last.end));
         Self { last: history.last(), backups: contents.backups_of(history).count(), end }
     }
 }
@@ -135,7 +136,7 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     let mut report = checker.report;
     let branches = contents.branches();
     report.histories = branches.iter().map(|history| ArchivedHistory::of(history, &contents)).collect();
-    let gaps = branches.iter().flat_map(|history| history.gaps(&contents));
+    let gaps = branches.iter().flat_map(|history| contents.gaps(history));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
     let backups: BTreeSet<Lsn> = contents.backups.iter().map(|backup| backup.position).collect();
     let is_between = |gap: &&Gap| {

@@ -108,9 +108,9 @@ fn for_the_last_time(archive: &Archive) -> Archive {
 /// # Errors
 /// Those of the storage.
 pub(crate) fn remove_own_marks(archive: &Archive, terms: &TermHistory) -> Result<(), ArchiveError> {
-    let timeline = terms.timeline();
-    let own = terms.terms().iter().filter(|term| term.timeline() == timeline);
-    let own: BTreeSet<u64> = own.map(|term| term.id).collect();
+    let (timeline, terms) = (terms.timeline(), terms.terms());
+    let is_own = |last: &usize| TermHistory::of(&terms[..=*last]).timeline() == timeline;
+    let own: BTreeSet<u64> = (0..terms.len()).filter(is_own).map(|last| terms[last].id).collect();
     for (name, _) in archive.list(COLLECTING)? {
         let Some(bytes) = archive.get(&name)? else { continue };
         // One that is damaged is nobody's.

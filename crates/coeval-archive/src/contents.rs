@@ -3,6 +3,7 @@
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
+use crate::gap::Gap;
 use crate::history::History;
 use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, log_of, parse_term, term};
 use crate::sealed::{seal, unseal};
@@ -27,6 +28,14 @@ pub(crate) struct Contents {
     pub(crate) backups: Vec<BackupName>,
     /// By their terms, in the order of their starts.
     pub(crate) chunks: BTreeMap<u64, Vec<ChunkName>>,
+}
+
+/// Where a place of the log is archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) chunk: ChunkName,
+    /// The history takes it up to here.
+    pub(crate) end: Lsn,
 }
 
 /// Writes down a term with all before it. `terms` ends with it.
@@ -69,12 +78,14 @@ impl Contents {
     /// As [`read`](Self::read); what was added stays.
     pub(crate) fn read_new(&mut self, archive: &Archive, from_term: u64) -> Result<(), ArchiveError> {
         read_new_terms(archive, &mut self.histories)?;
-        let number = self.histories.get(&from_term).map_or(0, |history| history.last().number);
-        let later = self.histories.values().map(History::last).filter(|term| term.number >= number);
+        let from = self.histories.get(&from_term).map(History::newness);
+        let is_later = |history: &&History| from.is_none_or(|from| history.newness() >= from);
+        let later: BTreeSet<u64> =
+            self.histories.values().filter(is_later).map(|history| history.last().id).collect();
         let last = self.backups.last().map(BackupName::name);
         let listed = archive.list_behind(BACKUPS, last.as_deref())?;
         self.backups.extend(listed.iter().filter_map(|(name, _)| BackupName::parse(name)));
-        for term in later.map(|term| term.id).collect::<BTreeSet<_>>() {
+        for term in later {
             let last = self.chunks_of(term).last().map(ChunkName::name);
             let listed = archive.list_behind(&log_of(term), last.as_deref())?;
             let chunks = self.chunks.entry(term).or_default();
@@ -89,7 +100,7 @@ impl Contents {
         let left = self.left();
         let mut leaves: Vec<_> = self.histories.values().collect();
         leaves.retain(|history| !left.contains_key(&history.last().id));
-        leaves.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        leaves.sort_by_key(|history| std::cmp::Reverse(history.newness()));
         leaves
     }
 
@@ -102,7 +113,7 @@ impl Contents {
             let term = history.last().id;
             left.get(&term).is_none_or(|left| self.ends_of(term).any(|end| end > *left))
         });
-        branches.sort_by_key(|history| std::cmp::Reverse(history.last().number));
+        branches.sort_by_key(|history| std::cmp::Reverse(history.newness()));
         branches
     }
 
@@ -126,7 +137,7 @@ impl Contents {
     /// A timeline behind all that the archive has: whatever begins in it is newer than every history that is there, however often the
     /// databases of those are opened again.
     pub(crate) fn next_timeline(&self) -> Timeline {
-        let timelines = self.histories.values().map(|history| history.last().timeline());
+        let timelines = self.histories.values().map(History::timeline);
         timelines.max().unwrap_or(Timeline::FIRST).next()
     }
 
@@ -148,8 +159,8 @@ impl Contents {
     /// each of their databases was opened says nothing about which one is meant.
     fn newest(&self) -> Vec<&History> {
         let mut leaves = self.newest_histories();
-        let newest = leaves.first().map(|history| history.last().timeline());
-        leaves.retain(|history| Some(history.last().timeline()) == newest);
+        let newest = leaves.first().map(|history| history.timeline());
+        leaves.retain(|history| Some(history.timeline()) == newest);
         leaves
     }
 
@@ -190,9 +201,51 @@ impl Contents {
         self.backups.iter().copied().filter(|backup| history.has(backup.term, backup.position))
     }
 
-    /// The stretches of log that are archived of a history.
+    /// The stretches of log that are archived of a term.
     pub(crate) fn chunks_of(&self, term: u64) -> &[ChunkName] {
         self.chunks.get(&term).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where the record of a history that begins here is archived. Of several, the stretch that reaches farthest.
+    pub(crate) fn stretch_at(&self, history: &History, position: Lsn) -> Option<Stretch> {
+        let (term, end) = history.term_at(position)?;
+        let covers = |chunk: &&ChunkName| chunk.start <= position && position < chunk.end;
+        let chunk = *self.chunks_of(term.id).iter().filter(covers).max_by_key(|chunk| chunk.end)?;
+        Some(Stretch { chunk, end: end.map_or(chunk.end, |end| chunk.end.min(end)) })
+    }
+
+    /// All stretches of a history from a place on, as far as they follow on.
+    pub(crate) fn stretches(&self, history: &History, from: Lsn) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut position = from;
+        while let Some(stretch) = self.stretch_at(history, position) {
+            position = stretch.end;
+            stretches.push(stretch);
+        }
+        stretches
+    }
+
+    /// What is missing behind a place where the log ends: up to the next backup or stretch of the history.
+    pub(crate) fn gap_at(&self, history: &History, end: Lsn) -> Option<Gap> {
+        let backups = self.backups_of(history).map(|backup| (backup.position, backup.term));
+        let chunks = history.terms().iter().flat_map(|term| self.chunks_of(term.id));
+        let chunks = chunks
+            .filter(|chunk| history.has(chunk.term, chunk.start))
+            .map(|chunk| (chunk.start, chunk.term));
+        let (to, term) = backups.chain(chunks).filter(|(start, _)| *start > end).min()?;
+        Some(Gap { from: end, to, term })
+    }
+
+    /// What is missing between the first backup of a history and its end.
+    pub(crate) fn gaps(&self, history: &History) -> Vec<Gap> {
+        let Some(first) = self.backups_of(history).next() else { return Vec::new() };
+        let (mut gaps, mut position) = (Vec::new(), first.position);
+        loop {
+            position = self.stretches(history, position).last().map_or(position, |last| last.end);
+            let Some(gap) = self.gap_at(history, position) else { return gaps };
+            gaps.push(gap);
+            position = gap.to;
+        }
     }
 }
 
@@ -233,3 +286,6 @@ fn read_term(archive: &Archive, name: &str) -> Result<History, ArchiveError> {
         what: "it is no history that ends with this term".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests;

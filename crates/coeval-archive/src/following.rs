@@ -9,23 +9,23 @@
 //!
 //! # Which history
 //! The newest one, as with a restore. The log of who follows has to be the beginning of it, which its terms say. One that has
-//! records of a history in which nobody goes on any more is told so, and does not wait for ever at its end.
+//! records of a history in which nobody goes on any more is told so, and does not wait for ever at its end. If the newest one is that of
+//! a replica which was promoted, it may be cut back to where the two part.
 //!
 //! # Looking for what is new
 //! Names are listed from the last known one on. Now and then, and before anything is said to be missing, everything is listed:
 //! a stretch may have been put out of the order of names, by a second backup beside an archiver.
 
 use crate::archive::Archive;
-use crate::contents::Contents;
+use crate::contents::{Contents, Stretch};
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::Stretch;
 use crate::log_chunk::LogChunk;
 use crate::pieces::ArchivedFile;
 use crate::restore::Target;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopyWriter, FileWriter, TermHistory};
+use coeval_store::{CopyWriter, FileWriter, FormerPrimary, TermHistory, Timeline, WayBack};
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -198,6 +198,41 @@ impl ArchivedLog {
         Ok(None)
     }
 
+    /// How one can go on with the newest history whose log is [not the beginning](Self::next) of it, and the timeline of that. If it is
+    /// once it is cut back, the log behind the place is there.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`ArchiveError::Gap`], or [`ArchiveError::OutOfRange`], if the log behind the place is not there
+    /// any more, or not yet; [`ArchiveError::Ambiguous`]; those of the storage.
+    ///
+    /// # Panics
+    /// Never: what is looked at is there.
+    ///
+    /// Cost: everything is listed.
+    pub fn way_back(&mut self, own: &FormerPrimary) -> Result<(WayBack, Timeline), ArchiveError> {
+        self.look(&own.terms, Look::All)?;
+        let contents = self.contents.as_ref().expect("everything was just looked at");
+        let (database, found) = (own.terms.database_id(), contents.database);
+        if database != found {
+            return Err(ArchiveError::AnotherDatabase { place: self.place().to_owned(), database, found });
+        }
+        let history = contents.history(None)?;
+        let terms = TermHistory::of(history.terms());
+        let way_back = own.way_back(&terms);
+        if let WayBack::CutBack(parting) = way_back
+            && contents.stretch_at(history, parting.at).is_none()
+        {
+            return Err(match contents.gap_at(history, parting.at) {
+                Some(gap) => ArchiveError::Gap(gap),
+                None => ArchiveError::OutOfRange {
+                    target: format!("the log behind {}", parting.at),
+                    range: "nothing of the newest history is there yet".to_owned(),
+                },
+            });
+        }
+        Ok((way_back, terms.timeline()))
+    }
+
     fn fetch(&mut self, stretch: Stretch, position: Lsn) -> Result<ArchivedStretch, ArchiveError> {
         let fetched = LogChunk::fetch(&self.archive, stretch.chunk);
         let chunk = fetched.inspect_err(|_| {
@@ -211,7 +246,7 @@ impl ArchivedLog {
     fn find(&self, own: &TermHistory, position: Lsn) -> Result<Option<Stretch>, ArchiveError> {
         let Some(contents) = &self.contents else { return Ok(None) };
         let Some(history) = contents.history_behind(&self.archive, own, position)? else { return Ok(None) };
-        match (history.stretch_at(contents, position), history.gap_at(contents, position)) {
+        match (contents.stretch_at(history, position), contents.gap_at(history, position)) {
             (None, Some(gap)) => Err(ArchiveError::Gap(gap)),
             (stretch, _) => Ok(stretch),
         }

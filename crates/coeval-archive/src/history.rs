@@ -1,44 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One history of a database: terms that follow one another, and what is archived of the log of each.
+//! One history of a database: terms that follow one another, and what of the log of each belongs to it.
 //!
 //! A database that was restored to an earlier moment goes on in a term of its own. What its former term wrote behind that
 //! moment lies in the archive as well, under the same places: it belongs to another history. So of each term a history has the
 //! log up to where the next one begins, and no more.
 
-use crate::contents::Contents;
-use crate::names::ChunkName;
 use coeval_store::log::Lsn;
-use coeval_store::{ForeignHistory, Term, TermHistory};
-use std::fmt;
+use coeval_store::{ForeignHistory, Term, TermHistory, Timeline};
 
 /// The terms of a history, the oldest first; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct History(Vec<Term>);
-
-/// A stretch of log that is not archived: nothing in it can be restored, unless to its very beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Gap {
-    /// Up to here the log is there.
-    pub from: Lsn,
-    /// It goes on here.
-    pub to: Lsn,
-    /// The id of the term that it goes on in.
-    pub term: u64,
-}
-
-impl fmt::Display for Gap {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the log between {} and {} is missing (term {:016x})", self.from, self.to, self.term)
-    }
-}
-
-/// Where a place of the log is archived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) chunk: ChunkName,
-    /// The history takes it up to here.
-    pub(crate) end: Lsn,
-}
 
 impl History {
     /// `None` if these terms do not follow one another.
@@ -51,6 +23,16 @@ impl History {
 
     pub(crate) fn last(&self) -> Term {
         *self.0.last().expect("a history has a term")
+    }
+
+    /// By what one history is newer than another: timelines of one number are ordered by who was promoted, not by how often they were opened.
+    pub(crate) fn newness(&self) -> (Timeline, u64) {
+        (self.timeline(), self.last().number)
+    }
+
+    /// The one that its last term is of.
+    pub(crate) fn timeline(&self) -> Timeline {
+        TermHistory::of(&self.0).timeline()
     }
 
     pub(crate) fn terms(&self) -> &[Term] {
@@ -83,48 +65,19 @@ impl History {
         let place = self.0.iter().rposition(|term| term.start <= position)?;
         Some((self.0[place], self.end_of(place)))
     }
-
-    /// Where the record that begins here is archived. Of several, the stretch that reaches farthest.
-    pub(crate) fn stretch_at(&self, contents: &Contents, position: Lsn) -> Option<Stretch> {
-        let (term, end) = self.term_at(position)?;
-        let covers = |chunk: &&ChunkName| chunk.start <= position && position < chunk.end;
-        let chunk = *contents.chunks_of(term.id).iter().filter(covers).max_by_key(|chunk| chunk.end)?;
-        Some(Stretch { chunk, end: end.map_or(chunk.end, |end| chunk.end.min(end)) })
-    }
-
-    /// All stretches from a place on, as far as they follow on.
-    pub(crate) fn stretches(&self, contents: &Contents, from: Lsn) -> Vec<Stretch> {
-        let mut stretches: Vec<Stretch> = Vec::new();
-        let mut position = from;
-        while let Some(stretch) = self.stretch_at(contents, position) {
-            position = stretch.end;
-            stretches.push(stretch);
-        }
-        stretches
-    }
-
-    /// What is missing behind a place where the log ends: up to the next backup or stretch of this history.
-    pub(crate) fn gap_at(&self, contents: &Contents, end: Lsn) -> Option<Gap> {
-        let backups = contents.backups_of(self).map(|backup| (backup.position, backup.term));
-        let chunks = self.0.iter().flat_map(|term| contents.chunks_of(term.id));
-        let chunks =
-            chunks.filter(|chunk| self.has(chunk.term, chunk.start)).map(|chunk| (chunk.start, chunk.term));
-        let (to, term) = backups.chain(chunks).filter(|(start, _)| *start > end).min()?;
-        Some(Gap { from: end, to, term })
-    }
-
-    /// What is missing between the first backup of the history and its end.
-    pub(crate) fn gaps(&self, contents: &Contents) -> Vec<Gap> {
-        let Some(first) = contents.backups_of(self).next() else { return Vec::new() };
-        let (mut gaps, mut position) = (Vec::new(), first.position);
-        loop {
-            position = self.stretches(contents, position).last().map_or(position, |last| last.end);
-            let Some(gap) = self.gap_at(contents, position) else { return gaps };
-            gaps.push(gap);
-            position = gap.to;
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_follow_one_another_by_their_numbers() {
+        let term = |number, id, start| Term { number, id, start: Lsn::new(start) };
+        assert!(
+            History::new(vec![term(1, 11, 0), term(3, 12, 5)]).is_some(),
+            "a promotion leaves numbers out"
+        );
+        assert!(History::new(vec![term(3, 11, 0), term(1, 12, 5)]).is_none());
+    }
+}

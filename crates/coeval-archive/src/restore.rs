@@ -8,10 +8,11 @@
 //! is opened again, and goes on.
 
 use crate::archive::Archive;
-use crate::contents::Contents;
+use crate::contents::{Contents, Stretch};
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::{Gap, History, Stretch};
+use crate::gap::Gap;
+use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use coeval_store::files::{DiskFiles, FileSystem};
@@ -139,7 +140,7 @@ pub(crate) fn restore_to(
     let end = writer.position();
     let (timeline, synchronous_replicas) = (contents.next_timeline(), writer.synchronous_replicas().cloned());
     writer.finish(timeline)?;
-    let gap = if is_cut { None } else { history.gap_at(&contents, end) };
+    let gap = if is_cut { None } else { contents.gap_at(history, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");
     let (backup, term, history) = (plan.entry.position(), term.id, history.last());
     Ok(RestoreReport {
@@ -189,7 +190,7 @@ impl Plan {
                 oldest = Some(entry);
                 continue;
             }
-            let stretches = history.stretches(contents, entry.position());
+            let stretches = contents.stretches(history, entry.position());
             let plan = Self { entry, stretches };
             plan.check_reaches(archive, contents, history, target)?;
             return Ok(plan);
@@ -239,7 +240,7 @@ impl Plan {
         if reaches {
             return Ok(());
         }
-        let range = match history.gap_at(contents, end) {
+        let range = match contents.gap_at(history, end) {
             Some(gap) => format!("it lies behind {last}, where {gap}"),
             None => format!("it ends with {last}"),
         };

@@ -7,13 +7,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use coeval_txn::{Epoch, EpochSet};
 
-use crate::block::{BLOCK_ROWS_MAX, BLOCK_ROWS_MIN, Block, BlockWriter, RowValues};
+use crate::block::{BLOCK_ROWS_MIN, Block, BlockWriter, RowValues};
 use crate::brick_id::BrickId;
 use crate::chain::{Chain, ChainEnd};
+use crate::column::BLOCK_ROWS_MAX;
 use crate::epochs_vector::{DeleteMarker, EpochsPair, EpochsVector, EpochsWriter, Step};
 use crate::schema::BrickSchema;
 
@@ -25,6 +26,9 @@ pub(crate) struct Brick {
     /// The published rows. Stored after the block and the epochs vector have them; so who loads it finds both.
     /// A brick that was replaced keeps its count, although the last block may go on growing in its successor.
     rows: AtomicUsize,
+    /// When rows were last loaded into it, as whoever loads counts time; 0 if nobody has said so. One for a brick and all that
+    /// replace it, so that a note that comes beside a purge is not lost.
+    loaded_at: Arc<AtomicU64>,
 }
 
 /// A block and where its rows are in the brick. All blocks but the last take no more rows.
@@ -85,9 +89,18 @@ pub struct Deletion {
 impl BrickWriter {
     /// An empty brick.
     pub(crate) fn new(id: BrickId) -> Self {
+        Self::loaded(id, Arc::default())
+    }
+
+    /// An empty brick that is to replace this one.
+    pub(crate) fn in_place_of(replaced: &Brick) -> Self {
+        Self::loaded(replaced.id, Arc::clone(&replaced.loaded_at))
+    }
+
+    fn loaded(id: BrickId, loaded_at: Arc<AtomicU64>) -> Self {
         let (blocks, blocks_end) = Chain::new();
         let (vector, epochs) = EpochsVector::new();
-        let brick = Arc::new(Brick { id, blocks, epochs: vector, rows: AtomicUsize::new(0) });
+        let brick = Arc::new(Brick { id, blocks, epochs: vector, rows: AtomicUsize::new(0), loaded_at });
         Self { brick, blocks_end, open_block: None, epochs }
     }
 
@@ -196,6 +209,11 @@ impl Brick {
         self.id
     }
 
+    /// Rows that somebody sees were loaded into it at `at`; an earlier time than what is known changes nothing.
+    pub(crate) fn note_loaded(&self, at: u64) {
+        self.loaded_at.fetch_max(at, Ordering::Relaxed);
+    }
+
     pub(crate) fn memory(&self) -> BrickMemory {
         let view_rows = self.rows.load(Ordering::Acquire);
         let blocks = || self.blocks.iter().map(|placed| &placed.block);
@@ -238,6 +256,14 @@ impl BrickView {
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// When rows were last loaded into it, as far as [`BrickTable::note_loaded`](crate::BrickTable::note_loaded) was told;
+    /// that is what is known now, whatever the view has.
+    #[must_use]
+    pub fn loaded_at(&self) -> Option<u64> {
+        let at = self.brick.loaded_at.load(Ordering::Relaxed);
+        (at > 0).then_some(at)
     }
 
     /// The epochs vector, in the form of the paper.

@@ -9,7 +9,8 @@ use arrow::datatypes::DataType;
 
 use crate::block::RowValues;
 use crate::brick_id::BrickId;
-use crate::schema::BrickSchema;
+use crate::column::{CODE_BYTES, ColumnValues, Values};
+use crate::schema::{BrickSchema, Place};
 use crate::written::written;
 
 /// Rows in the order of their shards and bricks, ready to be appended. After this nothing about them can fail.
@@ -41,6 +42,55 @@ impl RoutedLoad {
     /// The bricks that the load touches, each once: what rollback and the log need to know.
     pub fn bricks(&self) -> impl Iterator<Item = BrickId> {
         self.pieces.iter().map(|piece| piece.brick)
+    }
+
+    /// The different codes that the rows have in a column of [codes](BrickSchema::coded), ascending; a NULL has none. `None` if
+    /// a dimension has an ordinal of more than 32 bits, which is no code. Cost: a pass over the column, and sorting what it has.
+    ///
+    /// # Panics
+    ///
+    /// If the column does not exist, or is a metric of another type than `UInt32`.
+    #[must_use]
+    pub fn codes(&self, column: usize) -> Option<Vec<u32>> {
+        let mut codes = match self.schema.place(column) {
+            Place::Dimension(dimension) => self.ordinals(dimension)?,
+            Place::Metric(metric) => self.numbers(metric),
+        };
+        codes.sort_unstable();
+        codes.dedup();
+        Some(codes)
+    }
+
+    fn ordinals(&self, dimension: usize) -> Option<Vec<u32>> {
+        let layout = &self.schema.layout().dimensions()[dimension];
+        let rows = self.pieces.iter().flat_map(|piece| piece.rows.clone().map(move |row| (piece.brick, row)));
+        let ordinals = rows.map(|(brick, row)| layout.first(brick) + layout.offset(self.bess(row)));
+        ordinals.map(|ordinal| u32::try_from(ordinal).ok()).collect()
+    }
+
+    /// The packed offsets of a row.
+    fn bess(&self, row: usize) -> u64 {
+        match self.values.bess.as_ref().map(|bess| &bess.values) {
+            Some(Values::Bytes(width, bytes)) => {
+                let mut number = [0; 8];
+                number[..*width].copy_from_slice(&bytes[row * width..(row + 1) * width]);
+                u64::from_le_bytes(number)
+            }
+            Some(Values::Bits(_)) | None => 0,
+        }
+    }
+
+    fn numbers(&self, metric: usize) -> Vec<u32> {
+        let ColumnValues { values: Values::Bytes(CODE_BYTES, bytes), nulls } = &self.values.columns[metric]
+        else {
+            panic!("a metric of codes has four bytes for each row");
+        };
+        let is_there = |row: &usize| !nulls.as_ref().is_some_and(|nulls| nulls.value(*row));
+        let number = |row: usize| {
+            let bytes = &bytes[row * CODE_BYTES..(row + 1) * CODE_BYTES];
+            u32::from_le_bytes(bytes.try_into().expect("codes have four bytes"))
+        };
+        (0..self.values.rows).filter(is_there).map(number).collect()
     }
 }
 

@@ -9,12 +9,11 @@ use std::sync::OnceLock;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, Buffer};
 
-use crate::block::BLOCK_ROWS_MAX;
-use crate::column::{CODE_BYTES, ColumnValues, Values};
-use crate::schema::{Metric, Nulls, Storage};
+use crate::column::{BLOCK_ROWS_MAX, CODE_BYTES, ColumnValues, Values};
+use crate::declaration::{Metric, Nulls, Storage};
 
 /// The value of one metric in rows that came without it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Missing {
     value: MissingValue,
     /// As many as a block can have, made when a block is first read without the metric.

@@ -82,7 +82,7 @@ impl BrickWriter {
         if removed.0 == 0 && kept.len() == view.steps().count() {
             return Rebuilt::Unchanged(self);
         }
-        let mut rebuilt = Self::new(view.id());
+        let mut rebuilt = Self::in_place_of(self.brick());
         rebuilt.take_blocks(view, self.take_open_block(), ranges().cloned());
         rebuilt.relabel(&kept);
         assert_eq!(

@@ -7,51 +7,17 @@ use arrow::array::RecordBatch;
 use coeval_txn::Epoch;
 
 use crate::brick::{BrickMemory, BrickView, Deletion};
-use crate::brick_id::BrickId;
+use crate::brick_id::{BrickId, shard_of};
+use crate::dictionaries::Dictionaries;
 use crate::dictionary::Dictionary;
 use crate::load::{LoadError, Routed, RoutedBatches, RoutedLoad};
-use crate::route::{route, shard_of};
+use crate::route::route;
 use crate::scan::TableView;
-use crate::schema::{BrickSchema, Column};
+use crate::schema::BrickSchema;
 use crate::selection::{Coverage, CutBrick, Selection};
 use crate::shards::{ShardStopped, Shards, Ticket};
 use crate::stored::{MalformedLoad, decode_load, decode_strings, encode_strings};
 use crate::table_shard::{Operation, TableShard};
-
-/// The dictionaries of a table's string columns.
-pub(crate) struct Dictionaries {
-    by_column: Vec<Option<Arc<Dictionary>>>,
-}
-
-impl Dictionaries {
-    fn new(schema: &BrickSchema) -> Self {
-        Self { by_column: Vec::new() }.extended(schema)
-    }
-
-    /// The same for a schema that extends theirs.
-    fn extended(&self, schema: &BrickSchema) -> Self {
-        let dictionary = |(index, column): (usize, &Column)| {
-            if let Some(known) = self.by_column.get(index) {
-                return known.clone();
-            }
-            let capacity = match column {
-                Column::Dimension(dimension) => dimension.cardinality,
-                Column::Metric(_) => u64::MAX,
-            };
-            let dictionary = column.is_string().then(|| Dictionary::new(capacity))?;
-            if let Some(string) = schema.missing_string(index) {
-                assert!(dictionary.restore(0, string), "a dictionary without strings takes one");
-            }
-            Some(Arc::new(dictionary))
-        };
-        Self { by_column: schema.columns().iter().enumerate().map(dictionary).collect() }
-    }
-
-    /// The dictionary of a column, if it holds strings.
-    pub(crate) fn get(&self, column: usize) -> Option<&Dictionary> {
-        self.by_column[column].as_deref()
-    }
-}
 
 /// A brick table in memory.
 ///
@@ -215,6 +181,15 @@ impl BrickTable {
         let shard = shard_of(load.pieces[0].brick, self.parts.len());
         let operation = Operation::Restore { load: Arc::new(load), runs };
         self.shards.submit(&self.parts, std::iter::once((shard, operation)))
+    }
+
+    /// Notes that rows of these bricks, which have been appended, became visible at `at`: a time of whatever unit the caller
+    /// counts in, 0 being none. What is known of a brick stays with it through purges and rollbacks, and goes when nothing is
+    /// left of it. Cost: a look-up for each brick.
+    pub fn note_loaded(&self, bricks: &[BrickId], at: u64) {
+        let by_shard: Vec<_> = self.parts.iter().map(|part| part.bricks()).collect();
+        let found = bricks.iter().filter_map(|brick| by_shard[shard_of(*brick, by_shard.len())].get(brick));
+        found.for_each(|brick| brick.note_loaded(at));
     }
 
     /// Deletes whole `bricks` (from [`whole_bricks`](Self::whole_bricks)). The transaction must have waited for its

@@ -165,6 +165,20 @@ impl BrickView {
         runs.filter(|(epoch, run)| reader.sees(*epoch) && !deleted.clears(*epoch, run.start)).collect()
     }
 
+    /// The newest epoch of which `reader` sees rows here; `None` if it sees none. What purge has merged counts as of the newest
+    /// epoch of what was merged. Cost: a look at each entry of the epochs vector.
+    #[must_use]
+    pub fn newest_visible(&self, reader: &Reader) -> Option<Epoch> {
+        let deleted = self.cleared_for(reader);
+        let seen = self.steps().filter_map(|step| match step {
+            Step::Run(epoch, run) => {
+                (reader.sees(epoch) && !deleted.clears(epoch, run.start)).then_some(epoch)
+            }
+            Step::Delete => None,
+        });
+        seen.max()
+    }
+
     fn cleared_for(&self, reader: &Reader) -> Cleared {
         if reader.snapshot.is_none() {
             return Cleared::default();

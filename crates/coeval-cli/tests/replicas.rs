@@ -14,6 +14,8 @@ mod failover;
 mod feed;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
+#[path = "replicas/hanging.rs"]
+mod hanging;
 #[path = "replicas/kills.rs"]
 mod kills;
 #[path = "replicas/machines.rs"]
@@ -295,10 +297,12 @@ fn it_says_what_it_is_and_takes_no_writes(copy: &Sql, sql: &Sql) {
         ("SELECT * FROM items WHERE id = 1 FOR UPDATE", "25006"),
         ("TRUNCATE items", "25006"),
         ("BEGIN READ WRITE", "0A000"),
+        ("SELECT pg_promote(true, 0)", "22003"),
     ] {
         assert_eq!(copy.refused(refused), state, "{refused}");
         copy.run("ROLLBACK").unwrap();
     }
+    assert_eq!(copy.value("SELECT pg_promote(NULL)").unwrap(), None, "nothing is promoted");
     let shown = "SELECT application_name || ' ' || (replay_lsn IS NOT NULL) FROM pg_stat_replication";
     until_it_reads(sql, shown, "coeval-replica true");
 }

@@ -24,6 +24,7 @@
 //! | `node.rs`, `load.rs`, `delete.rs`, `snapshot.rs`, `codes.rs` | what callers have |
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
+//! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
@@ -45,6 +46,7 @@ mod options;
 mod reading;
 mod snapshot;
 mod status;
+mod texts;
 mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};

@@ -61,12 +61,13 @@ mod placement;
 mod start_error;
 mod store;
 mod tables;
+mod texts;
 mod transport;
 mod wire;
 
 pub use brick_change::BrickChange;
 pub use coeval_txn::cluster::{
-    BrickAddress, Code, DictionaryError, DictionaryId, Member, Purpose, ViewNumber,
+    BrickAddress, Code, DictionaryError, DictionaryId, Member, Purpose, Spelling, ViewNumber,
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
@@ -84,6 +85,7 @@ pub use store::{
     BrickRows, ColumnStore, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo,
 };
 pub use tables::{DefinitionError, RowsRefused, Tables};
+pub use texts::{NoText, RowCodes, RowTexts};
 pub use transport::{
     Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,
     CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions, ReceiverGone,

@@ -23,6 +23,7 @@ pub use round::RoundOptions;
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use crate::tables::RowsRefused;
+use crate::texts::RowCodes;
 use bytes::Bytes;
 use coeval_brick::ShardStopped;
 use coeval_txn::Epoch;
@@ -65,11 +66,12 @@ impl From<ShardStopped> for StoreFailed {
 ///
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
 pub trait NodeStore: Send + 'static {
-    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked.
+    /// Whether these are rows of a brick, as [`log`](Self::log) takes them. Nobody has rows logged that were not checked. Gives
+    /// the codes that they have in place of texts: whoever has them logged sees to it that the texts are logged before.
     ///
     /// # Errors
     /// If they are not, or not yet: the table may be declared later.
-    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<(), RowsRefused>;
+    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused>;
 
     /// Appends a record to the log, and does to the bricks what it says, before anybody looks at them:
     ///

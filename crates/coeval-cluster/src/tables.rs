@@ -5,20 +5,25 @@
 //! a node. A node that has not heard of a table yet takes no rows of it; whoever sends them asks again.
 //!
 //! Rows are sent, logged and given in the form that `coeval-brick` keeps loads in: column by column, for one brick. It is
-//! checked as a whole when it is decoded and copied in as it is, so a receiver neither routes nor parses. Tables with strings
-//! are refused: their codes are a dictionary's, and who gives these out in a cluster is not settled here.
+//! checked as a whole when it is decoded and copied in as it is, so a receiver neither routes nor parses. Texts are not among
+//! them: bricks have the codes that a dictionary of the cluster gives these, one dictionary for each column.
 
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::store::StoredBrick;
+use crate::texts::{ColumnTexts, NoText, RowCodes, TextColumns};
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use bytes::Bytes;
-use coeval_brick::{BrickId, BrickSchema, BrickTable, LoadError, MalformedLoad, RoutedLoad, Shards, Ticket};
-use coeval_txn::cluster::BrickAddress;
+use coeval_brick::{
+    BrickId, BrickSchema, BrickTable, Column, LoadError, MalformedLoad, Metric, Nulls, RoutedLoad,
+    SchemaError, Shards, Ticket,
+};
+use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes that wait for a thread before who makes more waits too.
 const QUEUE_LENGTH: usize = 256;
@@ -27,9 +32,17 @@ const QUEUE_LENGTH: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DefinitionError {
-    /// Its codes would differ from node to node.
-    #[error("column \"{column}\" of table {table} has strings, which bricks of a cluster cannot have yet")]
-    Strings {
+    /// Rows that came without a column of texts would have one in it, and nobody has given that a code.
+    #[error("table {table}: {error}")]
+    Schema {
+        /// The table.
+        table: u64,
+        /// What is wrong.
+        error: SchemaError,
+    },
+    /// Rows that came before a column of texts was added have none in it, so it may be NULL.
+    #[error("column \"{column}\" of table {table} is added later, and has texts: it has to take NULL")]
+    TextForOldRows {
         /// The table.
         table: u64,
         /// The column.
@@ -64,6 +77,15 @@ pub enum RowsRefused {
     /// A reader is given rows alone.
     #[error("a delete is no rows")]
     NoRows,
+    /// A node has to look after the codes of its texts: see [`Node::rows`](crate::Node::rows).
+    #[error("table {0} has texts, so a node gives its rows their codes")]
+    HasTexts(u64),
+    /// The rows have codes whose texts have not come with them, and are not known here.
+    #[error(transparent)]
+    NoText(#[from] NoText),
+    /// What has come with the rows says of a text something else than what is known here.
+    #[error(transparent)]
+    Texts(#[from] DictionaryError),
     /// They break a rule of the table.
     #[error("{0}")]
     Load(String),
@@ -77,12 +99,17 @@ pub enum RowsRefused {
 pub struct Tables {
     shards: Arc<Shards>,
     definitions: Arc<RwLock<BTreeMap<u64, Definition>>>,
+    /// How often something was declared: whoever has seen that number has seen all of it.
+    declarations: Arc<AtomicU64>,
 }
 
 /// A table as it is declared.
 #[derive(Clone)]
 struct Definition {
+    declared: Arc<BrickSchema>,
+    /// What bricks have: codes in place of texts.
     schema: Arc<BrickSchema>,
+    texts: Arc<TextColumns>,
     /// It has no rows: it routes and decodes.
     empty: Arc<BrickTable>,
 }
@@ -96,41 +123,81 @@ impl Tables {
     /// # Panics
     /// If `threads` is 0.
     pub fn start(threads: usize) -> io::Result<Self> {
-        Ok(Self { shards: Arc::new(Shards::start(threads, QUEUE_LENGTH)?), definitions: Arc::default() })
+        let shards = Arc::new(Shards::start(threads, QUEUE_LENGTH)?);
+        Ok(Self { shards, definitions: Arc::default(), declarations: Arc::default() })
     }
 
     /// Declares a table, or anew with metrics behind those that it has. All nodes are told the same.
     ///
+    /// Each column of texts gets a dictionary, whose number is the place of the column: a dimension one of as many codes as it
+    /// has values, a metric one without a bound that anybody reaches. Nodes that run know of it within a moment.
+    ///
     /// # Errors
     /// If the columns cannot be those of a table here.
     pub fn declare(&self, table: u64, schema: BrickSchema) -> Result<(), DefinitionError> {
-        let strings = schema.columns().iter().find(|column| *column.data_type() == DataType::Utf8);
-        if let Some(column) = strings {
-            return Err(DefinitionError::Strings { table, column: column.name().to_owned() });
-        }
         let mut definitions = self.definitions.write();
-        match definitions.get(&table) {
-            Some(before) if *before.schema == schema => return Ok(()),
-            Some(before) if !schema.extends(&before.schema) => {
-                return Err(DefinitionError::OtherColumns { table });
-            }
-            _ => {}
+        let before = definitions.get(&table).map(|definition| &definition.declared);
+        match before {
+            Some(before) if **before == schema => return Ok(()),
+            Some(before) if !schema.extends(before) => return Err(DefinitionError::OtherColumns { table }),
+            Some(before) => check_added(table, &schema, before.columns().len())?,
+            None => {}
         }
-        let schema = Arc::new(schema);
+        let (texts, declared) = (TextColumns::of(table, &schema), Arc::new(schema));
+        let schema = if texts.is_empty() {
+            Arc::clone(&declared)
+        } else {
+            Arc::new(declared.coded().map_err(|error| DefinitionError::Schema { table, error })?)
+        };
         let empty = Arc::new(BrickTable::new(Arc::clone(&schema), Arc::clone(&self.shards)));
-        definitions.insert(table, Definition { schema, empty });
+        definitions.insert(table, Definition { declared, schema, texts: Arc::new(texts), empty });
+        self.declarations.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
     /// The rows of a batch by brick, for [`Load::append`](crate::Load::append). Its columns are the table's, in their order.
     ///
     /// # Errors
-    /// If the table is not declared, or one of the rows is none of the table's.
+    /// If the table is not declared, one of the rows is none of the table's, or the table has texts: then
+    /// [`Node::rows`](crate::Node::rows) does it.
     pub fn rows(&self, table: u64, batch: &RecordBatch) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
         let definition = self.definition(table)?;
-        let routed = definition.empty.route(batch, 0).map_err(refused)?;
-        let by_brick = routed.load.encode_by_brick();
-        Ok(by_brick.map(|(brick, rows)| (BrickAddress { table, brick: brick.get() }, rows.into())).collect())
+        if !definition.texts.is_empty() {
+            return Err(RowsRefused::HasTexts(table));
+        }
+        by_brick(table, &definition.empty, batch)
+    }
+
+    /// Rows of a batch whose texts have no codes yet, if they have some.
+    ///
+    /// # Errors
+    /// If the table is not declared, or the columns are not the table's.
+    pub(crate) fn rows_with_texts(&self, table: u64, batch: &RecordBatch) -> Result<TextRows, RowsRefused> {
+        let Definition { declared, texts, empty, .. } = self.definition(table)?;
+        let (expected, found) = (declared.columns().len(), batch.num_columns());
+        if expected != found {
+            return Err(refused(LoadError::ColumnCount { expected, found }));
+        }
+        let texts = texts.texts_of(batch).map_err(|place| {
+            let column = &declared.columns()[place];
+            refused(LoadError::ColumnType {
+                column: column.name().to_owned(),
+                expected: column.data_type().clone(),
+                found: batch.column(place).data_type().clone(),
+            })
+        })?;
+        Ok(TextRows { table, empty, batch: batch.clone(), texts })
+    }
+
+    /// How often something was declared.
+    pub(crate) fn declarations(&self) -> u64 {
+        self.declarations.load(Ordering::Acquire)
+    }
+
+    /// The dictionaries of all tables, each with how many codes it may have.
+    pub(crate) fn dictionaries(&self) -> Vec<(DictionaryId, u32)> {
+        let definitions = self.definitions.read();
+        definitions.values().flat_map(|definition| definition.texts.dictionaries()).collect()
     }
 
     /// Whether a table is declared.
@@ -143,12 +210,22 @@ impl Tables {
     /// # Errors
     /// If they are not.
     pub(crate) fn decode(&self, at: BrickAddress, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
-        let BrickAddress { table, brick } = at;
-        let (load, rest) = self.definition(table)?.empty.decode(rows)?;
-        let mut bricks = load.bricks();
-        let is_of_brick = bricks.next().is_some_and(|first| first.get() == brick) && bricks.next().is_none();
-        drop(bricks);
-        if is_of_brick && rest.is_empty() { Ok(load) } else { Err(RowsRefused::OtherBrick { table, brick }) }
+        decode(at, &self.definition(at.table)?.empty, rows)
+    }
+
+    /// What bytes say that are to be rows of a brick, and the codes that these rows have in place of texts.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub(crate) fn check(
+        &self,
+        at: BrickAddress,
+        rows: &Bytes,
+    ) -> Result<(RoutedLoad, Vec<RowCodes>), RowsRefused> {
+        let Definition { texts, empty, .. } = self.definition(at.table)?;
+        let load = decode(at, &empty, rows)?;
+        let codes = texts.codes(&load).ok_or(MalformedLoad { what: "a number that is no code" })?;
+        Ok((load, codes))
     }
 
     /// A table without rows, as it is declared now; the same one again, as `known`, if that is still so.
@@ -156,16 +233,16 @@ impl Tables {
     /// # Errors
     /// If it is not declared.
     pub(crate) fn table(&self, table: u64, known: Option<KnownTable>) -> Result<KnownTable, RowsRefused> {
-        let Definition { schema, .. } = self.definition(table)?;
+        let Definition { schema, texts, .. } = self.definition(table)?;
         Ok(match known {
             Some(known) if Arc::ptr_eq(&known.schema, &schema) => known,
             Some(known) => {
                 let rows = Arc::new(known.rows.redeclared(Arc::clone(&schema)));
-                KnownTable { schema, rows }
+                KnownTable { schema, rows, texts }
             }
             None => {
                 let rows = Arc::new(BrickTable::new(Arc::clone(&schema), Arc::clone(&self.shards)));
-                KnownTable { schema, rows }
+                KnownTable { schema, rows, texts }
             }
         })
     }
@@ -179,13 +256,15 @@ impl Tables {
         at: BrickAddress,
         given: &LabelledChanges,
     ) -> Result<StoredBrick, RowsRefused> {
-        let table = self.table(at.table, None)?.rows;
+        let table = self.table(at.table, None)?;
         for (label, change) in given {
             let BrickChange::Rows(rows) = change else { return Err(RowsRefused::NoRows) };
-            let appended = table.append(*label, self.decode(at, rows)?).and_then(Ticket::wait);
+            // Readers look the codes up, so they are to be such.
+            let (load, _) = self.check(at, rows)?;
+            let appended = table.rows.append(*label, load).and_then(Ticket::wait);
             appended.map_err(|stopped| RowsRefused::Load(stopped.to_string()))?;
         }
-        Ok(StoredBrick::new(table.view_of(BrickId::new(at.brick))))
+        Ok(table.brick(at))
     }
 
     fn definition(&self, table: u64) -> Result<Definition, RowsRefused> {
@@ -198,11 +277,88 @@ impl Tables {
 pub(crate) struct KnownTable {
     schema: Arc<BrickSchema>,
     pub(crate) rows: Arc<BrickTable>,
+    texts: Arc<TextColumns>,
+}
+
+impl KnownTable {
+    /// One of its bricks, as it is now.
+    pub(crate) fn brick(&self, at: BrickAddress) -> StoredBrick {
+        StoredBrick::new(self.rows.view_of(BrickId::new(at.brick)), Arc::clone(&self.texts))
+    }
+}
+
+/// Rows that somebody loads, while codes are looked for that their texts have.
+pub(crate) struct TextRows {
+    table: u64,
+    empty: Arc<BrickTable>,
+    batch: RecordBatch,
+    texts: Vec<ColumnTexts>,
+}
+
+impl TextRows {
+    /// The texts, column by column.
+    pub(crate) fn texts(&self) -> &[ColumnTexts] {
+        &self.texts
+    }
+
+    /// The rows by brick; `codes` has for each of the columns one for each text. What has none counts as code 0.
+    ///
+    /// # Errors
+    /// If one of the rows is none of the table's.
+    pub(crate) fn by_brick(
+        &self,
+        codes: &[Vec<Option<Code>>],
+    ) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
+        assert_eq!(codes.len(), self.texts.len(), "each column of texts has its codes");
+        if self.texts.is_empty() {
+            return by_brick(self.table, &self.empty, &self.batch);
+        }
+        let mut columns = self.batch.columns().to_vec();
+        for (texts, codes) in self.texts.iter().zip(codes) {
+            columns[texts.place()] = texts.coded(codes);
+        }
+        let fields = self.empty.schema().columns().iter().map(Column::name).zip(columns);
+        let coded =
+            RecordBatch::try_from_iter_with_nullable(fields.map(|(name, column)| (name, column, true)));
+        by_brick(self.table, &self.empty, &coded.map_err(|error| RowsRefused::Load(error.to_string()))?)
+    }
 }
 
 impl std::fmt::Debug for Tables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.definitions.read().keys()).finish()
+    }
+}
+
+/// Rows of a table without texts, or whose texts have become codes.
+fn by_brick(
+    table: u64,
+    empty: &BrickTable,
+    batch: &RecordBatch,
+) -> Result<Vec<(BrickAddress, Bytes)>, RowsRefused> {
+    let routed = empty.route(batch, 0).map_err(refused)?;
+    let by_brick = routed.load.encode_by_brick();
+    Ok(by_brick.map(|(brick, rows)| (BrickAddress { table, brick: brick.get() }, rows.into())).collect())
+}
+
+/// What bytes say that are to be rows of a brick.
+fn decode(at: BrickAddress, empty: &BrickTable, rows: &Bytes) -> Result<RoutedLoad, RowsRefused> {
+    let BrickAddress { table, brick } = at;
+    let (load, rest) = empty.decode(rows)?;
+    let mut bricks = load.bricks();
+    let is_of_brick = bricks.next().is_some_and(|first| first.get() == brick) && bricks.next().is_none();
+    drop(bricks);
+    if is_of_brick && rest.is_empty() { Ok(load) } else { Err(RowsRefused::OtherBrick { table, brick }) }
+}
+
+/// Whether rows that came before can do without the columns behind the first `before`.
+fn check_added(table: u64, schema: &BrickSchema, before: usize) -> Result<(), DefinitionError> {
+    let has_to_have_text = |column: &&Column| {
+        matches!(column, Column::Metric(Metric { data_type: DataType::Utf8, nulls: Nulls::Refused, .. }))
+    };
+    match schema.columns()[before..].iter().find(has_to_have_text) {
+        Some(column) => Err(DefinitionError::TextForOldRows { table, column: column.name().to_owned() }),
+        None => Ok(()),
     }
 }
 
@@ -214,3 +370,6 @@ fn refused(error: LoadError) -> RowsRefused {
         error => RowsRefused::Load(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,11 +18,11 @@
 //! |---|---|
 //! | `writer.rs`, `reader.rs` | numbers and bytes |
 //! | `epochs.rs` | epochs, sets of them, what is known of transactions |
-//! | `change.rs` | what transactions do to bricks |
+//! | `change.rs` | what transactions do to bricks, and texts that go with it |
 //! | `views.rs` | members, views, what the keeper is told and writes |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
-//! | `dictionaries.rs` | messages and records of dictionaries |
+//! | `dictionaries.rs` | messages and records of dictionaries, texts of rows |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
@@ -43,7 +43,7 @@ pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
 pub(crate) use reader::Reader;
 pub(crate) use record::NodeRecord;
-pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of};
+pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_texts};
 
 use bytes::Bytes;
 

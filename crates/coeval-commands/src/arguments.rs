@@ -11,10 +11,12 @@ use coeval_bench::{
 };
 use std::path::PathBuf;
 
+mod asked;
 mod feed;
 mod first_steps;
 mod keep;
 
+pub(crate) use asked::AskedArguments;
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
@@ -252,6 +254,10 @@ pub(crate) struct ServeArguments {
     /// machine once that is promoted. SET wal_keep_size changes it while it is served
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = log_bytes)]
     pub(crate) wal_keep_size: u64,
+    /// How long a replica that follows may say nothing, as in 30s; 0 for any time, 1min if not given. Then nobody waits for it any
+    /// more, and what it holds is let go of, as if it were away. SET wal_sender_timeout changes it while it is served
+    #[arg(long, value_name = "TIME")]
+    pub(crate) wal_sender_timeout: Option<String>,
     /// Tell replicas nothing of safe snapshots, or note none: for `coeval bench replica`, which measures what that costs
     #[arg(long, hide = true, conflicts_with = "salvage")]
     pub(crate) without_safe_logging: bool,
@@ -304,7 +310,10 @@ pub(crate) struct ServeArguments {
     pub(crate) log_json: bool,
 }
 
-/// Make a replica that has been stopped a database of its own
+/// Make a replica a database of its own
+///
+/// If a server has the replica open, that promotes it: it is found by what it has written into the directory, and asked by SELECT
+/// pg_promote(), which is for superusers; it knows the others by its own --peer. Otherwise this command does it.
 ///
 /// It has everything that the replica had taken. If commits waited for replicas (synchronous_standby_names), so many of these
 /// have to promise to follow it that nothing acknowledged is lost: they are named by --peer, and are running. Otherwise what the
@@ -324,9 +333,12 @@ pub(crate) struct PromoteArguments {
     /// The file with the password for peers; nobody else may read it
     #[arg(long, value_name = "FILE")]
     pub(crate) replica_password_file: Option<PathBuf>,
-    /// Promote it even if others may have commits that were acknowledged and are not here: they are given up
+    /// Promote it even if others may have commits that were acknowledged and are not here: they are given up. So is what only its
+    /// successor has, of a primary that takes no commits any more
     #[arg(long)]
     pub(crate) accept_loss: bool,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// What the machines with one database are called, and where they are.
@@ -367,17 +379,8 @@ pub(crate) struct BackupArguments {
     pub(crate) archive: String,
     #[command(flatten)]
     pub(crate) keep: KeepArguments,
-    /// As whom to ask the server that has the database open, a superuser; the --user that it was started with if not given, or
-    /// coeval if it has none
-    #[arg(long, value_name = "NAME")]
-    pub(crate) user: Option<String>,
-    /// The file with the password for that; nobody else may read it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) password_file: Option<PathBuf>,
-    /// How to reach that server, if not by what it has written into the directory. libpq's words, as host=db1 port=5432 user=me
-    /// sslrootcert=FILE (then over TLS)
-    #[arg(long, value_name = "SERVER")]
-    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// Make a database of what an archive has, as it was at a moment

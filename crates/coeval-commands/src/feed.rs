@@ -103,6 +103,7 @@ fn sources(arguments: &FeedArguments) -> Result<Sources, Failure> {
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot read the archive", error))?;
     let interval = Duration::from_secs_f64(arguments.poll);
-    let archive = archive.map(|archive| ArchiveSource { archive, interval });
+    let clock_difference = None;
+    let archive = archive.map(|archive| ArchiveSource { archive, interval, clock_difference });
     Ok(Sources { primary, archive, peers: Vec::new() })
 }

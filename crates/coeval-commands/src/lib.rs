@@ -31,6 +31,7 @@ mod doctor;
 mod failure;
 mod feed;
 mod grid;
+mod holding_server;
 mod init;
 mod interrupt;
 mod machines;

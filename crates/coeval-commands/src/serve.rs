@@ -6,6 +6,7 @@ mod backups;
 mod changes;
 mod engine;
 pub(crate) mod log;
+mod own_files;
 mod primary;
 mod replica;
 
@@ -15,8 +16,9 @@ use crate::failure::Failure;
 use crate::served::{self, Served, ServedFile};
 use coeval::{Database, Promise, SafeLogging};
 use coeval_console::{Console, ConsoleOptions};
-use coeval_replica::{PrimaryAddress, PrimaryWatch};
+use coeval_replica::{NewHistory, PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
+use own_files::{MOCK_SECRET_FILE, RULES_FILE};
 use replica::CutBack;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +37,7 @@ enum Ended {
     /// The replica has log that whom it is to follow now never had: it is to be cut back, and served again at this address.
     Parted {
         address: SocketAddr,
-        from: PrimaryAddress,
+        from: NewHistory,
     },
 }
 
@@ -45,6 +47,8 @@ enum Before {
     Nothing,
     /// A replica, which is promoted now.
     Promoted(Promoted),
+    /// A replica that was to be promoted, and could not be: it goes on as what it was.
+    NotPromoted,
     /// A replica that was closed to be cut back. If that was not done, it is not closed for it again before so long.
     Parted {
         pause: Duration,
@@ -84,6 +88,11 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
     if arguments.while_input_lasts {
         std::thread::spawn(end_with_input);
     }
+    if let Some(dir) = &arguments.dir {
+        // Before it is looked whether there are rules.
+        own_files::go_on(dir)
+            .map_err(|error| Failure::work(format_args!("cannot make {}", dir.display()), error))?;
+    }
     let mut arguments = arguments.clone();
     let (mut before, mut pause) = (Before::Nothing, Duration::ZERO);
     let mut stop = StopNote::default();
@@ -94,12 +103,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             Ended::Stopped => return Ok(()),
             Ended::Promoted(promoted) => {
                 let dir = dir();
-                once_closed(|| Database::promote(dir, promoted.promise)).map_err(|error| {
-                    Failure::work(format_args!("cannot promote {}", dir.display()), error)
-                })?;
-                tracing::info!("the replica is promoted: it is a database of its own from here on");
+                let outcome = once_closed(|| Database::promote(dir, promoted.promise));
                 arguments.listen = promoted.address.to_string();
-                before = Before::Promoted(promoted);
+                before = behind_promotion(dir, outcome, promoted)?;
             }
             Ended::Parted { address, from } => {
                 pause = pause_behind(replica::cut_back(dir(), &from)?, pause);
@@ -112,6 +118,27 @@ pub(crate) fn run(arguments: &ServeArguments) -> Result<(), Failure> {
             return Ok(());
         }
     }
+}
+
+/// What is served next behind a promotion. One that failed has left a replica, which answers from what it has, and may be promoted
+/// again: with the program, both would end.
+///
+/// # Errors
+/// If the directory is no replica's by now, or cannot be looked at: nobody knows then whether it was promoted durably.
+fn behind_promotion(
+    dir: &Path,
+    outcome: Result<(), coeval::Error>,
+    promoted: Promoted,
+) -> Result<Before, Failure> {
+    let Err(error) = outcome else {
+        tracing::info!("the replica is promoted: it is a database of its own from here on");
+        return Ok(Before::Promoted(promoted));
+    };
+    if !Database::is_replica(dir).unwrap_or(false) {
+        return Err(Failure::work(format_args!("cannot promote {}", dir.display()), error));
+    }
+    tracing::error!(%error, "the replica is not promoted: it goes on as one, and may be promoted again");
+    Ok(Before::NotPromoted)
 }
 
 /// How long a replica is served at least behind an attempt to cut it back, if so long was the one before.
@@ -156,8 +183,8 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
-    let size = arguments.max_slot_wal_keep_size.as_ref();
-    configure(&database, &[("synchronous_standby_names", names), ("max_slot_wal_keep_size", size)])?;
+    configure(&database, &[("synchronous_standby_names", names)])?;
+    configure(&database, &of_followers(arguments))?;
     let is_archived = is_writable || following.is_some();
     let archive = arguments.archive.as_deref().filter(|_| is_archived);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
@@ -303,6 +330,14 @@ fn configure(database: &Database, settings: &[(&str, Option<&String>)]) -> Resul
     Ok(())
 }
 
+/// What those who follow may ask of this machine, whatever that is.
+fn of_followers(arguments: &ServeArguments) -> [(&'static str, Option<&String>); 2] {
+    [
+        ("max_slot_wal_keep_size", arguments.max_slot_wal_keep_size.as_ref()),
+        ("wal_sender_timeout", arguments.wal_sender_timeout.as_ref()),
+    ]
+}
+
 /// What is served. Fields in the order in which they have to end: what works on the database, then that.
 struct Opened {
     following: Option<replica::Following>,
@@ -330,7 +365,7 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
     };
     let promoted = match before {
         Before::Promoted(promoted) => Some(promoted),
-        Before::Nothing | Before::Parted { .. } => None,
+        Before::Nothing | Before::NotPromoted | Before::Parted { .. } => None,
     };
     if let Some(primary) = arguments.replica_of.as_deref().filter(|_| promoted.is_none()) {
         let (database, following) = replica::open(dir, primary, arguments, opening)?;
@@ -430,12 +465,6 @@ impl StopNote {
         runtime.block_on(async { tokio::time::timeout(STOP_LOOK, signals.asked()).await.is_ok() })
     }
 }
-
-/// The rules of a database directory, if the command line names no others.
-const RULES_FILE: &str = "pg_hba.conf";
-
-/// The secret of a database directory that salts of unknown names are made of.
-const MOCK_SECRET_FILE: &str = "mock-secret";
 
 /// What a file holds that nobody else may read, a password or a token, without what an editor adds at the end.
 pub(crate) fn secret_in(file: &Path) -> Result<String, Failure> {
@@ -555,6 +584,24 @@ mod tests {
         }
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 600, 600]);
         assert_eq!(pause_behind(CutBack::Done, pause), Duration::ZERO);
+    }
+
+    /// To break it: have the error end the program. A full disk, or a file that cannot be removed, did so behind the promises, and the
+    /// machine with the longest log was gone.
+    #[test]
+    fn a_replica_that_cannot_be_promoted_is_served_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let promoted = || Promoted {
+            address: "127.0.0.1:5432".parse().unwrap(),
+            promise: Promise::asked_for(coeval::Timeline::new(2)),
+            former: None,
+        };
+        let behind = |outcome| behind_promotion(directory.path(), outcome, promoted());
+        let failed = || Err(coeval::Error::Store(coeval::StoreError::NoDirectory));
+        assert!(matches!(behind(Ok(())), Ok(Before::Promoted(_))));
+        assert!(behind(failed()).is_err(), "it is no replica's directory");
+        std::fs::write(directory.path().join("follower"), "").unwrap();
+        assert!(matches!(behind(failed()), Ok(Before::NotPromoted)));
     }
 
     /// To break it: have only the runs of the server listen. The program goes on then whoever asked it to end.

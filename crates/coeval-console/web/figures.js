@@ -70,7 +70,12 @@ export function since(text, now = Date.now()) {
 
 /** The time of day, with the day if it is another one. */
 export function clock(text) {
-  const then = new Date(moment(text));
+  return clockOf(moment(text));
+}
+
+/** The same of milliseconds since 1970. */
+export function clockOf(milliseconds) {
+  const then = new Date(milliseconds);
   if (Number.isNaN(then.getTime())) return '';
   const isToday = then.toDateString() === new Date().toDateString();
   return isToday ? then.toLocaleTimeString('en-GB') : then.toLocaleString('en-GB');

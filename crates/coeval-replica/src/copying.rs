@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the primary may take for its checkpoint, or for a piece.
+/// How long the primary may say nothing. While it makes the checkpoint that the copy begins with it says so every two seconds, unless its
+/// program is older.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Makes a copy of the primary's database in a directory that is empty, not there, or has a copy that did not end. `progress`

@@ -16,6 +16,7 @@ use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::{Answer, Link};
 use crate::source::Sources;
+use crate::wire::Wire;
 use coeval_archive::{ArchivedLog, ArchivedPart};
 use coeval_store::log::LogRecord;
 use coeval_store::{CHANGE_FEED_NAME, ChangeFeed, ChangeSink, FileWriter, Frame, LogMark};
@@ -232,10 +233,19 @@ impl Feeding {
         link.start_replication(from.slot.as_deref(), self.feed.position(), own.last().map(|term| term.id))?;
         link.set_patience(LOOK_INTERVAL)?;
         tracing::debug!(server = %from, position = %self.feed.position(), "the feed follows");
+        let wire = Wire::new(link);
+        // A sink may take what it is given as slowly as it likes.
+        wire.while_heard(|| self.take_from(&wire, sink))?;
+        wire.say_goodbye();
+        Ok(())
+    }
+
+    /// Feeds what comes until the end.
+    fn take_from(&mut self, wire: &Wire, sink: &mut dyn ChangeSink) -> Result<(), ReplicaError> {
         let mut arriving = Arriving::default();
-        let (mut heard, mut told) = (Instant::now(), self.tell(&mut link)?);
+        let (mut heard, mut told) = (Instant::now(), self.tell(wire)?);
         while !self.is_ended() {
-            match link.next()? {
+            match wire.next()? {
                 None if heard.elapsed() > SILENCE_MAX => {
                     return Err(ReplicaError::Protocol("the server says nothing any more".to_owned()));
                 }
@@ -250,7 +260,7 @@ impl Feeding {
                     return Err(ReplicaError::Protocol(format!("message {kind:?} within the log")));
                 }
             }
-            if !link.has_message() || arriving.bytes >= GROUP_BYTES_MAX {
+            if !wire.has_message() || arriving.bytes >= GROUP_BYTES_MAX {
                 let records = arriving.published()?;
                 if !records.is_empty() {
                     self.feed.take(&records, sink)?;
@@ -260,12 +270,10 @@ impl Feeding {
                 }
             }
             if told.elapsed() >= STATUS_INTERVAL {
-                told = self.tell(&mut link)?;
+                told = self.tell(wire)?;
             }
         }
-        self.idle(&arriving, sink)?;
-        link.say_goodbye();
-        Ok(())
+        self.idle(&arriving, sink)
     }
 
     /// There is nothing more at the moment. A copy may begin with what is not published yet: its token is not given before.
@@ -308,9 +316,9 @@ impl Feeding {
     }
 
     /// Tells the server how far the feed is: what lies before that it need not hold any more.
-    fn tell(&self, link: &mut Link) -> Result<Instant, ReplicaError> {
+    fn tell(&self, wire: &Wire) -> Result<Instant, ReplicaError> {
         let position = self.feed.position();
-        link.send_status([position; 3], Answer::Unneeded)?;
+        wire.send_status([position; 3], Answer::Unneeded)?;
         Ok(Instant::now())
     }
 

@@ -31,6 +31,7 @@ mod rejoining;
 mod replica;
 mod source;
 mod tls;
+mod wire;
 
 pub use address::{PrimaryAddress, TlsMode};
 pub use copying::copy_database;
@@ -40,6 +41,6 @@ pub use link::Link;
 pub use peer::Peer;
 pub use primary_watch::PrimaryWatch;
 pub use promotion::{Loss, PromotionError, promises_for};
-pub use rejoining::{Kinship, kinship};
+pub use rejoining::{Kinship, NewHistory, kinship};
 pub use replica::{Replica, ReplicaState, ReplicaStatus, ReplicaWatch};
 pub use source::{ArchiveSource, SourceAddress, Sources};

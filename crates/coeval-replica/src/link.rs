@@ -264,11 +264,13 @@ impl Link {
     /// [`ReplicaError`].
     pub(crate) fn identify(&mut self) -> Result<Identity, ReplicaError> {
         let row = self.row("IDENTIFY_SYSTEM")?;
+        let number = row.timeline(1)?;
+        let candidate = self.candidate(row.text(9), number)?;
         Ok(Identity {
             database: row.number(0)?,
-            standing: LogStanding { term: row.number(5)?, durable: row.place(2)? },
+            standing: LogStanding::new(row.number(5)?, candidate, row.place(2)?),
             term_id: u64::from_str_radix(row.text(4), 16).ok().filter(|id| *id > 0),
-            timeline: row.timeline(1)?,
+            timeline: number.of_candidate(candidate),
             promised: row.timeline(6)?,
             role: match row.text(7) {
                 "primary" => Role::Primary,
@@ -313,7 +315,23 @@ impl Link {
     pub(crate) fn ask_for(&mut self, promise: Promise) -> Result<LogStanding, ReplicaError> {
         let Promise { timeline, candidate } = promise;
         let row = self.row(&format!("PROMISE_TIMELINE {timeline} '{candidate:016x}'"))?;
-        Ok(LogStanding { term: row.number(0)?, durable: row.place(1)? })
+        let (term, durable) = (row.number(0)?, row.place(1)?);
+        let known = LogStanding::new(term, 0, durable);
+        let candidate = self.candidate(row.text(2), known.timeline)?;
+        Ok(LogStanding::new(term, candidate, durable))
+    }
+
+    /// Who was promoted into the timeline of this number, as the text of an answer says, or, if the other's program is too old for that,
+    /// the terms of its log; 0 if nobody says.
+    fn candidate(&mut self, text: &str, number: Timeline) -> Result<u64, ReplicaError> {
+        if !text.is_empty() {
+            return u64::from_str_radix(text, 16).map_err(|_| Row::malformed());
+        }
+        if number <= Timeline::FIRST {
+            return Ok(0);
+        }
+        let found = self.term_history()?.map(|terms| terms.timeline());
+        Ok(found.filter(|found| found.get() == number.get()).map_or(0, Timeline::candidate))
     }
 
     /// The one row that answers a command.
@@ -425,7 +443,10 @@ impl Link {
     }
 
     /// The next message, which has to come.
-    fn expect(&mut self) -> Result<Message, ReplicaError> {
+    ///
+    /// # Errors
+    /// As [`next`](Self::next); [`ReplicaError::Connection`] if none has come within the patience.
+    pub(crate) fn expect(&mut self) -> Result<Message, ReplicaError> {
         match self.next()? {
             Some(message) => Ok(message),
             None => Err(self.failed(io::ErrorKind::TimedOut.into())),
@@ -551,4 +572,4 @@ fn refusal(body: &[u8]) -> ReplicaError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

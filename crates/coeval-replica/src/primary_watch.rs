@@ -4,11 +4,16 @@
 //!
 //! Nothing that was acknowledged with replicas' say depends on it: that is up to promises alone. It ends the time in which two
 //! machines take commits that ask for no replica.
+//!
+//! Two of one timeline should not be: a copy of a directory was opened, or a loss was accepted on two machines. Neither has come after
+//! the other, so both stop their commits, and somebody has to say which of them counts: that one is promoted with the loss accepted,
+//! into a timeline beyond both.
 
-use crate::link::Role;
+use crate::link::{Identity, Role};
 use crate::peer::{Peer, ask_all};
-use coeval_store::{Promise, Store, Timeline};
+use coeval_store::{Promise, Store, TermHistory, Timeline};
 use parking_lot::{Condvar, Mutex};
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -78,35 +83,132 @@ impl Drop for PrimaryWatch {
 
 /// Asks all others once.
 fn look(store: &Store, peers: &[Peer]) {
-    let (database, own) = (store.terms().database_id(), store.terms().timeline());
+    let own = store.terms();
     if store.superseded_by().is_some() {
         return;
     }
     let found = ask_all(peers, Peer::identify);
-    let of_database = peers.iter().zip(found).filter_map(|(peer, found)| Some((peer, found.ok()?)));
-    for (peer, found) in of_database.filter(|(_, found)| found.database == database) {
-        if found.role == Role::Primary && found.timeline > own {
-            note_higher(store, &peer.name, found.timeline);
-        } else if found.role == Role::Primary && found.timeline < own {
-            tell(store, peer, own);
+    for (peer, found) in peers.iter().zip(found).filter_map(|(peer, found)| Some((peer, found.ok()?))) {
+        match standing(&own, &found) {
+            Standing::NoRival => {}
+            Standing::Later => note_higher(store, &peer.name, found.timeline),
+            Standing::Earlier => tell(store, peer, own.timeline()),
+            Standing::Equal => note_equal(store, &peer.name, own.timeline()),
         }
+    }
+}
+
+/// What another machine is to a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It writes no log of this database, or it is this machine.
+    NoRival,
+    /// A primary that has come after this one.
+    Later,
+    /// A former primary that does not know.
+    Earlier,
+    /// A primary of which nobody knows who has come after whom.
+    Equal,
+}
+
+/// What a machine is to a primary that has these terms.
+fn standing(own: &TermHistory, found: &Identity) -> Standing {
+    if found.database != own.database_id() || found.role != Role::Primary {
+        return Standing::NoRival;
+    }
+    match found.timeline.cmp(&own.timeline()) {
+        Ordering::Greater => Standing::Later,
+        Ordering::Less => Standing::Earlier,
+        // Whoever opens a database to write begins a term with an id that nobody else has.
+        Ordering::Equal if found.term_id == own.last().map(|term| term.id) => Standing::NoRival,
+        Ordering::Equal => Standing::Equal,
     }
 }
 
 /// Another machine is the primary by now.
 fn note_higher(store: &Store, name: &str, timeline: Timeline) {
     tracing::error!(peer = name, %timeline, "another machine has been promoted: this one takes no commits any more");
-    if let Err(error) = store.promise(Promise::asked_for(timeline)) {
+    take_no_commits(store, Promise::of_begun(timeline));
+}
+
+/// Another machine is a primary, too.
+fn note_equal(store: &Store, name: &str, timeline: Timeline) {
+    tracing::error!(
+        peer = name,
+        %timeline,
+        "another machine writes a log of the same timeline: this one takes no commits any more, until it is said which one counts"
+    );
+    take_no_commits(store, Promise::asked_for(timeline.next()));
+}
+
+/// No commits from here on, over a restart as well, unless it is promoted beyond what is promised.
+fn take_no_commits(store: &Store, promise: Promise) {
+    if let Err(error) = store.promise(promise) {
         tracing::error!(%error, "that could not be written down");
     }
 }
 
 /// Tells a former primary that it is one.
 fn tell(store: &Store, peer: &Peer, own: Timeline) {
-    let promise = store.own_promise().unwrap_or_else(|| Promise::asked_for(own));
+    let promise = store.own_promise().unwrap_or_else(|| Promise::of_begun(own));
     match peer.ask_for(promise) {
         Ok(_) => tracing::info!(peer = %peer.name, "the former primary takes no commits any more"),
         Err(error) if error.has_promised_another() => {}
         Err(error) => tracing::warn!(peer = %peer.name, %error, "the former primary could not be told"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::tests::primary_that_says;
+    use coeval_store::files::DiskFiles;
+    use coeval_store::{LogStanding, StoreOptions, Term};
+
+    #[test]
+    fn whoever_writes_the_log_of_this_database_beside_this_one_is_a_rival() {
+        let second = (1 << 32) + 1;
+        let own = TermHistory::of(&[(1, 11, 0), (second, 12, 100)].map(Term::from));
+        let timeline = own.timeline().get();
+        let of = |database, role, timeline, term_id| {
+            let timeline = Timeline::new(timeline);
+            let standing = LogStanding { term: second, durable: coeval_store::log::Lsn::new(300) };
+            let found =
+                Identity { database, standing, term_id, timeline, promised: timeline, role, format: 0 };
+            super::standing(&own, &found)
+        };
+        assert_eq!(of(11, Role::Primary, timeline, Some(12)), Standing::NoRival, "it is this one");
+        assert_eq!(of(11, Role::Primary, timeline, Some(13)), Standing::Equal);
+        assert_eq!(of(11, Role::Primary, timeline, Some(11)), Standing::Equal, "one of before runs on");
+        assert_eq!(of(11, Role::Primary, timeline + 1, Some(13)), Standing::Later);
+        assert_eq!(of(11, Role::Primary, timeline - 1, Some(13)), Standing::Earlier);
+        for (database, role) in [(12, Role::Primary), (11, Role::Replica), (11, Role::Superseded)] {
+            assert_eq!(of(database, role, timeline, Some(13)), Standing::NoRival);
+        }
+    }
+
+    /// Fails when only higher and lower timelines are looked at: two primaries of one timeline took commits side by side.
+    #[test]
+    fn of_two_primaries_of_one_timeline_each_stops_its_commits() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Store::open_with(Arc::new(DiskFiles), dir.path(), StoreOptions::default()).unwrap();
+        let store = open();
+        let terms = store.terms();
+        let last = terms.last().unwrap();
+        let (database, timeline) = (terms.database_id().to_string(), terms.timeline().to_string());
+        let look_at = |id: u64| {
+            let (id, term) = (format!("{id:016x}"), last.number.to_string());
+            let identity = [&*database, &*timeline, "0/100", "", &*id, &*term, &*timeline, "primary", "1"];
+            let (address, other) = primary_that_says(&identity);
+            let peer = Peer { name: "other".to_owned(), address };
+            look(&store, std::slice::from_ref(&peer));
+            other.join().unwrap();
+            store.superseded_by()
+        };
+        assert_eq!(look_at(last.id), None, "it is itself");
+        assert_eq!(look_at(last.id ^ 1), Some(terms.timeline().next()));
+        assert!(store.check_running().is_err());
+        drop(store);
+        assert_eq!(open().superseded_by(), Some(terms.timeline().next()), "over a restart, too");
     }
 }

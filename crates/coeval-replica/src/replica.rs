@@ -8,6 +8,7 @@
 //! | does not answer | gives log, or has no more yet | what the archive has; the primary is asked again and again |
 //! | has not got the log any more | gives log, or has no more yet | what the archive has; behind that, the primary is asked at once |
 //! | has not got the log any more, or there is none | has another database or history | it stops |
+//! | there is none | has the history of a replica that was promoted, from which the log here parts | it stops: the log is to be [cut back](Replica::parted_from) |
 //! | has not got the log any more | none | it stops: a new copy is needed |
 //! | was promoted, and the log here parts from its | any, or none | it stops: the log is to be [cut back](Replica::parted_from) |
 //! | has another database or history | any, or none | it stops |
@@ -24,6 +25,7 @@ mod receiving;
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
+use crate::rejoining::NewHistory;
 use crate::source::Sources;
 use coeval_archive::ArchivedLog;
 use coeval_store::log::Lsn;
@@ -81,7 +83,7 @@ pub struct ReplicaStatus {
 /// `status` is a leaf lock, held for moments.
 pub struct Replica {
     status: Arc<Mutex<ReplicaStatus>>,
-    parted_from: watch::Receiver<Option<PrimaryAddress>>,
+    parted_from: watch::Receiver<Option<NewHistory>>,
     stopping: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -123,10 +125,10 @@ impl Replica {
         Ok(Self { status, parted_from, stopping, thread: Some(thread) })
     }
 
-    /// Waits for a machine that is to be followed now and has parted from the log that is here, at a place to which that [can be cut
-    /// back](coeval_store::rewind): once that was found, it does not follow any more. It is asked [again](crate::kinship) when nobody
+    /// Waits for a machine, or an archive, that is to be followed now and has parted from the log that is here, at a place to which that [can be cut
+    /// back](coeval_store::rewind): once that was found, it does not follow any more. It is asked [again](NewHistory::kinship) when nobody
     /// has the directory open. Never ready where nothing of the kind is found.
-    pub async fn parted_from(&self) -> PrimaryAddress {
+    pub async fn parted_from(&self) -> NewHistory {
         let mut found = self.parted_from.clone();
         let from = found.wait_for(Option::is_some).await.ok().and_then(|from| from.clone());
         match from {
@@ -198,7 +200,7 @@ struct Taking {
     log: Option<ArchivedLog>,
     status: Arc<Mutex<ReplicaStatus>>,
     /// See [`Replica::parted_from`].
-    parted_from: watch::Sender<Option<PrimaryAddress>>,
+    parted_from: watch::Sender<Option<NewHistory>>,
     stopping: Arc<AtomicBool>,
     progress: Progress,
 }
@@ -209,6 +211,13 @@ enum Next {
     Again(Duration),
     /// None, for this reason.
     Stop(String),
+}
+
+/// It stops for good, with advice if there is any.
+fn stop_for(error: &ReplicaError) -> Next {
+    let is_lost = matches!(error, ReplicaError::CheckpointBeyond { .. });
+    let advice = if is_lost { "; make a new copy in an empty directory" } else { "" };
+    Next::Stop(format!("{error}{advice}"))
 }
 
 impl Taking {
@@ -281,9 +290,7 @@ impl Taking {
     /// What is done while the primary does not give the log, for this reason, or there is none. See the module's table.
     fn without_primary(&mut self, failed: Option<ReplicaError>, pause: Duration) -> Next {
         if let Some(error) = failed.as_ref().filter(|error| error.is_final()) {
-            let is_lost = matches!(error, ReplicaError::CheckpointBeyond { .. });
-            let advice = if is_lost { "; make a new copy in an empty directory" } else { "" };
-            return Next::Stop(format!("{error}{advice}"));
+            return stop_for(error);
         }
         let needs_copy = failed.as_ref().is_some_and(ReplicaError::needs_copy);
         let interval = self.sources.archive.as_ref().map_or(PAUSE_MAX, |source| source.interval);
@@ -293,7 +300,7 @@ impl Taking {
             (Some(_), Some(Ok(true))) if needs_copy => Next::Again(Duration::ZERO),
             (None, Some(Ok(_))) => Next::Again(interval),
             (Some(_), Some(Ok(_))) => Next::Again(interval.min(pause)),
-            (None, Some(Err(error))) if error.is_final() => Next::Stop(error.to_string()),
+            (None, Some(Err(error))) if error.is_final() => stop_for(&error),
             (Some(_), Some(Err(error))) if error.is_of_store() => Next::Stop(error.to_string()),
             (Some(first), Some(Err(error))) if needs_copy && error.is_final() => {
                 Next::Stop(format!("{first}; {error}; make a new copy in an empty directory"))

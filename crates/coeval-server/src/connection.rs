@@ -154,8 +154,12 @@ impl Connection {
                 Ok(None) => {}
                 Err(error) => return End::Fatal(error),
             }
-            if let Err(error) = self.flush().await {
-                return End::Gone(error);
+            let flushed = match self.phase {
+                Phase::Replicating(_) => self.flush_to_replica().await,
+                Phase::Ready | Phase::Skipping | Phase::Copying(_) => self.flush().await.map_err(End::Gone),
+            };
+            if let Err(end) = flushed {
+                return end;
             }
             if let Err(end) = self.fill(input).await {
                 return end;
@@ -169,10 +173,16 @@ impl Connection {
         input.make_room();
         self.count_received(input.capacity()).map_err(End::Fatal)?;
         let filled = if let Phase::Replicating(replicating) = &mut self.phase {
+            let silent = replicating.silent_at(self.shared.engine.store().follower_silence_max());
             tokio::select! {
                 biased;
+                // What it says comes first, and is little: of one who gets more all the time it is to be heard that it is there.
+                filled = input.fill(&mut self.stream) => {
+                    replicating.note_heard();
+                    filled
+                }
                 piece = replicating.next() => return self.send_piece(piece),
-                filled = input.fill(&mut self.stream) => filled,
+                () = replicating::until(silent) => return Err(self.silent()),
             }
         } else if matches!(self.phase, Phase::Copying(_)) {
             let cancel = self.session.cancel_handle();

@@ -6,7 +6,7 @@
 mod support;
 
 use coeval_server::{Roles, ServerOptions};
-use support::{Running, error_code};
+use support::{Message, Running, error_code, query};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
@@ -233,4 +233,32 @@ fn a_session_cancels_and_ends_others_if_it_may() {
         assert!(!nobody.get::<_, bool>(0), "there is nobody of this number");
         assert_eq!(pid(&admin).await, own);
     });
+}
+
+/// Fails when REPLICATION is enough: whoever has the password of a feed could stop the primary's commits for good.
+#[test]
+fn a_promise_is_given_to_members_of_the_failover_role_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Running::of(coeval::Database::open(directory.path().join("data")).unwrap());
+    let mut admin = server.raw();
+    admin.run("CREATE ROLE feeder LOGIN REPLICATION; CREATE ROLE maker CREATEROLE");
+    let ask = |command: &str| {
+        let mut feeder = server.unopened();
+        feeder.send_startup(&[("user", "feeder"), ("replication", "true")]);
+        feeder.until_ready();
+        feeder.send(&query(command));
+        feeder.until_ready()
+    };
+    let is_row = |answer: &[Message]| answer.iter().any(|message| message.kind == 'D');
+    assert!(is_row(&ask("IDENTIFY_SYSTEM")));
+    assert_eq!(error_code(&ask("PROMISE_TIMELINE 2 'ff'")), "42501");
+    let store = server.database.engine().store();
+    assert_eq!(store.superseded_by(), None, "nothing was promised");
+    // Nobody makes the role for himself.
+    admin.run("SET ROLE maker");
+    admin.send(&query("CREATE ROLE coeval_failover"));
+    assert_eq!(error_code(&admin.until_ready()), "42939");
+    admin.run("RESET ROLE; CREATE ROLE coeval_failover; GRANT coeval_failover TO feeder");
+    assert!(is_row(&ask("PROMISE_TIMELINE 2 'ff'")));
+    assert!(store.superseded_by().is_some());
 }

@@ -49,7 +49,7 @@ impl Followers {
     /// How late a session is that follows; none of one that does not.
     #[must_use]
     pub fn lags(&self, pid: i32) -> Lags {
-        self.get(pid).map(|follower| follower.lags.lock().lags()).unwrap_or_default()
+        self.get(pid).map(|follower| follower.lags.lock().lags(Instant::now())).unwrap_or_default()
     }
 
     /// The session that follows by a slot.

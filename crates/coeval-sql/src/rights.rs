@@ -44,7 +44,7 @@ impl Principal {
         Self { name: name.into(), standing: Standing::Administrator }
     }
 
-    /// Who the name stands for, when a session takes it on: the database's own name is the administrator's.
+    /// The principal that a name stands for when a session takes it on: the database's own name means the administrator.
     pub(crate) fn named(name: &str) -> Self {
         let standing = if name == CATALOG_NAME { Standing::Administrator } else { Standing::Role };
         Self { name: name.into(), standing }
@@ -151,6 +151,10 @@ impl Kind {
 /// Members of the role of this name see what all sessions do, as in PostgreSQL. It is there once a superuser has made it.
 pub(crate) const MONITOR: &str = "pg_monitor";
 
+/// Members of the role of this name may have a server promise that it acknowledges no primary of before, which ends the commits of the
+/// one that there is: as a candidate does, and a new primary. It is there once a superuser has made it.
+pub(crate) const FAILOVER: &str = "coeval_failover";
+
 /// What a principal may do.
 #[derive(Clone, Debug)]
 pub(crate) struct Rights {
@@ -165,7 +169,7 @@ impl Rights {
         Self::of_owner(principal.as_owner(), authority)
     }
 
-    /// Those of who owns something: of a role, or of the administrator. With these a view reads.
+    /// The rights of an object's owner, which is a role or the administrator. A view reads its tables with these.
     pub(crate) fn of_owner(owner: Option<&str>, authority: Authority) -> Self {
         let is_superuser = |role: &RoleDef| role.is(RoleAttribute::Superuser);
         let roles = owner
@@ -198,6 +202,11 @@ impl Rights {
     /// Whether it sees what all sessions do.
     pub(crate) fn is_monitor(&self) -> bool {
         self.include(Some(MONITOR))
+    }
+
+    /// Whether it may ask for promises.
+    pub(crate) fn may_ask_for_promises(&self) -> bool {
+        self.include(Some(FAILOVER))
     }
 
     /// Whether it has the rights of a role, or of the administrator.
@@ -309,8 +318,7 @@ pub(crate) fn schema_access<'c>(catalog: &'c Catalog, schema: &str) -> Cow<'c, O
     }
 }
 
-/// As PostgreSQL 15 has it: everyone may look into `public` and the system's schemas, and nobody but its owner may
-/// make anything there.
+/// As in PostgreSQL 15: everyone may use `public` and the system's schemas, and only the owner may create anything there.
 fn default_schema_access(schema: &str) -> ObjectAccess {
     let is_open =
         schema == coeval_store::DEFAULT_SCHEMA || schema == PG_CATALOG || schema == INFORMATION_SCHEMA;

@@ -16,14 +16,19 @@ use coeval_store::{AccessMode, SynchronousCommit};
 use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
 use known::{KNOWN, Known, accepted, find, is_custom, parse_isolation, split_list};
-pub(crate) use known::{MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, canonical};
+pub(crate) use known::{
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical,
+};
 pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{DEFAULT_COPY_BYTES, bytes};
-pub(crate) use units::{SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes, slot_bytes};
+pub(crate) use units::{
+    SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT, limit, log_bytes, shown_log_bytes, shown_slot_bytes,
+    slot_bytes,
+};
 
 /// Whether the point path may take statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +112,11 @@ pub struct Settings {
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     backend_pid: i32,
-    /// Who has opened the session.
+    /// The principal that opened the session.
     authenticated: Principal,
-    /// Whose it is: SET SESSION AUTHORIZATION.
+    /// The principal that the session belongs to now, as SET SESSION AUTHORIZATION says.
     session_user: Principal,
-    /// Who it acts as: SET ROLE.
+    /// The principal that the session acts as, as SET ROLE says.
     current_user: Principal,
     /// Whether that one may do everything, as of when it was set.
     is_superuser: bool,
@@ -326,7 +331,7 @@ impl Settings {
         &self.session_user.name
     }
 
-    /// Who the session acts as.
+    /// The principal that the session acts as.
     #[inline]
     pub(crate) fn principal(&self) -> &Principal {
         &self.current_user
@@ -337,7 +342,7 @@ impl Settings {
         &self.session_user
     }
 
-    /// Who has opened it.
+    /// The principal that opened it.
     pub(crate) fn authenticated(&self) -> &Principal {
         &self.authenticated
     }

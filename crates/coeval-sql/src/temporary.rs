@@ -10,7 +10,7 @@ use crate::hand_over::aside;
 use coeval_store::{
     CatalogChange, ObjectRef, QualifiedName, SpaceId, Store, StoreError, TableDef, Transaction,
 };
-use coeval_txn::Isolation;
+use coeval_txn::{Isolation, TransactionId};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,8 +43,26 @@ pub(crate) struct Temporary {
     /// Whether the session may have made its schema.
     is_used: AtomicBool,
     /// Tables that do not stay as they are when a transaction commits. Of a transaction that was rolled back they may be
-    /// tables that there never were.
-    on_commit: Mutex<Vec<(SpaceId, OnCommit)>>,
+    /// tables that there never were, until the next one.
+    on_commit: Mutex<Vec<Noted>>,
+}
+
+/// What is to happen to a table when a transaction commits.
+#[derive(Clone, Copy, Debug)]
+struct Noted {
+    table: SpaceId,
+    action: OnCommit,
+    /// The transaction that makes the table.
+    maker: TransactionId,
+}
+
+impl Noted {
+    /// Whether the table may be there some day. One that the transaction has dropped is there again if it fails, unless the
+    /// transaction has made it.
+    fn may_be(&self, transaction: &Transaction) -> bool {
+        let worlds = [transaction.world(), transaction.world_before_changes()];
+        worlds.iter().any(|world| world.table(self.table).is_some())
+    }
 }
 
 impl Default for Temporary {
@@ -74,14 +92,18 @@ impl Temporary {
         self.is_used.store(true, Ordering::Relaxed);
     }
 
-    /// What is to happen to a table when a transaction commits.
-    pub(crate) fn note_on_commit(&self, table: SpaceId, action: OnCommit) {
-        self.on_commit.lock().push((table, action));
+    /// What is to happen to a table, which this transaction makes, when one commits.
+    pub(crate) fn note_on_commit(&self, transaction: &Transaction, table: SpaceId, action: OnCommit) {
+        let maker = transaction.id();
+        let mut on_commit = self.on_commit.lock();
+        // Its own tables come back when it goes back to a savepoint.
+        on_commit.retain(|noted| noted.maker == maker || noted.may_be(transaction));
+        on_commit.push(Noted { table, action, maker });
     }
 
     /// Whether anything happens to this table when a transaction commits.
     pub(crate) fn has_on_commit(&self, table: SpaceId) -> bool {
-        self.on_commit.lock().iter().any(|(known, _)| *known == table)
+        self.on_commit.lock().iter().any(|noted| noted.table == table)
     }
 
     /// What is to happen before a transaction of the session commits: rows and tables go.
@@ -93,7 +115,7 @@ impl Temporary {
             return Ok(());
         }
         let actions = self.on_commit.lock().clone();
-        for (table, action) in actions {
+        for Noted { table, action, .. } in actions {
             let Ok(def) = transaction.table_def(table).cloned() else { continue };
             match action {
                 OnCommit::DeleteRows if transaction.view(table)?.row_count() == 0 => {}
@@ -101,6 +123,7 @@ impl Temporary {
                 OnCommit::Drop => remove_table(transaction, &def)?,
             }
         }
+        self.on_commit.lock().retain(|noted| noted.may_be(transaction));
         Ok(())
     }
 
@@ -192,4 +215,75 @@ fn remove_table(transaction: &mut Transaction, def: &TableDef) -> Result<(), Sto
         }
     }
     transaction.change_catalog(CatalogChange::RemoveTable(def.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_store::{AccessMode, ColumnDef, ColumnType, StoreOptions};
+
+    /// Makes a table of the session, with this to be done when a transaction commits.
+    fn make(
+        store: &Store,
+        temporary: &Temporary,
+        transaction: &mut Transaction,
+        action: OnCommit,
+    ) -> SpaceId {
+        let id = store.new_space_id();
+        let name = QualifiedName::new(temporary.schema(), format!("t{id}"));
+        let columns = vec![ColumnDef::new("n", ColumnType::Int)];
+        temporary.note_on_commit(transaction, id, action);
+        let def = TableDef::new(id, name, columns, vec![0]);
+        transaction.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
+        id
+    }
+
+    fn begin(store: &Store) -> Transaction {
+        store.begin(Isolation::Snapshot, AccessMode::ReadWrite)
+    }
+
+    #[test]
+    fn tables_that_are_gone_for_good_are_forgotten() {
+        let store = Store::in_memory(StoreOptions::default());
+        let temporary = Temporary::default();
+        temporary.note_used();
+        let mut transaction = begin(&store);
+        transaction.change_catalog(CatalogChange::PutSchema(temporary.schema().to_owned())).unwrap();
+        let kept = make(&store, &temporary, &mut transaction, OnCommit::DeleteRows);
+        temporary.before_commit(&mut transaction).unwrap();
+        transaction.commit().unwrap();
+        for round in 0..10 {
+            let mut transaction = begin(&store);
+            make(&store, &temporary, &mut transaction, OnCommit::Drop);
+            // Every other one is rolled back.
+            if round % 2 == 0 {
+                temporary.before_commit(&mut transaction).unwrap();
+                transaction.commit().unwrap();
+            }
+            assert!(temporary.on_commit.lock().len() <= 2, "round {round}");
+        }
+        // Whoever drops a table and fails has it still.
+        let mut transaction = begin(&store);
+        transaction.change_catalog(CatalogChange::RemoveTable(kept)).unwrap();
+        temporary.before_commit(&mut transaction).unwrap();
+        drop(transaction);
+        assert!(temporary.has_on_commit(kept));
+    }
+
+    #[test]
+    fn a_table_that_a_savepoint_brings_back_is_not_forgotten() {
+        let store = Store::in_memory(StoreOptions::default());
+        let temporary = Temporary::default();
+        temporary.note_used();
+        let mut transaction = begin(&store);
+        transaction.change_catalog(CatalogChange::PutSchema(temporary.schema().to_owned())).unwrap();
+        let first = make(&store, &temporary, &mut transaction, OnCommit::Drop);
+        let savepoint = transaction.savepoint();
+        transaction.change_catalog(CatalogChange::RemoveTable(first)).unwrap();
+        make(&store, &temporary, &mut transaction, OnCommit::Drop);
+        transaction.rollback_to(&savepoint);
+        temporary.before_commit(&mut transaction).unwrap();
+        transaction.commit().unwrap();
+        assert!(begin(&store).table_def(first).is_err());
+    }
 }

@@ -9,11 +9,12 @@
 //! |  |                |      |
 //! |  |                |      a safe snapshot has it whose boundary is at or beyond this version
 //! |  |                a plain snapshot has it if readers see the log up to here
-//! |  the id of the term in which it was given
+//! |  the id of the term whose log that is
 //! the number of the term
 //! ```
 //! # Behind a failover
-//! A place belongs to the history of its term. Where that history has ended before the place, what the token stands for may
+//! A place belongs to the history of its term. It is that behind the records of what is published when the token is given, and not the
+//! end of the log: there may be commits of others which a failover loses, though it keeps the snapshot's. Where that history has ended before the place, what the token stands for may
 //! be lost, and that is an error. A term that a replica has not heard of yet is waited for; one that it has gone past
 //! without is not part of its history.
 
@@ -40,9 +41,7 @@ pub struct SnapshotToken {
 impl SnapshotToken {
     /// Of a snapshot of this version. `None` in memory.
     pub(crate) fn of(store: &Store, version: Version) -> Option<Self> {
-        let (end, _) = store.log_position()?;
-        let end = if store.is_following() { store.shown_position()? } else { end };
-        let term = store.terms().last()?;
+        let (end, term) = store.end_of_snapshot(version)?;
         Some(Self { number: term.number, term: term.id, end, version })
     }
 

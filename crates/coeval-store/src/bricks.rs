@@ -23,8 +23,10 @@
 
 mod order;
 mod round;
+mod schema;
 
 use crate::catalog::TableDef;
+use crate::clock::LogTime;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::range::KeyRange;
@@ -209,8 +211,15 @@ impl BrickRows {
         }
     }
 
-    /// Does what a log record says. The newest epoch that it names.
-    pub(crate) fn replay(&self, change: &BrickChange) -> Result<Epoch, NotReplayed> {
+    /// Rows of these bricks were committed at this time; [`LogTime::ZERO`] says that nobody knows when.
+    pub(crate) fn note_loaded(&self, bricks: &[BrickId], at: LogTime) {
+        if at > LogTime::ZERO {
+            self.table.note_loaded(bricks, at.micros());
+        }
+    }
+
+    /// Does what a log record says that was written at this time, as far as the log has it. The newest epoch that it names.
+    pub(crate) fn replay(&self, change: &BrickChange, at: LogTime) -> Result<Epoch, NotReplayed> {
         let bytes = change.bytes.as_slice();
         match bytes.split_first() {
             Some((&KIND_APPEND, rest)) => {
@@ -221,8 +230,10 @@ impl BrickRows {
                 if !rest.is_empty() {
                     return Err(NotReplayed::other("a load of a brick table is too long"));
                 }
+                let bricks: Vec<BrickId> = load.bricks().collect();
                 let done = self.table.append(change.epoch, load).and_then(|ticket| ticket.wait());
                 done.map_err(NotReplayed::other)?;
+                self.note_loaded(&bricks, at);
                 Ok(change.epoch)
             }
             Some((&KIND_DELETE, rest)) => {

@@ -6,14 +6,15 @@ use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
 use crate::cursor::SpaceCursor;
 use crate::delta::{BasePosition, Delta, DeltaEntry};
 use crate::error::StoreError;
-use crate::key::{Key, KeyReader, Nullable};
+use crate::key::Key;
 use crate::key_column::KeyColumnBuilder;
 use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::space::{Found, Space, add_one};
 use crate::stop::{Stop, never, sort};
 use crate::table::{RowRef, Table, missing_values};
-use crate::transaction::unique_key_taken;
+use crate::taken_keys::unique_key_taken;
+use crate::value::{KeyReader, Nullable};
 use std::sync::Arc;
 
 /// The entry of a row in an index.
@@ -62,7 +63,7 @@ pub(crate) fn build_checked_index(
 ) -> Result<Space, StoreError> {
     let space = build_index(table, def, position)?;
     if def.indexes[position].uniqueness.is_unique() {
-        check_unique_space(table, def, position, &space)?;
+        check_unique_space(table, def, position, &space, &never)?;
     }
     Ok(space)
 }
@@ -136,12 +137,13 @@ pub(crate) fn key_chunks<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Arc<Ch
     chunks
 }
 
-/// Whether each key of the unique index at `position` has one owner. Costs one pass over the index.
+/// Whether each key of the unique index at `position` has one owner, unless it is asked to end before. Costs one pass over
+/// the index.
 ///
 /// # Errors
-/// [`StoreError::Constraint`] naming the first key with two.
-pub(crate) fn check_unique(table: &Table, position: usize) -> Result<(), StoreError> {
-    check_unique_space(table, table.def(), position, &table.indexes()[position])
+/// [`StoreError::Constraint`] naming the first key with two; that of `stop`.
+pub(crate) fn check_unique(table: &Table, position: usize, stop: Stop<'_>) -> Result<(), StoreError> {
+    check_unique_space(table, table.def(), position, &table.indexes()[position], stop)
 }
 
 /// The same for an index that is not part of the table yet.
@@ -153,10 +155,12 @@ pub(crate) fn check_unique_space(
     def: &TableDef,
     position: usize,
     space: &Space,
+    stop: Stop<'_>,
 ) -> Result<(), StoreError> {
     let index = &def.indexes[position];
     let mut previous: Option<Key> = None;
     for entry in SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward) {
+        stop()?;
         let (entry, _) = entry?;
         let Some((prefix, primary_key)) = claim(def, index, &entry)? else { continue };
         if previous.as_ref() == Some(&prefix) {

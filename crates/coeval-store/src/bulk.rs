@@ -2,114 +2,29 @@
 //! Bulk loads: batches of rows become chunks without a row in between.
 //!
 //! Where the key range of the load holds no key yet, its rows, sorted once, are chunks: nothing goes through
-//! the delta, and the log holds a reference to the segment file that the chunks were written to.
+//! the delta, and the log holds a reference to the segment file that the chunks were written to (`bulk_load.rs`).
 
 use crate::build_index::key_chunks;
-use crate::catalog::{IndexDef, TableDef};
+use crate::bulk_load::BulkLoad;
+use crate::catalog::{ColumnDef, IndexDef, TableDef};
 use crate::chunk::{CHUNK_BYTES_MAX, CHUNK_ROWS, Chunk};
-use crate::column::{compact, slice_bytes, stored, value_at};
-use crate::delta::{Delta, DeltaEntry};
+use crate::column::{compact, dropped_column, slice_bytes, stored};
+use crate::cursor::SpaceCursor;
 use crate::error::{ConstraintError, StoreError};
-use crate::ids::SpaceId;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::key_column::KeyColumnBuilder;
 use crate::key_size::check_key_size;
-use crate::segment::SegmentRef;
+use crate::range::{Direction, KeyRange};
 use crate::stop::{Stop, sort};
-use crate::table::{RowRef, missing_values};
-use crate::transaction::{primary_key_taken, unique_key_taken};
+use crate::table::{RowRef, Table, missing_values};
+use crate::taken_keys::{primary_key_taken, unique_key_taken};
+use crate::value::{KeyWriter, value_at};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSlice;
+use std::ops::Bound;
 use std::sync::Arc;
-
-/// Chunks that a transaction adds to a table, and the entries for its indexes.
-#[derive(Clone, Debug)]
-pub(crate) struct BulkLoad {
-    table: SpaceId,
-    chunks: Vec<Arc<Chunk>>,
-    /// For each index of the definition.
-    indexes: Vec<Vec<Arc<Chunk>>>,
-    /// The segment files of the chunks, rows first, then each index; empty until they are written.
-    segments: Vec<SegmentRef>,
-}
-
-impl BulkLoad {
-    pub(crate) fn new(table: SpaceId, chunks: Vec<Arc<Chunk>>, indexes: Vec<Vec<Arc<Chunk>>>) -> Self {
-        Self { table, chunks, indexes, segments: Vec::new() }
-    }
-
-    pub(crate) fn table(&self) -> SpaceId {
-        self.table
-    }
-
-    pub(crate) fn chunks(&self) -> &[Arc<Chunk>] {
-        &self.chunks
-    }
-
-    pub(crate) fn indexes(&self) -> &[Vec<Arc<Chunk>>] {
-        &self.indexes
-    }
-
-    /// What its chunks take in memory, as far as they are there.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.chunks.iter().chain(self.indexes.iter().flatten()).map(|chunk| chunk.bytes()).sum()
-    }
-
-    /// The segment files of rows and indexes, if they are written.
-    pub(crate) fn segments(&self) -> &[SegmentRef] {
-        &self.segments
-    }
-
-    /// Puts the chunks of segment files into the place of those in memory.
-    pub(crate) fn set_written(
-        &mut self,
-        rows: (SegmentRef, Vec<Arc<Chunk>>),
-        indexes: Vec<(SegmentRef, Vec<Arc<Chunk>>)>,
-    ) {
-        assert_eq!(indexes.len(), self.indexes.len(), "each index has its segment");
-        self.segments = vec![rows.0];
-        self.chunks = rows.1;
-        self.indexes.clear();
-        for (segment, chunks) in indexes {
-            self.segments.push(segment);
-            self.indexes.push(chunks);
-        }
-    }
-
-    /// Follows the table from one definition to the next, so that it has one list for each index there as well.
-    ///
-    /// Uniqueness of new indexes is not looked at: the transaction may have deleted one of two owners since.
-    ///
-    /// # Errors
-    /// [`StoreError::KeySize`] if an entry of a new index is too long; that of `stop`.
-    pub(crate) fn realign(
-        &mut self,
-        old: &TableDef,
-        new: &TableDef,
-        stop: Stop<'_>,
-    ) -> Result<(), StoreError> {
-        assert!(self.segments.is_empty(), "a load is written after the last change of definitions");
-        self.indexes = new
-            .indexes
-            .iter()
-            .map(|index| match old.indexes.iter().position(|candidate| candidate.id == index.id) {
-                Some(position) => Ok(self.indexes[position].clone()),
-                None => {
-                    let entries = sorted_entries(new, index, &self.chunks, stop)?;
-                    Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
-                }
-            })
-            .collect::<Result<_, StoreError>>()?;
-        Ok(())
-    }
-
-    /// The first and last key.
-    pub(crate) fn key_span(&self) -> Option<(Key, Key)> {
-        Some((self.chunks.first()?.first_key(), self.chunks.last()?.last_key()))
-    }
-}
 
 /// Whether the rows came sorted by primary key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,9 +115,14 @@ fn chunks_of_rows(
     order: InputOrder,
     stop: Stop<'_>,
 ) -> Result<Vec<Arc<Chunk>>, StoreError> {
-    let kept: Vec<Vec<ArrayRef>> = (0..def.columns.len())
-        .map(|column| batches.iter().map(|batch| stored(batch.column(column))).collect())
-        .collect();
+    let kept_of = |(index, column): (usize, &ColumnDef)| -> Vec<ArrayRef> {
+        let of_batch = |batch: &RecordBatch| match column.dropped_at().is_some() {
+            true => dropped_column(batch.num_rows()),
+            false => stored(batch.column(index)),
+        };
+        batches.iter().map(of_batch).collect()
+    };
+    let kept: Vec<Vec<ArrayRef>> = def.columns.iter().enumerate().map(kept_of).collect();
     let columns: Vec<Vec<&dyn Array>> =
         kept.iter().map(|arrays| arrays.iter().map(AsRef::as_ref).collect()).collect();
     rows.par_chunks(rows_of_chunk(batches))
@@ -291,6 +211,25 @@ fn duplicate(def: &TableDef, batch: &RecordBatch, row: usize) -> ConstraintError
     primary_key_taken(def, RowRef::new(def, &missing, crate::space::Found::Base(&chunk, 0)))
 }
 
+/// Whether chunks may go into this range: no chunk overlaps it and no changed key lies in it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a chunk of the range is damaged.
+pub(crate) fn is_free(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
+    let rows = table.rows();
+    if rows.has_changes_in(span) || overlapping_chunk(table, span).is_some() {
+        return Ok(false);
+    }
+    Ok(SpaceCursor::new(rows, None, span, Direction::Forward).next().transpose()?.is_none())
+}
+
+/// A chunk whose first key lies in the range or before it with its last key inside or behind.
+fn overlapping_chunk<'a>(table: &'a Table, span: &KeyRange) -> Option<&'a Arc<Chunk>> {
+    let (Bound::Included(first), Bound::Included(last)) = (&span.lower, &span.upper) else { return None };
+    let (_, chunk) = table.rows().base().floor(last)?;
+    (chunk.last_key() >= *first).then_some(chunk)
+}
+
 /// The entries of the loaded rows in one index, as chunks.
 ///
 /// # Errors
@@ -315,6 +254,33 @@ pub(crate) fn index_chunks(
         }
     }
     Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
+}
+
+/// Has a load follow its table from one definition to the next, so that it has one list for each index there as well.
+///
+/// Uniqueness of new indexes is not looked at: the transaction may have deleted one of two owners since.
+///
+/// # Errors
+/// [`StoreError::KeySize`] if an entry of a new index is too long; that of `stop`.
+pub(crate) fn realign(
+    load: &mut BulkLoad,
+    old: &TableDef,
+    new: &TableDef,
+    stop: Stop<'_>,
+) -> Result<(), StoreError> {
+    let indexes: Vec<Vec<Arc<Chunk>>> = new
+        .indexes
+        .iter()
+        .map(|index| match old.indexes.iter().position(|candidate| candidate.id == index.id) {
+            Some(position) => Ok(load.indexes()[position].clone()),
+            None => {
+                let entries = sorted_entries(new, index, load.chunks(), stop)?;
+                Ok(key_chunks(entries.iter().map(|(key, _)| key.as_slice())))
+            }
+        })
+        .collect::<Result<_, StoreError>>()?;
+    load.set_indexes(indexes);
+    Ok(())
 }
 
 /// The entries of the loaded rows in one index, and where their rows lie.
@@ -342,14 +308,4 @@ fn sorted_entries(
         .collect::<Result<_, StoreError>>()?;
     sort(&mut entries, stop)?;
     Ok(entries)
-}
-
-/// The entries of an index that these chunks hold, one by one.
-///
-/// # Errors
-/// [`StoreError::Corrupt`] if a chunk is damaged.
-pub(crate) fn inserted_entries(chunks: &[Arc<Chunk>]) -> Result<Delta, StoreError> {
-    chunks.iter().try_for_each(|chunk| chunk.check_whole())?;
-    let keys = chunks.iter().flat_map(|chunk| (0..chunk.rows()).map(|index| chunk.keys().get(index)));
-    Ok(Delta::from_sorted(keys.map(|key| (Key::from_slice(key), DeltaEntry::inserted(None))).collect()))
 }

@@ -51,19 +51,25 @@ pub enum NotPromoted {
 }
 
 impl Candidacy {
-    /// An attempt of the replica in `store`, which is listed under this name, to begin this timeline. Nothing is promised:
-    /// whoever only asks how long the logs of others are finds out whether an attempt would succeed, and disturbs nobody.
+    /// An attempt of the replica in `store`, which is listed under this name, to begin this timeline. Nothing is promised yet: a caller
+    /// that only asks the other machines for the lengths of their logs finds out whether the attempt would succeed, and disturbs none.
     ///
     /// # Errors
     /// [`NotPromoted`].
     pub fn considered(store: &Store, name: &str, timeline: Timeline) -> Result<Self, NotPromoted> {
+        Self::of(store, name, Promise::asked_for(timeline))
+    }
+
+    fn of(store: &Store, name: &str, promise: Promise) -> Result<Self, NotPromoted> {
         let required = required_of(store, name)?;
-        let (promise, own) = (Promise::asked_for(timeline), store.log_standing());
-        Ok(Self { promise, own, required, promised: BTreeSet::from([name.to_ascii_lowercase()]) })
+        let promise = if is_promised_by_few(required.as_ref()) { promise.of_few() } else { promise };
+        let promised = BTreeSet::from([name.to_ascii_lowercase()]);
+        Ok(Self { promise, own: store.log_standing(), required, promised })
     }
 
     /// The same, and the replica itself promises the timeline. One that somebody who is asked has promised before is of no use:
-    /// it has to be above all that is known of.
+    /// it has to be above all that is known of. What is promised is a timeline of that number, or of a higher one if a list comes meanwhile by
+    /// which [few](Promise::of) have to promise.
     ///
     /// # Errors
     /// [`CandidacyError`](crate::CandidacyError): nothing was promised, but perhaps by the replica itself.
@@ -71,15 +77,27 @@ impl Candidacy {
         Self::considered(store, name, timeline)?.promised_itself(store, name)
     }
 
+    /// The same with a promise that is not asked for at random, so that a simulation goes the same way again.
+    #[cfg(test)]
+    pub(crate) fn begin_with(store: &Store, name: &str, promise: Promise) -> Result<Self, CandidacyError> {
+        Self::of(store, name, promise)?.promised_itself(store, name)
+    }
+
     /// The replica promises it. How long its log is, and who is asked, is looked at behind that: another list may have come with the log
     /// meanwhile, and one that is older than the log does not say whom to ask.
     fn promised_itself(mut self, store: &Store, name: &str) -> Result<Self, CandidacyError> {
-        self.own = store.promise(self.promise)?;
-        // A record is in the log before its change is seen, and both are done under this lock: behind it the list is not older than
-        // the log that was just looked at.
-        drop(store.shared.pipeline.lock_leader(&store.shared));
-        self.required = required_of(store, name)?;
-        Ok(self)
+        loop {
+            self.own = store.promise(self.promise)?;
+            // A record is in the log before its change is seen, and both are done under this lock: behind it the list is not older than
+            // the log that was just looked at.
+            drop(store.shared.pipeline.lock_leader(&store.shared));
+            self.required = required_of(store, name)?;
+            if self.promise == self.promise.of_few() || !is_promised_by_few(self.required.as_ref()) {
+                return Ok(self);
+            }
+            // With this list others may find enough for the same number, and that was given away just now.
+            self.promise = Promise { timeline: self.promise.timeline.next(), ..self.promise }.of_few();
+        }
     }
 
     /// What the others are to promise.
@@ -88,8 +106,8 @@ impl Candidacy {
         self.promise
     }
 
-    /// Another machine has promised, and has a log that is so long. A primary that runs has more than others mostly, and is
-    /// stopped by being asked: it is better asked once this one is promoted.
+    /// Another machine has promised, and this is the length of its log. A running primary is better asked after this machine is
+    /// promoted: its log is mostly longer than the others, and asking for a promise stops it.
     ///
     /// # Errors
     /// [`NotPromoted::Longer`].
@@ -123,7 +141,12 @@ impl Candidacy {
     }
 }
 
-/// Whom commits wait for as the log of a replica has it, which has to be one of them.
+/// Whether by one of these lists fewer than a majority have to promise.
+fn is_promised_by_few(required: Option<&SynchronousReplicas>) -> bool {
+    required.is_some_and(|required| required.lists().any(SynchronousReplicas::is_promised_by_few))
+}
+
+/// The replicas that commits wait for, according to the log of a replica, which has to be one of them.
 ///
 /// # Errors
 /// [`NotPromoted::AnyName`], [`NotPromoted::NotListed`].
@@ -179,18 +202,36 @@ mod tests {
         assert_eq!(begun.outcome(), Err(NotPromoted::TooFew { promised: 1, needed: 2, missing }));
     }
 
+    /// To break it: go by the list that was there before the promise.
+    #[test]
+    fn a_timeline_is_the_candidates_own_where_few_have_to_promise() {
+        let files = Arc::new(SimulatedFiles::new(2));
+        let store = Store::open_with(files, Path::new("/machine"), StoreOptions::default()).unwrap();
+        let considered = Candidacy::considered(&store, "a", Timeline::new(2)).unwrap();
+        assert_eq!(considered.promise().timeline, Timeline::new(2), "nobody has to promise");
+        let names = ["a", "b", "c"].map(str::to_owned).to_vec();
+        let (choice, primary, before) = (ReplicaChoice::Any, "a".to_owned(), Vec::new());
+        let list = SynchronousReplicas { count: 2, choice, names, primary, before };
+        store.set_own_name("a").unwrap();
+        store.require_replicas(Some(list)).unwrap();
+        let begun = considered.promised_itself(&store, "a").unwrap();
+        let promise = begun.promise();
+        assert_eq!((promise.timeline.get(), promise.timeline.candidate()), (3, promise.candidate));
+        assert_eq!(begun.outcome(), Ok(promise));
+    }
+
     #[test]
     fn one_that_is_listed_twice_promises_once() {
         let names = ["a", "A", "b"].map(str::to_owned).to_vec();
         let choice = ReplicaChoice::Any;
         let (primary, before) = Default::default();
         let required = Some(SynchronousReplicas { count: 1, choice, names, primary, before });
-        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let own = LogStanding::new(3, 0, Lsn::new(100));
         let promise = Promise::asked_for(Timeline::new(2));
         let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["a".to_owned()]) };
         let missing = "b".to_owned();
         assert_eq!(candidacy.outcome(), Err(NotPromoted::TooFew { promised: 1, needed: 2, missing }));
-        let longer = LogStanding { term: 3, durable: Lsn::new(101) };
+        let longer = LogStanding::new(3, 0, Lsn::new(101));
         assert_eq!(candidacy.note_promise("B", longer), Err(NotPromoted::Longer { name: "B".to_owned() }));
         candidacy.note_promise("B", own).unwrap();
         assert_eq!(candidacy.outcome(), Ok(promise));
@@ -205,7 +246,7 @@ mod tests {
             SynchronousReplicas { count, choice, names, primary, before }
         };
         let required = Some(list(&["a", "c"], vec![list(&["a", "b"], Vec::new())]));
-        let own = LogStanding { term: 3, durable: Lsn::new(100) };
+        let own = LogStanding::new(3, 0, Lsn::new(100));
         let promise = Promise::asked_for(Timeline::new(2));
         let mut candidacy = Candidacy { promise, own, required, promised: BTreeSet::from(["c".to_owned()]) };
         let missing = "a, b".to_owned();

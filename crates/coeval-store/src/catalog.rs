@@ -6,52 +6,24 @@
 //! text: their meaning belongs to the SQL layer.
 
 mod foreign_key;
+mod objects;
 
+pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
+pub use objects::Catalog;
 
 use crate::access_rights::{ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
 use crate::enum_type::EnumType;
 use crate::ids::{SequenceId, SpaceId};
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::replicas::SynchronousReplicas;
-use crate::row::Layout;
+use crate::row::{Layout, LayoutColumn};
 use crate::types::{ColumnType, Physical};
-use crate::value::ValueRef;
+use crate::value::{KeyWriter, ValueRef};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// The schema that unqualified names are created in.
-pub const DEFAULT_SCHEMA: &str = "public";
-
-/// `schema.name`, both as they are stored (folded to lower case unless quoted).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct QualifiedName {
-    /// The schema.
-    pub schema: String,
-    /// The name in it.
-    pub name: String,
-}
-
-impl QualifiedName {
-    /// `schema.name`.
-    #[must_use]
-    pub fn new(schema: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { schema: schema.into(), name: name.into() }
-    }
-}
-
-impl fmt::Display for QualifiedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.schema == DEFAULT_SCHEMA {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}.{}", self.schema, self.name)
-        }
-    }
-}
 
 /// How an identity column takes values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +37,7 @@ pub enum Identity {
 
 /// Whether a column is still there for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "StoredColumnState", into = "StoredColumnState")]
 pub enum ColumnState {
     /// An ordinary column.
     Live,
@@ -73,8 +45,56 @@ pub enum ColumnState {
     Hidden,
     /// Not named by users: what an index is declared on that is no column, a generated value.
     Computed,
-    /// Dropped: keeps its place in rows, always NULL in new ones.
+    /// Dropped: keeps its number, always NULL in new rows.
+    Dropped {
+        /// How many columns the table had then: rows with more have no slot for it. `None`: dropped by a program
+        /// that did not note it, so all rows have one.
+        at: Option<u16>,
+    },
+    /// A computed column that no index needs any more: as a dropped one, but it never had a number for users.
+    Retired {
+        /// How many columns the table had then.
+        at: u16,
+    },
+}
+
+/// [`ColumnState`] as it is stored. A program that would take rows without a slot for rows with one does not know the name
+/// `dropped_at`, and refuses.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum StoredColumnState {
+    Live,
+    Hidden,
+    Computed,
     Dropped,
+    DroppedAt(u16),
+    RetiredAt(u16),
+}
+
+impl From<StoredColumnState> for ColumnState {
+    fn from(stored: StoredColumnState) -> Self {
+        match stored {
+            StoredColumnState::Live => Self::Live,
+            StoredColumnState::Hidden => Self::Hidden,
+            StoredColumnState::Computed => Self::Computed,
+            StoredColumnState::Dropped => Self::Dropped { at: None },
+            StoredColumnState::DroppedAt(at) => Self::Dropped { at: Some(at) },
+            StoredColumnState::RetiredAt(at) => Self::Retired { at },
+        }
+    }
+}
+
+impl From<ColumnState> for StoredColumnState {
+    fn from(state: ColumnState) -> Self {
+        match state {
+            ColumnState::Live => Self::Live,
+            ColumnState::Hidden => Self::Hidden,
+            ColumnState::Computed => Self::Computed,
+            ColumnState::Dropped { at: None } => Self::Dropped,
+            ColumnState::Dropped { at: Some(at) } => Self::DroppedAt(at),
+            ColumnState::Retired { at } => Self::RetiredAt(at),
+        }
+    }
 }
 
 /// A column. Its index in [`TableDef::columns`] never changes.
@@ -142,6 +162,21 @@ impl ColumnDef {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.state == ColumnState::Live
+    }
+
+    /// If new rows have no room for it: how many columns the table had when it was dropped or retired.
+    pub(crate) fn dropped_at(&self) -> Option<u16> {
+        match self.state {
+            ColumnState::Dropped { at } => at,
+            ColumnState::Retired { at } => Some(at),
+            ColumnState::Live | ColumnState::Hidden | ColumnState::Computed => None,
+        }
+    }
+
+    /// Whether it was dropped or retired: new rows have NULL there.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        matches!(self.state, ColumnState::Dropped { .. } | ColumnState::Retired { .. })
     }
 }
 
@@ -276,7 +311,7 @@ struct StoredTableDef {
 
 impl From<StoredTableDef> for TableDef {
     fn from(stored: StoredTableDef) -> Self {
-        let layout = Arc::new(Layout::new(stored.columns.iter().map(|column| column.ty.physical())));
+        let layout = layout_of(&stored.columns);
         Self {
             id: stored.id,
             name: stored.name,
@@ -358,7 +393,28 @@ impl TableDef {
     /// Adds a column behind the others.
     pub fn add_column(&mut self, column: ColumnDef) {
         self.columns.push(column);
-        self.layout = Arc::new(Layout::new(self.columns.iter().map(|column| column.ty.physical())));
+        self.layout = layout_of(&self.columns);
+    }
+
+    /// Drops a column, or retires a computed one. It keeps its number, and nothing of what was declared of it is left. Once
+    /// another column has been added, a new row keeps one bit of it. What depends on it is the caller's business. Of a column
+    /// that was dropped before nothing changes.
+    ///
+    /// # Panics
+    /// If there is no column with this number.
+    pub fn drop_column(&mut self, index: usize) {
+        let at = u16::try_from(self.columns.len()).expect("a layout has at most 65,535 columns");
+        let column = &mut self.columns[index];
+        let (state, word) = match column.state {
+            // Rows were written since by what was noted at first.
+            ColumnState::Dropped { .. } | ColumnState::Retired { .. } => return,
+            ColumnState::Computed => (ColumnState::Retired { at }, "retired"),
+            ColumnState::Live | ColumnState::Hidden => (ColumnState::Dropped { at: Some(at) }, "dropped"),
+        };
+        let mut dropped = ColumnDef::new(format!("........{word}.{index}........"), column.ty);
+        dropped.state = state;
+        *column = dropped;
+        self.layout = layout_of(&self.columns);
     }
 
     /// How its rows are encoded.
@@ -408,6 +464,14 @@ impl TableDef {
     }
 }
 
+/// How rows with these columns are encoded.
+fn layout_of(columns: &[ColumnDef]) -> Arc<Layout> {
+    let columns = columns
+        .iter()
+        .map(|column| LayoutColumn { physical: column.ty.physical(), dropped_at: column.dropped_at() });
+    Arc::new(Layout::new(columns))
+}
+
 /// A view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ViewDef {
@@ -423,6 +487,19 @@ pub struct ViewDef {
     /// What `COMMENT ON VIEW` says of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
+    /// The columns that readers see, so that listing them needs no plan; `None` if it was made by a program that did not
+    /// keep them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Vec<ViewColumn>>,
+}
+
+/// A column of a view.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: ColumnType,
 }
 
 /// A sequence. Its value is not part of the world (DESIGN 5.1).
@@ -484,232 +561,6 @@ pub enum ObjectRef {
     View,
     /// A sequence.
     Sequence(SequenceId),
-}
-
-/// All definitions of one world but the tables', which stand beside their data, and all names.
-#[derive(Clone, Debug, Default)]
-pub struct Catalog {
-    schemas: BTreeSet<String>,
-    names: BTreeMap<QualifiedName, ObjectRef>,
-    views: BTreeMap<QualifiedName, Arc<ViewDef>>,
-    sequences: BTreeMap<SequenceId, Arc<SequenceDef>>,
-    /// By their names, which relations do not share.
-    types: BTreeMap<QualifiedName, Arc<TypeDef>>,
-    /// For each parent table the children that refer to it.
-    children: BTreeMap<SpaceId, BTreeSet<SpaceId>>,
-    roles: BTreeMap<String, Arc<RoleDef>>,
-    /// Of schemas that do not simply belong to the administrator.
-    schema_access: BTreeMap<String, Arc<ObjectAccess>>,
-    /// Of servers of other engines that not only superusers use, by their names.
-    server_access: BTreeMap<String, Arc<ObjectAccess>>,
-    /// Which replicas commits wait for, if any.
-    synchronous_replicas: Option<Arc<SynchronousReplicas>>,
-}
-
-impl Catalog {
-    /// A catalog with the schema `public` and nothing in it.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { schemas: BTreeSet::from([DEFAULT_SCHEMA.to_owned()]), ..Self::default() }
-    }
-
-    /// What this name stands for. Tables, views, sequences and indexes share one name space per schema.
-    #[must_use]
-    pub fn resolve(&self, name: &QualifiedName) -> Option<ObjectRef> {
-        self.names.get(name).copied()
-    }
-
-    /// Whether the schema is there.
-    #[must_use]
-    pub fn has_schema(&self, schema: &str) -> bool {
-        self.schemas.contains(schema)
-    }
-
-    /// All schemas, by name.
-    pub fn schemas(&self) -> impl Iterator<Item = &str> {
-        self.schemas.iter().map(String::as_str)
-    }
-
-    /// All names with what they stand for, by schema and name.
-    pub fn names(&self) -> impl Iterator<Item = (&QualifiedName, ObjectRef)> {
-        self.names.iter().map(|(name, object)| (name, *object))
-    }
-
-    /// The view of this name.
-    #[must_use]
-    pub fn view(&self, name: &QualifiedName) -> Option<&Arc<ViewDef>> {
-        self.views.get(name)
-    }
-
-    /// The sequence with this number.
-    #[must_use]
-    pub fn sequence(&self, id: SequenceId) -> Option<&Arc<SequenceDef>> {
-        self.sequences.get(&id)
-    }
-
-    /// All sequences.
-    pub fn sequences(&self) -> impl Iterator<Item = &Arc<SequenceDef>> {
-        self.sequences.values()
-    }
-
-    /// All views.
-    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDef>> {
-        self.views.values()
-    }
-
-    /// The tables with a foreign key to this one, itself included if it refers to itself.
-    pub fn children(&self, parent: SpaceId) -> impl Iterator<Item = SpaceId> + '_ {
-        self.children.get(&parent).into_iter().flatten().copied()
-    }
-
-    /// The type of this name.
-    #[must_use]
-    pub fn user_type(&self, name: &QualifiedName) -> Option<&Arc<TypeDef>> {
-        self.types.get(name)
-    }
-
-    /// The type with this number.
-    #[must_use]
-    pub fn user_type_numbered(&self, id: SpaceId) -> Option<&Arc<TypeDef>> {
-        self.types.values().find(|known| known.id() == id)
-    }
-
-    /// All types that users have made, by name.
-    pub fn user_types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
-        self.types.values()
-    }
-
-    /// The role of this name.
-    #[must_use]
-    pub fn role(&self, name: &str) -> Option<&Arc<RoleDef>> {
-        self.roles.get(name)
-    }
-
-    /// All roles, by name.
-    pub fn roles(&self) -> impl Iterator<Item = &Arc<RoleDef>> {
-        self.roles.values()
-    }
-
-    /// Whose a schema is and what others may do with it, if that was ever said.
-    #[must_use]
-    pub fn schema_access(&self, schema: &str) -> Option<&Arc<ObjectAccess>> {
-        self.schema_access.get(schema)
-    }
-
-    /// The schemas with a word on whose they are, by name.
-    pub fn schemas_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
-        self.schema_access.iter().map(|(schema, access)| (schema.as_str(), access))
-    }
-
-    /// Who may use a server of another engine, if that was ever said.
-    #[must_use]
-    pub fn server_access(&self, server: &str) -> Option<&Arc<ObjectAccess>> {
-        self.server_access.get(server)
-    }
-
-    /// The servers with a word on who may use them, by name.
-    pub fn servers_with_access(&self) -> impl Iterator<Item = (&str, &Arc<ObjectAccess>)> {
-        self.server_access.iter().map(|(server, access)| (server.as_str(), access))
-    }
-
-    pub(crate) fn put_server_access(&mut self, server: String, access: ObjectAccess) {
-        if access.is_default() {
-            self.server_access.remove(&server);
-        } else {
-            self.server_access.insert(server, Arc::new(access));
-        }
-    }
-
-    /// Which replicas commits wait for, if any.
-    #[must_use]
-    pub fn synchronous_replicas(&self) -> Option<&SynchronousReplicas> {
-        self.synchronous_replicas.as_deref()
-    }
-
-    pub(crate) fn put_synchronous_replicas(&mut self, required: Option<SynchronousReplicas>) {
-        self.synchronous_replicas = required.map(Arc::new);
-    }
-
-    pub(crate) fn put_role(&mut self, role: RoleDef) {
-        self.roles.insert(role.name.clone(), Arc::new(role));
-    }
-
-    pub(crate) fn remove_role(&mut self, name: &str) {
-        self.roles.remove(name);
-    }
-
-    pub(crate) fn put_schema_access(&mut self, schema: String, access: ObjectAccess) {
-        self.schema_access.insert(schema, Arc::new(access));
-    }
-
-    /// Takes in a new or changed table; `old` is its definition before.
-    pub(crate) fn put_table(&mut self, old: Option<&TableDef>, new: &TableDef) {
-        if let Some(old) = old {
-            self.remove_table(old);
-        }
-        self.names.insert(new.name.clone(), ObjectRef::Table(new.id));
-        for index in &new.indexes {
-            let name = QualifiedName::new(&new.name.schema, &index.name);
-            self.names.insert(name, ObjectRef::Index(new.id, index.id));
-        }
-        for foreign_key in &new.foreign_keys {
-            self.children.entry(foreign_key.parent).or_default().insert(new.id);
-        }
-    }
-
-    pub(crate) fn remove_table(&mut self, old: &TableDef) {
-        self.names.remove(&old.name);
-        for index in &old.indexes {
-            self.names.remove(&QualifiedName::new(&old.name.schema, &index.name));
-        }
-        for foreign_key in &old.foreign_keys {
-            if let Some(children) = self.children.get_mut(&foreign_key.parent) {
-                children.remove(&old.id);
-            }
-        }
-    }
-
-    pub(crate) fn put_view(&mut self, view: ViewDef) {
-        self.names.insert(view.name.clone(), ObjectRef::View);
-        self.views.insert(view.name.clone(), Arc::new(view));
-    }
-
-    pub(crate) fn remove_view(&mut self, name: &QualifiedName) {
-        self.names.remove(name);
-        self.views.remove(name);
-    }
-
-    pub(crate) fn put_sequence(&mut self, sequence: SequenceDef) {
-        if let Some(old) = self.sequences.get(&sequence.id) {
-            self.names.remove(&old.name);
-        }
-        self.names.insert(sequence.name.clone(), ObjectRef::Sequence(sequence.id));
-        self.sequences.insert(sequence.id, Arc::new(sequence));
-    }
-
-    pub(crate) fn remove_sequence(&mut self, id: SequenceId) {
-        if let Some(old) = self.sequences.remove(&id) {
-            self.names.remove(&old.name);
-        }
-    }
-
-    pub(crate) fn put_type(&mut self, def: TypeDef) {
-        self.remove_type(def.id());
-        self.types.insert(def.name().clone(), Arc::new(def));
-    }
-
-    pub(crate) fn remove_type(&mut self, id: SpaceId) {
-        self.types.retain(|_, known| known.id() != id);
-    }
-
-    pub(crate) fn put_schema(&mut self, name: String) {
-        self.schemas.insert(name);
-    }
-
-    pub(crate) fn remove_schema(&mut self, name: &str) {
-        self.schemas.remove(name);
-        self.schema_access.remove(name);
-    }
 }
 
 /// One change of the catalog, as DDL makes it and the log keeps it.

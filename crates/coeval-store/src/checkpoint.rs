@@ -49,7 +49,6 @@
 //! each space with new chunks. A segment of which less than half is in use is emptied by rewriting the rest, so
 //! the directory stays below about twice the size of the data.
 
-mod failures;
 mod merge;
 mod report;
 mod spaces;
@@ -61,86 +60,21 @@ use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::log::{LogHandle, Lsn};
 use crate::manifest::{BatchRun, FlushedEpochs, Manifest, SegmentEntry, TableEntry};
-use crate::publishing::Until;
+use crate::publishing::{Until, contained};
 use crate::retention::{LogExtent, Place};
 use crate::segment::SegmentRef;
 use crate::shared::Shared;
 use crate::space::{Base, Space};
-use crate::stopping::contained;
 use crate::terms::Term;
 use crate::trap::Step;
 use crate::world::World;
-use coeval_txn::{Epoch, EpochSet};
-pub use failures::CheckpointFailures;
-use failures::Outcomes;
-use parking_lot::{Mutex, MutexGuard};
+use coeval_txn::Epoch;
 pub use report::CheckpointReport;
 use spaces::{MergedSpaces, merge_spaces};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
-
-/// What checkpoints of one store know of each other.
-///
-/// # Locking
-/// `turn` is held for a whole checkpoint, before any other lock; `last` and that of `outcomes` for moments.
-#[derive(Debug)]
-pub(crate) struct Checkpoints {
-    turn: Mutex<()>,
-    last: Mutex<LastCheckpoint>,
-    outcomes: Outcomes,
-}
-
-/// Where the last checkpoint stands.
-#[derive(Clone, Debug)]
-struct LastCheckpoint {
-    /// The log position of the durable manifest.
-    log: Lsn,
-    /// Which rows of brick tables its flush rounds hold.
-    epochs: EpochSet,
-}
-
-impl Checkpoints {
-    /// Those of a store whose manifest has this log position and holds these rows of brick tables.
-    pub(crate) fn after(log: Lsn, epochs: EpochSet) -> Self {
-        let last = Mutex::new(LastCheckpoint { log, epochs });
-        Self { turn: Mutex::default(), last, outcomes: Outcomes::default() }
-    }
-
-    /// The turn to replace chunks, or the manifest; waits for a checkpoint that has it.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock()
-    }
-
-    /// The turn to replace chunks, unless a checkpoint has it.
-    pub(crate) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        self.turn.try_lock()
-    }
-
-    /// Which rows of brick tables the durable flush rounds hold.
-    pub(crate) fn flushed_epochs(&self) -> EpochSet {
-        self.last.lock().epochs.clone()
-    }
-
-    /// These epochs have no rows: they count as flushed if newer ones do.
-    pub(crate) fn note_rolled_back(&self, epochs: &[Epoch]) {
-        let mut last = self.last.lock();
-        let newest = last.epochs.newest();
-        let passed: Vec<Epoch> = epochs.iter().copied().filter(|epoch| *epoch <= newest).collect();
-        last.epochs = last.epochs.with(&passed);
-    }
-
-    /// Those that have failed since the last one that did not.
-    pub(crate) fn failures(&self) -> Option<CheckpointFailures> {
-        self.outcomes.failures()
-    }
-
-    /// The log position of the durable manifest.
-    pub(crate) fn last_log(&self) -> Lsn {
-        self.last.lock().log
-    }
-}
 
 /// Runs one checkpoint; waits for the one that is under way.
 ///
@@ -149,7 +83,7 @@ impl Checkpoints {
 /// then; what the checkpoint wrote may be in place already. [`StoreError::Stopped`] if it panics, which stops commits.
 pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
     shared.check_files_writable("CHECKPOINT")?;
-    let _turn = shared.checkpoints.turn.lock();
+    let _turn = shared.checkpoints.turn();
     shared.pipeline.publishing.check_whole()?;
     let run = || {
         shared.pass_rolled_back_epochs();
@@ -160,8 +94,8 @@ pub(crate) fn run(shared: &Shared) -> Result<CheckpointReport, StoreError> {
         checkpoint.write()?;
         checkpoint.install()
     };
-    let outcome = contained(shared, "in a checkpoint", run).flatten();
-    shared.checkpoints.outcomes.note(&outcome);
+    let outcome = contained(&shared.pipeline.publishing, "in a checkpoint", run).flatten();
+    shared.checkpoints.note_outcome(&outcome);
     outcome
 }
 
@@ -257,8 +191,7 @@ impl<'s> Checkpoint<'s> {
                 // the next checkpoint or open.
                 Manifest::put_in_place(&**disk.files(), disk.dir())?;
                 shared.trap.pass(Step::Replace);
-                *shared.checkpoints.last.lock() =
-                    LastCheckpoint { log, epochs: self.frozen.epochs().clone() };
+                shared.checkpoints.note_durable(log, self.frozen.epochs().clone());
                 self.rounds.iter().for_each(FlushedTable::settle);
                 Ok(())
             }

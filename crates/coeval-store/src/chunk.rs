@@ -6,18 +6,14 @@
 //! whose chunks have keys and no further columns.
 
 use crate::allocations::for_everybody;
-use crate::column::{slice_bytes, value_at};
+use crate::chunk_stats::{ChunkStats, column_stats};
+use crate::column::slice_bytes;
 use crate::error::StoreError;
 use crate::key::Key;
 use crate::key_column::KeyColumn;
-use crate::segment::Segment;
-use crate::value::{Value, ValueRef};
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::kernels::aggregate;
-use arrow::datatypes::{
-    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    Time64MicrosecondType, TimestampMicrosecondType,
-};
+use crate::segment::{Segment, SegmentChunk};
+use crate::value::{ValueRef, value_at};
+use arrow::array::{Array, ArrayRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -41,26 +37,6 @@ impl From<usize> for ChunkSize {
     fn from(rows: usize) -> Self {
         Self { rows, bytes: CHUNK_BYTES_MAX }
     }
-}
-
-/// Smallest and greatest value of a column in a chunk, and how many NULLs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ColumnStats {
-    /// The least value; `None` if unknown or all are NULL.
-    pub min: Option<Value>,
-    /// The greatest value; `None` if unknown or all are NULL.
-    pub max: Option<Value>,
-    /// How many values are NULL.
-    pub null_count: u64,
-}
-
-/// What is known of a chunk without reading it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChunkStats {
-    /// How many rows.
-    pub rows: usize,
-    /// Per column, in the table's column order; shorter if columns were added later.
-    pub columns: Vec<ColumnStats>,
 }
 
 /// Where a chunk lies on disk.
@@ -380,43 +356,28 @@ impl Chunk {
     }
 }
 
-/// Longest text kept as a minimum or maximum: enough to prune by, bounded in the manifest.
-const STATS_TEXT_MAX: usize = 64;
-
-/// What is known of a column with these values.
-pub(crate) fn column_stats(array: &dyn Array) -> ColumnStats {
-    macro_rules! primitive {
-        ($type:ty, $variant:ident) => {{
-            let array = array.as_primitive::<$type>();
-            (aggregate::min(array).map(Value::$variant), aggregate::max(array).map(Value::$variant))
-        }};
+impl SegmentChunk for Chunk {
+    fn keys(&self) -> &KeyColumn {
+        Self::keys(self)
     }
-    let (min, max) = match array.data_type() {
-        DataType::Int16 => primitive!(Int16Type, Int16),
-        DataType::Int32 => primitive!(Int32Type, Int32),
-        DataType::Int64 => primitive!(Int64Type, Int64),
-        DataType::Float32 => primitive!(Float32Type, Float32),
-        DataType::Float64 => primitive!(Float64Type, Float64),
-        DataType::Decimal128(_, _) => primitive!(Decimal128Type, Decimal),
-        DataType::Date32 => primitive!(Date32Type, Int32),
-        DataType::Time64(_) => primitive!(Time64MicrosecondType, Int64),
-        DataType::Timestamp(_, _) => primitive!(TimestampMicrosecondType, Int64),
-        DataType::Boolean => {
-            let array = array.as_boolean();
-            (
-                aggregate::min_boolean(array).map(Value::Boolean),
-                aggregate::max_boolean(array).map(Value::Boolean),
-            )
-        }
-        DataType::Utf8View => {
-            let array = array.as_string_view();
-            let short = |text: &str| (text.len() <= STATS_TEXT_MAX).then(|| Value::from(text));
-            (
-                aggregate::min_string_view(array).and_then(short),
-                aggregate::max_string_view(array).and_then(short),
-            )
-        }
-        _ => (None, None),
-    };
-    ColumnStats { min, max, null_count: array.null_count() as u64 }
+
+    fn column_count(&self) -> usize {
+        Self::column_count(self)
+    }
+
+    fn column(&self, column: usize) -> Option<&ArrayRef> {
+        Self::column(self, column)
+    }
+
+    fn stats(&self) -> &ChunkStats {
+        Self::stats(self)
+    }
+
+    fn first_key(&self) -> Key {
+        Self::first_key(self)
+    }
+
+    fn last_key(&self) -> Key {
+        Self::last_key(self)
+    }
 }

@@ -5,7 +5,7 @@
 //! keeping what it read. Whoever reads row by row needs the whole chunk to stay where it is, so it is kept whether there is
 //! room or not, and the keeper lets go of others (`unload.rs`).
 
-use crate::keeper::KeeperSignal;
+use crate::keeper_signal::KeeperSignal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 

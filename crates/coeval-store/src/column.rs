@@ -1,72 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of chunks: reading one value out of an Arrow array, and building arrays value by value.
+//! Columns of chunks: what they keep of an Arrow array, and building arrays value by value.
 
-use crate::element::ElementType;
 use crate::enum_type::EnumType;
-use crate::list::ListRef;
-use crate::types::{ColumnType, Physical};
-use crate::value::{IntervalValue, Value, ValueRef};
+use crate::types::{ColumnType, ElementType, Physical};
+use crate::value::{KeyReader, ListRef, Nullable, UUID_SIZE, Value, ValueRef};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
-    ListArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
+    ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Field, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit,
-    TimestampMicrosecondType,
+    IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use std::sync::Arc;
-
-const UUID_SIZE: i32 = 16;
-
-/// The value at `index` of a chunk's array.
-///
-/// # Panics
-/// If the array is of a type no [`ColumnType`] has, or `index` is out of range.
-#[must_use]
-#[inline]
-pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
-    if array.is_null(index) {
-        return ValueRef::Null;
-    }
-    match array.data_type() {
-        DataType::Int16 => ValueRef::Int16(array.as_primitive::<Int16Type>().value(index)),
-        DataType::Int32 => ValueRef::Int32(array.as_primitive::<Int32Type>().value(index)),
-        DataType::Int64 => ValueRef::Int64(array.as_primitive::<Int64Type>().value(index)),
-        DataType::Float32 => ValueRef::Float32(array.as_primitive::<Float32Type>().value(index)),
-        DataType::Float64 => ValueRef::Float64(array.as_primitive::<Float64Type>().value(index)),
-        DataType::Decimal128(_, _) => ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(index)),
-        DataType::Boolean => ValueRef::Boolean(array.as_boolean().value(index)),
-        DataType::Utf8View => ValueRef::Text(array.as_string_view().value(index)),
-        DataType::BinaryView => ValueRef::Bytes(array.as_binary_view().value(index)),
-        DataType::Date32 => ValueRef::Int32(array.as_primitive::<Date32Type>().value(index)),
-        DataType::Time64(TimeUnit::Microsecond) => {
-            ValueRef::Int64(array.as_primitive::<Time64MicrosecondType>().value(index))
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            ValueRef::Int64(array.as_primitive::<TimestampMicrosecondType>().value(index))
-        }
-        DataType::Interval(IntervalUnit::MonthDayNano) => {
-            let value = array.as_primitive::<IntervalMonthDayNanoType>().value(index);
-            ValueRef::Interval(IntervalValue {
-                months: value.months,
-                days: value.days,
-                nanoseconds: value.nanoseconds,
-            })
-        }
-        DataType::FixedSizeBinary(UUID_SIZE) => {
-            let mut uuid = [0; UUID_SIZE as usize];
-            uuid.copy_from_slice(array.as_fixed_size_binary().value(index));
-            ValueRef::Uuid(uuid)
-        }
-        DataType::Struct(_) => {
-            ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))
-        }
-        DataType::List(_) => ValueRef::List(ListRef::Cell { lists: array.as_list(), row: index }),
-        other => panic!("no column type is kept as {other}"),
-    }
-}
 
 /// The array without what its buffers hold beside its own values: views of a part of a batch keep all of it.
 pub(crate) fn compact(array: ArrayRef) -> ArrayRef {
@@ -349,6 +296,12 @@ pub fn constant_column(ty: ColumnType, value: &Value, length: usize) -> ArrayRef
     builder.finish()
 }
 
+/// So many values of a column that was dropped before their chunk was written: they take no room.
+#[must_use]
+pub(crate) fn dropped_column(length: usize) -> ArrayRef {
+    Arc::new(NullArray::new(length))
+}
+
 /// The stored `missing` value of an added column, read back.
 ///
 /// # Panics
@@ -356,7 +309,6 @@ pub fn constant_column(ty: ColumnType, value: &Value, length: usize) -> ArrayRef
 /// are read from outside.
 #[must_use]
 pub fn missing_value(missing: Option<&[u8]>, physical: Physical) -> Value {
-    use crate::key::{KeyReader, Nullable};
     missing.map_or(Value::Null, |bytes| {
         KeyReader::new(bytes).read(physical, Nullable::No).expect("a definition's missing value reads back")
     })

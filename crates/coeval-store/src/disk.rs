@@ -12,10 +12,10 @@
 //!
 //! A file that an older world may read is opened before its name is removed: an open file stays good.
 //!
-//! A damaged file stays when nobody needs it any more, under another name. That name is taken before, by an empty file: so
-//! whoever finds the damaged one unneeded, after whatever crash, knows that it is to be kept.
+//! A damaged file that is no longer needed is not removed but gets another name. An empty file takes that name before: so after
+//! any crash it is known that the damaged file has to be kept when it is found to be no longer needed.
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::chunk::Chunk;
 use crate::chunk_memory::ChunkMemory;
 use crate::error::StoreError;
@@ -25,8 +25,7 @@ use crate::segment::{
     SEGMENT_DIR, Segment, SegmentRef, parse_segment_name, round_path, segment_path, unfinished_path,
     unfinished_round_path, write_segment,
 };
-use crate::transaction::Committed;
-use coeval_txn::Version;
+use coeval_txn::{CommitOrder, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -120,6 +119,11 @@ impl Disk {
         &self.dir
     }
 
+    /// Where its files are.
+    pub(crate) fn place(&self) -> (&dyn FileSystem, &Path) {
+        (&*self.files, &self.dir)
+    }
+
     pub(crate) fn checksums(&self) -> ChecksumPolicy {
         self.checksums
     }
@@ -143,7 +147,7 @@ impl Disk {
     pub(crate) fn open_segment(&self, reference: SegmentRef) -> Result<Arc<Segment>, StoreError> {
         let opened = self.opened.lock().get(&reference.number).and_then(Weak::upgrade);
         if let Some(segment) = opened.filter(|segment| segment.reference() == reference) {
-            // Who removes the file has it stay open for this one, and knows no second one.
+            // There must be only one open segment for a file: what removes the file's name keeps this one open, and knows no other.
             return Ok(segment);
         }
         let segment = Segment::open(&self.files, &self.dir, reference, self.checksums, &self.memory)?;
@@ -183,7 +187,7 @@ impl Disk {
             // Before the file is made, so that nobody takes it for a leftover.
             self.loads.lock().insert(number, LoadState::OnItsWay);
             written.numbers.push(number);
-            let segment = self.open_segment(write_segment(self, number, chunks)?)?;
+            let segment = self.open_segment(write_segment(self.place(), number, chunks)?)?;
             Ok::<_, StoreError>((segment.reference(), chunks_of(&segment)))
         };
         let rows = write(load.chunks())?;
@@ -237,14 +241,14 @@ impl Disk {
     }
 
     /// Notes what became of loads that were written.
-    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<Committed, StoreError>) {
+    pub(crate) fn settle_loads(&self, written: &LoadFiles, verdict: &Result<CommitOrder, StoreError>) {
         match verdict {
-            Ok(committed) => self.note_committed(written.numbers.iter().copied(), committed.version),
+            Ok(order) => self.note_committed(written.numbers.iter().copied(), order.version),
             // Refused before it was logged.
             Err(
                 StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::Log(LogError::NoRoom(_)),
             ) => self.discard(written),
-            // Nobody knows whether the log has it.
+            // Whether the load is in the log is not known, so its files stay.
             Err(_) => {}
         }
     }
@@ -255,7 +259,7 @@ impl Disk {
         loads.extend(numbers.map(|number| (number, LoadState::Committed(version))));
     }
 
-    /// The turn to note what is kept of the log; waits for who has it.
+    /// The right to write down which part of the log is kept; waits while another thread has it.
     pub(crate) fn noting_turn(&self) -> MutexGuard<'_, ()> {
         self.noting.lock()
     }
@@ -305,7 +309,7 @@ impl Disk {
         self.files.remove(path)
     }
 
-    /// Opens a file for whoever may read it when it has lost its name.
+    /// Opens a file, so that it can still be read after its name was removed.
     fn hold(&self, number: u64, path: &Path) -> Result<(), FileError> {
         let opened = self.opened.lock().get(&number).and_then(Weak::upgrade);
         if let Some(segment) = opened.filter(|segment| segment.path() == path) {

@@ -9,9 +9,15 @@
 //! definitions, and every snapshot reads values by the labels that it knows. Versions are kept for the life of the
 //! process, each once, so that a type stays a small value that can be copied; a process holds as many of them as it has
 //! seen definitions, some hundred bytes each.
+//!
+//! Versions of transactions that were rolled back, and those that newer ones replaced, stay too: an Arrow type names its
+//! version, and arrays live on in results when the transaction that read them and its world are gone. To count who holds a
+//! version, everything that copies a column's type, or gives an Arrow type on, would have to. So what all of them take is
+//! bounded instead: behind [`VERSIONS_BYTES_MAX`] a process takes no new definition until it is started again, which
+//! begins with the definitions that are committed.
 
-use crate::catalog::QualifiedName;
 use crate::ids::SpaceId;
+use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 use arrow::datatypes::{DataType, Field, Fields};
 use parking_lot::RwLock;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -26,6 +32,9 @@ const DISTANCE: i64 = 1 << 40;
 
 /// How the only field of an enum's Arrow type is called, in front of the number of the version.
 const FIELD: &str = "coeval.enum.";
+
+/// What all versions of a process may take: some hundred thousand types of a few labels.
+const VERSIONS_BYTES_MAX: usize = 256 << 20;
 
 /// One label.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,7 +83,7 @@ impl EnumDef {
         Self { id, array_id, name, labels }
     }
 
-    /// The place of a label.
+    /// The place of a label. Looks at one after the other: for rows there is [`EnumType::place_of`].
     #[must_use]
     pub fn place_of(&self, label: &str) -> Option<i64> {
         self.labels.iter().find(|known| known.name == label).map(|known| known.place)
@@ -111,7 +120,7 @@ impl EnumDef {
         Some(changed)
     }
 
-    /// The order of a label as `pg_enum` has it: the first ones are 1, 2, 3, ..., those added between lie between.
+    /// The sort order of a label, as in `pg_enum`: the first labels have 1, 2, 3, ..., labels added later have numbers in between.
     #[must_use]
     pub fn sort_order(place: i64) -> f32 {
         (place as f64 / DISTANCE as f64 + 1.0) as f32
@@ -125,6 +134,24 @@ pub struct EnumType(&'static Version);
 struct Version {
     number: usize,
     def: EnumDef,
+    /// The indexes of the labels, by their names.
+    by_name: Vec<usize>,
+}
+
+impl Version {
+    fn new(number: usize, def: EnumDef) -> Self {
+        let mut by_name: Vec<usize> = (0..def.labels.len()).collect();
+        by_name.sort_unstable_by_key(|&index| def.labels[index].name.as_str());
+        Self { number, def, by_name }
+    }
+
+    /// What the version with this definition takes, and the list's entry for it.
+    fn bytes(def: &EnumDef) -> usize {
+        let fixed = size_of::<Self>() + 3 * size_of::<usize>() + def.name.schema.len() + def.name.name.len();
+        let label = size_of::<EnumLabel>() + size_of::<usize>();
+        let names: usize = def.labels.iter().map(|label| label.name.capacity()).sum();
+        fixed + def.labels.len() * label + names
+    }
 }
 
 /// All versions that there have been.
@@ -132,6 +159,7 @@ struct Version {
 struct Versions {
     all: Vec<&'static Version>,
     known: HashMap<&'static EnumDef, usize>,
+    bytes: usize,
 }
 
 /// # Locking
@@ -139,7 +167,22 @@ struct Versions {
 static VERSIONS: LazyLock<RwLock<Versions>> = LazyLock::new(RwLock::default);
 
 impl EnumType {
-    /// The version with this definition; equal definitions are one version.
+    /// The version with a definition that somebody makes; `None` if the process has had so many definitions that they take
+    /// all the memory that there is for them. A definition that was there before is there still.
+    #[must_use]
+    pub fn defined(def: EnumDef) -> Option<Self> {
+        Self::defined_within(def, VERSIONS_BYTES_MAX)
+    }
+
+    fn defined_within(def: EnumDef, bytes_max: usize) -> Option<Self> {
+        let has_room = {
+            let versions = VERSIONS.read();
+            versions.known.contains_key(&def) || versions.bytes + Version::bytes(&def) <= bytes_max
+        };
+        has_room.then(|| Self::of(def))
+    }
+
+    /// The version with a definition that is there; equal definitions are one version.
     #[must_use]
     pub fn of(def: EnumDef) -> Self {
         let find = |versions: &Versions| versions.known.get(&def).map(|&number| versions.all[number]);
@@ -151,7 +194,8 @@ impl EnumType {
         if let Some(known) = find(&versions) {
             return Self(known);
         }
-        let version: &'static Version = Box::leak(Box::new(Version { number: versions.all.len(), def }));
+        versions.bytes += Version::bytes(&def);
+        let version: &'static Version = Box::leak(Box::new(Version::new(versions.all.len(), def)));
         versions.all.push(version);
         versions.known.insert(&version.def, version.number);
         Self(version)
@@ -161,6 +205,14 @@ impl EnumType {
     #[must_use]
     pub fn def(self) -> &'static EnumDef {
         &self.0.def
+    }
+
+    /// The place of a label. Costs the logarithm of their number.
+    #[must_use]
+    pub fn place_of(self, label: &str) -> Option<i64> {
+        let (labels, by_name) = (&self.0.def.labels, &self.0.by_name);
+        let found = by_name.binary_search_by_key(&label, |&index| labels[index].name.as_str()).ok()?;
+        Some(labels[by_name[found]].place)
     }
 
     /// The number of the version, for as long as the process runs.
@@ -222,7 +274,7 @@ impl fmt::Display for EnumType {
     /// The name, in quotes where SQL needs them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.def().name;
-        if name.schema != crate::catalog::DEFAULT_SCHEMA {
+        if name.schema != DEFAULT_SCHEMA {
             write_identifier(f, &name.schema)?;
             f.write_str(".")?;
         }

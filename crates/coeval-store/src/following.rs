@@ -54,14 +54,14 @@ mod feed;
 mod former_primary;
 mod frame;
 mod last_word;
+mod opening;
 mod own_changes;
 mod own_log;
 mod primary_writer;
 mod replica_session;
+mod replication;
 mod rewinding;
-mod rewinding_mark;
 mod standing;
-mod superseding;
 mod taken_log;
 mod word;
 
@@ -71,13 +71,12 @@ pub use change_feed::{ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeStar
 pub use change_token::{ChangeToken, MalformedToken};
 pub use copy_writer::{CopyWriter, FileWriter};
 pub use feed::{Fed, LogFeed};
-pub use former_primary::{FormerPrimary, WayBack};
+pub use former_primary::{FormerPrimary, WayBack, superseded};
 pub use frame::{Frame, MalformedFrame};
 pub use last_word::LastWord;
 pub use primary_writer::PrimaryWriter;
 pub use replica_session::ReplicaSession;
 pub use rewinding::{Rewound, go_on_rewinding, rewind};
-pub(crate) use rewinding_mark::refuse_unfinished_rewinding;
 pub(crate) use standing::FollowerStanding;
 pub use taken_log::TakenLog;
 pub use word::Word;
@@ -89,14 +88,13 @@ use crate::files::{FileSystem, OpenMode};
 use crate::freshness::Questions;
 use crate::log::{ChecksumPolicy, LogRecord, Lsn};
 use crate::manifest::{Manifest, manifest_path};
-use crate::options::SafeLogging;
 use crate::promises::{KeptPromise, Promise, PromisedTo};
-use crate::publishing::Wanted;
+use crate::publishing::{Wanted, contained};
 use crate::recovery::{FollowedLog, ObserveReplay, ReplayError, Replayer};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::segment::parse_segment_name;
 use crate::serializable::{SafeWorld, with_members};
 use crate::shared::Shared;
-use crate::stopping::contained;
 use crate::terms::{TermHistory, Timeline};
 use crate::trap::Step;
 use crate::world::World;
@@ -199,7 +197,8 @@ impl Follower {
         FormerPrimary { terms: self.terms(), end: self.position, checkpoint, promised: self.promised() }
     }
 
-    /// From here on the log is taken from one who is in this timeline.
+    /// From here on the log is taken from one who is in this timeline. What others have said to be published, and is not shown, waits
+    /// for its word.
     ///
     /// # Errors
     /// [`FollowError::Superseded`] if a higher one was promised to another, or followed before; [`FollowError::Store`] if it cannot
@@ -207,12 +206,14 @@ impl Follower {
     pub fn begin_following(&mut self, source: Timeline) -> Result<(), FollowError> {
         self.source = source;
         self.check_source()?;
+        self.shared.pipeline.publishing.forget_word();
         Ok(self.shared.note_followed(source)?)
     }
 
     /// From here on the log is taken from an archive, which has nothing that nobody has published, whoever wrote it.
     pub fn begin_following_archive(&mut self) {
         self.source = Timeline::new(u32::MAX);
+        self.shared.pipeline.publishing.forget_word();
     }
 
     /// The highest timeline that was promised to another machine; 0 if none was.
@@ -294,7 +295,8 @@ impl Follower {
             return Err(FollowError::Stopped);
         }
         // Who gives the log may have a thread for that alone: were it to end with a panic, nobody would hear of it.
-        contained(&self.shared, "while the log was followed", || self.apply_together(records, observer))??;
+        let publishing = &self.shared.pipeline.publishing;
+        contained(publishing, "while the log was followed", || self.apply_together(records, observer))??;
         self.position = position;
         self.has_failed = false;
         Ok(())
@@ -322,7 +324,8 @@ impl Follower {
         shared.pipeline.publishing.check_running()?;
         let disk = shared.disk.as_ref().expect("a follower has a directory");
         let world = (*shared.applied()).clone();
-        let mut replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        let replayer = Replayer::following(disk, world, shared.terms(), shared.next_numbers());
+        let mut replayer = replayer.at(shared.clock.last());
         if let Some(observer) = observer {
             replayer = replayer.observed(observer);
         }
@@ -373,6 +376,7 @@ impl Follower {
         if is_new {
             let wanted = Wanted::Followed(end);
             shared.pipeline.publishing.push(shared, Arc::clone(&world), wanted, Vec::new());
+            self.note_told(shared.pipeline.publishing.word());
             let changes =
                 records.iter().map(|record| record.payload.len() as u64).sum::<u64>() / CHANGE_BYTES;
             shared.keeper.note_commit(changes, Some(end));
@@ -402,13 +406,20 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows what was taken, up to this version: the primary has published it.
+    /// Shows what was taken, and what is going to be until another one [is followed](Self::begin_following), up to this version: the
+    /// primary has published it.
     pub fn note_published(&self, version: Version) {
-        self.shared.told_published.fetch_max(version.get(), Ordering::AcqRel);
+        self.note_told(version);
         self.shared.pipeline.publishing.publish_through(&self.shared, version);
         // Its boundary may have come before.
         self.note_for_safe(|_| ());
         self.shared.showing.note();
+    }
+
+    /// Notes what was said to be published of what the log has. What it has not got yet may never come: it is not noted before.
+    fn note_told(&self, version: Version) {
+        let told = version.min(self.shared.applied().version());
+        self.shared.told_published.fetch_max(told.get(), Ordering::AcqRel);
     }
 
     /// Shows all that was taken: it comes from an archive, which has nothing else than what was published.
@@ -456,7 +467,7 @@ impl Follower {
             shared.follow_safe();
         };
         // If it panics, the replica has stopped: the next records are told so.
-        contained(shared, "while a safe snapshot was made", noted).ok();
+        contained(&shared.pipeline.publishing, "while a safe snapshot was made", noted).ok();
     }
 
     /// Makes all that was taken durable, and returns up to where that is.
@@ -478,7 +489,7 @@ impl Follower {
         let disk = self.shared.disk.as_ref().expect("a follower has a directory");
         let standing = FollowerStanding::read(&**disk.files(), disk.dir())?;
         if let Some(standing) = &standing {
-            self.shared.told_published.fetch_max(standing.published.get(), Ordering::AcqRel);
+            self.note_told(standing.published);
         }
         if let Some(standing) = standing.filter(|standing| self.position >= standing.position) {
             self.note_boundary(standing.boundary);
@@ -529,7 +540,7 @@ pub fn promote(files: &dyn FileSystem, dir: &Path, promise: Promise) -> Result<(
     let _lock = files.lock(dir)?;
     if let Some(KeptPromise { promise: kept, .. }) = KeptPromise::read(files, dir)?
         && kept != promise
-        && kept.timeline >= promise.timeline
+        && kept.timeline.get() >= promise.timeline.get()
     {
         return Err(StoreError::PromisedAnother { asked: promise.timeline, promised: kept.timeline });
     }
@@ -576,18 +587,6 @@ pub fn demote(files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
 const CHANGE_BYTES: u64 = 100;
 
 impl Shared {
-    /// Whether it follows another store's log.
-    #[inline]
-    pub(crate) fn is_following(&self) -> bool {
-        self.serializable.is_following()
-    }
-
-    /// Whether those that follow it, or it itself if it follows, are told what safe snapshots are made of.
-    #[inline]
-    pub(crate) fn tells_of_safe(&self) -> bool {
-        self.options.safe_logging == SafeLogging::On
-    }
-
     /// How far safe snapshots may go of those that follow this store, once they have all that it has.
     fn followers_boundary(&self) -> Version {
         if !self.tells_of_safe() {

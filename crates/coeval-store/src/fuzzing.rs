@@ -8,6 +8,7 @@
 use crate::brick_def::{BrickDef, BrickDimension};
 use crate::bricks::{BrickChange, BrickRows, Bricks, restore_round};
 use crate::catalog::{ColumnDef, QualifiedName, TableDef};
+use crate::clock::LogTime;
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::ids::SpaceId;
 use crate::log::{ChecksumPolicy, Found, Lsn, walk};
@@ -133,7 +134,7 @@ pub fn brick_rows(bytes: &[u8]) {
         let _ = restore_round(&rows, bytes, |_| false);
     } else {
         let change = BrickChange { table: SpaceId::new(1), epoch: Epoch::new(1), bytes: bytes.to_vec() };
-        drop(rows.replay(&change));
+        drop(rows.replay(&change, LogTime::ZERO));
     }
 }
 

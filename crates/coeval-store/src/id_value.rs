@@ -2,11 +2,11 @@
 //! The table that tests of transactions write to: `(id int PRIMARY KEY, value int)`.
 
 use crate::catalog::{ColumnDef, QualifiedName, TableDef};
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 
 pub(crate) fn table(store: &Store, name: &str) -> TableDef {
     let columns = vec![ColumnDef::new("id", ColumnType::Int), ColumnDef::new("value", ColumnType::Int)];

@@ -7,25 +7,17 @@
 //! know how far safe snapshots may go, the keeper tells it from time to time (a heartbeat).
 
 use crate::checkpoint;
-use crate::error::StoreError;
-use crate::log::Lsn;
+use crate::keeper_signal::{KeeperSignal, Woken};
 use crate::options::{CheckpointPolicy, Durability};
+use crate::publishing::contained;
 use crate::shared::Shared;
-use crate::stopping::contained;
+use crate::transaction::expire_bricks;
 use crate::trap::Step;
 use crate::unload::unload;
-use parking_lot::{Condvar, Mutex};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// How often worlds that somebody else still holds are looked at again.
-const GRAVEYARD_INTERVAL: Duration = Duration::from_millis(50);
-
-/// Chunks are let go of at most so often: each time all are looked at.
-const UNLOAD_INTERVAL: Duration = Duration::from_millis(100);
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Rows in chunks without a file (indexes that were just built) that make a checkpoint due: building them again
 /// would hold up the next open.
@@ -37,169 +29,6 @@ const CHANGES_BETWEEN_LOOKS_MIN: u64 = 1_000;
 /// Behind so many times the interval at which rows are looked for that have expired, it is looked whether files of brick tables have
 /// mostly such that are gone: a checkpoint takes them from the disk then, also where nothing else makes one due.
 const EXPIRIES_BETWEEN_LOOKS_AT_ROUNDS: u32 = 10;
-
-/// So many commit batches that append to brick tables pass between two purges: a purge looks at each brick.
-const BRICK_BATCHES_BETWEEN_PURGES: u64 = 1_000;
-
-/// What committing threads and the keeper tell each other.
-///
-/// # Locking
-/// `state` is a leaf lock, held for moments. The marks are plain counters: a commit that reads an old mark wakes
-/// the keeper for nothing, or leaves it to the next commit.
-#[derive(Debug)]
-pub(crate) struct KeeperSignal {
-    state: Mutex<State>,
-    wake: Condvar,
-    stopping: AtomicBool,
-    /// Changes of keys that were committed so far.
-    changes: AtomicU64,
-    /// The count of changes and the log position at which the keeper wants to be woken.
-    changes_mark: AtomicU64,
-    log_mark: AtomicU64,
-    /// How often the log gets heartbeats.
-    heartbeat: Option<Duration>,
-    /// How often rows are looked for that are older than their tables keep them, whatever else happens or does not.
-    expiry: Duration,
-    /// Whether something was committed since the log has known all.
-    owes_heartbeat: AtomicBool,
-    /// Whether somebody found that chunks take more memory than they may.
-    is_full: AtomicBool,
-    brick_batches: AtomicU64,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    is_poked: bool,
-    has_graves: bool,
-    /// When chunks were last let go of.
-    unloaded: Option<Instant>,
-}
-
-impl KeeperSignal {
-    pub(crate) fn new(heartbeat: Option<Duration>, expiry: Duration) -> Self {
-        Self {
-            state: Mutex::default(),
-            wake: Condvar::new(),
-            stopping: AtomicBool::new(false),
-            changes: AtomicU64::new(0),
-            changes_mark: AtomicU64::new(u64::MAX),
-            log_mark: AtomicU64::new(u64::MAX),
-            heartbeat,
-            expiry,
-            owes_heartbeat: AtomicBool::new(false),
-            is_full: AtomicBool::new(false),
-            brick_batches: AtomicU64::new(1),
-        }
-    }
-
-    /// Counts a commit batch with so many changed keys, whose record ends at `log_end`.
-    #[inline]
-    pub(crate) fn note_commit(&self, changes: u64, log_end: Option<Lsn>) {
-        let before = self.changes.fetch_add(changes, Ordering::Relaxed);
-        let changes_due = before + changes >= self.changes_mark.load(Ordering::Relaxed);
-        let log_due = log_end.is_some_and(|end| end.get() >= self.log_mark.load(Ordering::Relaxed));
-        if changes_due || log_due {
-            self.poke();
-        }
-        if self.heartbeat.is_some() && !self.owes_heartbeat.load(Ordering::Relaxed) {
-            self.owe_heartbeat();
-        }
-    }
-
-    #[cold]
-    fn owe_heartbeat(&self) {
-        let _state = self.state.lock();
-        self.owes_heartbeat.store(true, Ordering::Relaxed);
-        self.wake.notify_all();
-    }
-
-    /// Counts a commit batch that appended to brick tables.
-    pub(crate) fn note_bricks(&self) {
-        let before = self.brick_batches.fetch_add(1, Ordering::Relaxed);
-        if before.is_multiple_of(BRICK_BATCHES_BETWEEN_PURGES) {
-            self.poke();
-        }
-    }
-
-    /// Makes the keeper look whether a checkpoint is due.
-    #[cold]
-    pub(crate) fn poke(&self) {
-        // So that the next commits do not poke again before the keeper has looked.
-        self.changes_mark.store(u64::MAX, Ordering::Relaxed);
-        self.log_mark.store(u64::MAX, Ordering::Relaxed);
-        self.state.lock().is_poked = true;
-        self.wake.notify_all();
-    }
-
-    /// Makes the keeper look after buried worlds.
-    pub(crate) fn note_graves(&self) {
-        self.state.lock().has_graves = true;
-        self.wake.notify_all();
-    }
-
-    /// Makes the keeper let go of chunks.
-    pub(crate) fn note_full(&self) {
-        if !self.is_full.swap(true, Ordering::Relaxed) {
-            // Behind this the keeper either sleeps and hears it, or looks before it sleeps.
-            drop(self.state.lock());
-            self.wake.notify_all();
-        }
-    }
-
-    /// Fails once the store is being closed.
-    pub(crate) fn check_running(&self) -> Result<(), StoreError> {
-        if self.stopping.load(Ordering::Relaxed) {
-            return Err(StoreError::Closing);
-        }
-        Ok(())
-    }
-
-    fn stop(&self) {
-        let _state = self.state.lock();
-        self.stopping.store(true, Ordering::Relaxed);
-        self.wake.notify_all();
-    }
-
-    /// Sleeps until there is something to do, at most for as long as old rows may wait. Returns why it woke; `None` when
-    /// it is to stop.
-    fn wait(&self) -> Option<Woken> {
-        let mut state = self.state.lock();
-        loop {
-            if self.stopping.load(Ordering::Relaxed) {
-                return None;
-            }
-            if std::mem::take(&mut state.is_poked) {
-                return Some(Woken::Poke);
-            }
-            let full = self.is_full.load(Ordering::Relaxed).then(|| {
-                let rested = state.unloaded.map_or(UNLOAD_INTERVAL, |unloaded| unloaded.elapsed());
-                UNLOAD_INTERVAL.saturating_sub(rested)
-            });
-            if full == Some(Duration::ZERO) {
-                state.unloaded = Some(Instant::now());
-                self.is_full.store(false, Ordering::Relaxed);
-                return Some(Woken::Fullness);
-            }
-            let heartbeat = self.heartbeat.filter(|_| self.owes_heartbeat.load(Ordering::Relaxed));
-            let graves = state.has_graves.then_some(GRAVEYARD_INTERVAL);
-            let interval = heartbeat.into_iter().chain(graves).chain(full).fold(self.expiry, Duration::min);
-            if self.wake.wait_for(&mut state, interval).timed_out() {
-                return Some(Woken::Time);
-            }
-        }
-    }
-}
-
-/// What woke the keeper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Woken {
-    /// Somebody wants it to see whether a checkpoint is due.
-    Poke,
-    /// Chunks take more memory than they may.
-    Fullness,
-    /// Something that it does at intervals may be due.
-    Time,
-}
 
 /// Owns the thread; dropping it closes the store: a running checkpoint ends early, the log is synced and its end attested.
 pub(crate) struct Keeper {
@@ -244,7 +73,7 @@ impl Drop for Keeper {
             // Commits that waited for durability have it already; nobody is left to hear of the others.
             let attest = || shared.pipeline.attest_log(&shared);
             // A panic here would end a process that is closing the store because of another one.
-            let _ = contained(&shared, "while the store was closed", attest);
+            let _ = contained(&shared.pipeline.publishing, "while the store was closed", attest);
         }
     }
 }
@@ -255,7 +84,7 @@ fn keep(signal: &KeeperSignal, shared: &Weak<Shared>) {
     while let Some(woken) = signal.wait() {
         let Some(shared) = shared.upgrade() else { return };
         let turn = || keep_once(signal, &shared, woken, &mut last);
-        if contained(&shared, "in the keeper", turn).is_err() {
+        if contained(&shared.pipeline.publishing, "in the keeper", turn).is_err() {
             return;
         }
     }
@@ -280,25 +109,25 @@ enum Due {
 fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &mut Last) {
     shared.trap.pass(Step::Keep);
     let is_poked = woken == Woken::Poke;
-    if signal.heartbeat.is_some_and(|interval| last.beat.elapsed() >= interval)
-        && signal.owes_heartbeat.swap(false, Ordering::Relaxed)
+    if signal.heartbeat().is_some_and(|interval| last.beat.elapsed() >= interval)
+        && signal.take_owed_heartbeat()
     {
         last.beat = Instant::now();
         if !shared.pipeline.log_boundary(shared) {
-            signal.owes_heartbeat.store(true, Ordering::Relaxed);
+            signal.keep_owing_heartbeat();
         } else if shared.options.durability == Durability::Fsync {
             // Nobody commits: a sync disturbs nobody, and the end of the log is attested if the machine stops now. A log
             // that failed says so at the next commit.
             let _ = shared.pipeline.attest_log(shared);
         }
     }
-    if is_poked || last.expiry.elapsed() >= signal.expiry {
+    if is_poked || last.expiry.elapsed() >= signal.expiry() {
         last.expiry = Instant::now();
-        shared.expire_bricks(now_micros());
+        expire_bricks(shared, now_micros());
     }
     let mut due = Due::Perhaps;
     // By time alone, however often it is poked: a checkpoint is of all tables.
-    if last.rounds.elapsed() >= signal.expiry * EXPIRIES_BETWEEN_LOOKS_AT_ROUNDS {
+    if last.rounds.elapsed() >= signal.expiry() * EXPIRIES_BETWEEN_LOOKS_AT_ROUNDS {
         last.rounds = Instant::now();
         if shared.has_void_rounds() {
             due = Due::Certainly;
@@ -312,11 +141,11 @@ fn keep_once(signal: &KeeperSignal, shared: &Arc<Shared>, woken: Woken, last: &m
         unload(shared);
     }
     // Before the sweep, so that a world that is buried meanwhile is not forgotten.
-    signal.state.lock().has_graves = false;
+    signal.forget_graves();
     shared.trap.pass(Step::Sweep);
     let has_graves = shared.sweep_graves();
     if has_graves {
-        signal.state.lock().has_graves = true;
+        signal.note_graves();
     }
     if is_poked || (woken == Woken::Time && !has_graves) {
         shared.trap.pass(Step::Purge);
@@ -352,15 +181,12 @@ fn look(signal: &KeeperSignal, shared: &Shared, due: Due) {
     }
     let wanted = (delta_entries as u64).max(load.base_rows.saturating_mul(u64::from(delta_percent)) / 100);
     let missing = wanted.saturating_sub(load.delta_entries).max(CHANGES_BETWEEN_LOOKS_MIN).max(pause);
-    signal
-        .changes_mark
-        .store(signal.changes.load(Ordering::Relaxed).saturating_add(missing), Ordering::Relaxed);
     let log_mark = if pause == 0 {
         load.log_start.saturating_add(log_bytes)
     } else {
         load.log_end.saturating_add(log_bytes / 10 + 1)
     };
-    signal.log_mark.store(log_mark, Ordering::Relaxed);
+    signal.set_marks(missing, log_mark);
 }
 
 /// What speaks for a checkpoint.

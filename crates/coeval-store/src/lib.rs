@@ -17,9 +17,29 @@
 //! - Each row has exactly one entry in each index of its table, in every world.
 //! - What was acknowledged is found again after a crash; what was not is found whole or not at all.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! repair, verify                         a directory that nobody has open
+//! following, candidacy, ingest           who takes the log of a store, who may be promoted
+//! store                                  the handle of an open database
+//! keeper, recovery                       the thread that looks after it, and how it is opened
+//! transaction, checkpoint, unload ...    what works on an open store
+//! shared                                 what all of these share
+//! pipeline, publishing                   commits: certified, applied and logged; then seen
+//! ground                                 what commits stand on: worlds, who reads them, switches
+//! serializable, reservations, record     what is certified, reserved, written in the log
+//! submission, write_set, reads ...       what a transaction hands in
+//! world, view, bulk, build_index         all tables at one version; what is read and made of tables
+//! table, bricks, space, pieces           one table at one version
+//! disk, segment, chunk                   its files, and its base in them
+//! catalog, row, column                   definitions, and how rows and columns are kept
+//! value, key, types, log, files ...      what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
-//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `pipeline.rs`, and `docs/formats.md` for the
-//! files.
+//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `ground.rs` and `pipeline.rs`, and `docs/formats.md`
+//! for the files.
 
 mod access_rights;
 mod allocations;
@@ -28,21 +48,26 @@ mod brick_def;
 mod bricks;
 mod build_index;
 mod bulk;
+mod bulk_load;
 mod candidacy;
 mod catalog;
+mod certification;
 mod checkpoint;
+mod checkpoints;
 mod checks;
 mod chunk;
 mod chunk_memory;
+mod chunk_stats;
 mod clock;
 mod column;
 mod companion;
 mod conflicts;
+#[cfg(test)]
+mod crash_tests;
 mod cursor;
 mod delta;
 mod disk;
 mod durations;
-mod element;
 mod enum_type;
 mod error;
 pub mod files;
@@ -51,6 +76,9 @@ mod footprint;
 mod freshness;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod golden_tests;
+mod ground;
 mod held_versions;
 #[cfg(test)]
 mod id_value;
@@ -58,21 +86,26 @@ mod ids;
 mod index_uses;
 mod ingest;
 mod keeper;
+mod keeper_signal;
 mod kept_log;
 mod key;
 mod key_column;
 mod key_size;
-mod list;
 pub mod log;
 mod machine;
 mod manifest;
+mod memory_accounts;
 #[cfg(test)]
 mod model_workload;
 mod options;
+mod pieces;
 mod pipeline;
 mod promises;
+mod publication;
 mod publishing;
+mod qualified_name;
 mod range;
+mod reads;
 mod recent_loads;
 mod record;
 mod recovery;
@@ -80,6 +113,7 @@ mod repair;
 mod replicas;
 mod reservations;
 mod retention;
+mod rewinding_mark;
 mod row;
 mod row_lock_error;
 mod safe_counts;
@@ -90,11 +124,12 @@ mod shared;
 mod showing;
 mod space;
 mod stop;
-mod stopping;
 mod store;
 mod submission;
 mod syncer;
 mod table;
+mod table_writes;
+mod taken_keys;
 mod terms;
 mod transaction;
 mod trap;
@@ -105,6 +140,7 @@ mod value;
 mod verify;
 mod view;
 mod world;
+mod write_set;
 
 pub use access_rights::{
     Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute, RoleDef, UnknownPrivilege,
@@ -114,20 +150,22 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DEFAULT_SCHEMA, DeclaredOrder, Deferral,
-    ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
-    TableDef, TypeDef, Uniqueness, ViewDef,
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
+    ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
+    Uniqueness, ViewColumn, ViewDef,
 };
-pub use checkpoint::{CheckpointFailures, CheckpointReport};
+pub use checkpoint::CheckpointReport;
+pub use checkpoints::CheckpointFailures;
 pub use checks::{CheckCompiler, RowChecks};
-pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace, ChunkStats, ColumnStats};
+pub use chunk::{CHUNK_ROWS, Chunk, ChunkPlace};
 pub use chunk_memory::DataMemory;
+pub use chunk_stats::{ChunkStats, ColumnStats};
 pub use clock::LogTime;
 pub use coeval_brick::{
     BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
     Number, Reader, RejectReason, Rejection, Selection,
 };
-pub use column::{ColumnBuilder, constant_column, missing_value, value_at};
+pub use column::{ColumnBuilder, constant_column, missing_value};
 pub use companion::Companion;
 pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
@@ -135,7 +173,6 @@ pub use conflicts::{
 };
 pub use delta::{BasePosition, Change, Delta, DeltaEntry};
 pub use durations::Durations;
-pub use element::ElementType;
 pub use enum_type::{EnumDef, EnumLabel, EnumType, LabelPlace};
 pub use error::{ConstraintError, StoreError, TableDamage};
 pub use following::{
@@ -143,22 +180,26 @@ pub use following::{
     ChangeToken, ChangedRow, CopiedFile, CopyWriter, Fed, FedChange, FedTransaction, FileWriter, FollowError,
     Follower, FormerPrimary, Frame, LastWord, LogFeed, MalformedFrame, MalformedToken, PrimaryWriter,
     ReplicaSession, Rewound, TakenLog, WayBack, Word, demote, go_on_rewinding, is_replica, promote, rewind,
+    superseded,
 };
 pub use footprint::GlobalKey;
 pub use freshness::Questions;
+pub use ground::RunAside;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};
-pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key, KeyDamage, KeyReader, KeyWriter, Nullable};
+pub use key::{KEY_BYTES_MAX, KEY_INLINE_MAX, Key};
 pub use key_column::{KeyColumn, KeyColumnBuilder};
-pub use list::{ListEncoder, ListRef};
 pub use machine::{machine_memory, process_memory};
 pub use manifest::FORMAT_VERSION;
+pub use memory_accounts::{MemoryAccount, MemoryAccounts};
 #[doc(hidden)]
 pub use options::SafeLogging;
 pub use options::{CheckpointPolicy, DamagedTables, Durability, StoreOptions, Trials};
 pub use promises::{LogStanding, Promise};
-pub use publishing::{Publication, WAIVED_LAG_MAX};
+pub use publication::Publication;
+pub use publishing::WAIVED_LAG_MAX;
+pub use qualified_name::{DEFAULT_SCHEMA, QualifiedName};
 pub use range::{Direction, KeyRange};
 pub use record::LogMark;
 pub use repair::{RepairReport, repair};
@@ -172,18 +213,19 @@ pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
 pub use serializable::{DeferralError, SafeWorld, SnapshotLag};
-pub use shared::RunAside;
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};
 pub use table::{IndexEntry, RowRef, Table};
 pub use terms::{ForeignHistory, Parting, Term, TermHistory, TermNumber, Timeline};
 pub use transaction::{
     AccessMode, Appended, BrickSnapshot, CheckTime, Committed, ConstraintChoice, IfLocked, IndexCursor,
-    LockWaits, LockedRows, LockedState, MemoryAccount, MemoryAccounts, NOTED_ROWS_MAX, Reading, RowCursor,
-    RowLock, Savepoint, Scanned, Transaction,
+    LockWaits, LockedRows, LockedState, NOTED_ROWS_MAX, Reading, RowCursor, RowLock, Savepoint, Scanned,
+    Transaction,
 };
-pub use types::{ColumnType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
-pub use value::{IntervalValue, Value, ValueRef};
+pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
+pub use value::{
+    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, Nullable, Value, ValueRef, value_at,
+};
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{
     BatchScan, ColumnSummary, SCAN_BATCH_ROWS, ScanCounters, ScanPart, TableSample, TableSummary, TableView,

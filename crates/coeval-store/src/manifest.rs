@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -40,9 +40,12 @@ const FORMAT_VERSION_TYPES: u32 = 4;
 const FORMAT_VERSION_SERVERS: u32 = 5;
 /// The version with terms and times.
 const FORMAT_VERSION_TERMS: u32 = 6;
-/// The version with synchronous replicas. The newest: a replica takes nothing from a program whose newest is above its own, so it
-/// also goes up when records of the log or files of segments get a new form.
-pub const FORMAT_VERSION: u32 = 7;
+/// The version with synchronous replicas.
+const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
+/// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
+/// follows another, and with columns of views. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when
+/// records of the log or files of segments get a new form.
+pub const FORMAT_VERSION: u32 = 8;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -214,8 +217,17 @@ impl Manifest {
             .chain(self.sequences.iter().map(|sequence| &sequence.access));
         let is_plain = self.roles.is_empty() && self.schema_access.is_empty() && { objects }
             .all(ObjectAccess::is_default);
-        if self.synchronous_replicas.is_some() {
+        let has_dropped =
+            |table: &TableEntry| table.definition.columns.iter().any(|column| column.dropped_at().is_some());
+        let follows_another = |list: &SynchronousReplicas| !list.before.is_empty();
+        if self.tables.iter().any(has_dropped)
+            || self.views.iter().any(|view| view.output.is_some())
+            || self.synchronous_replicas.as_ref().is_some_and(follows_another)
+        {
             return FORMAT_VERSION;
+        }
+        if self.synchronous_replicas.is_some() {
+            return FORMAT_VERSION_SYNCHRONOUS;
         }
         if !self.terms.is_empty() || self.time != 0 {
             return FORMAT_VERSION_TERMS;

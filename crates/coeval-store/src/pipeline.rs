@@ -7,7 +7,7 @@
 //! the newest applied world, appends one log record and lets go of the lock, so that the next batch is
 //! certified while this one is synced. Then each waits until its version is published (`publishing.rs`): one syncs
 //! for all, and worlds become visible in order, each not before its record is durable.
-//! What becomes of a panic on the way: `stopping.rs`.
+//! What becomes of a panic on the way: `publishing/stopping.rs`.
 //!
 //! ```text
 //! submit --> queue --turn--> certify, apply, append --> pending --syncer--> published --> acknowledge
@@ -17,24 +17,26 @@
 //! # Locking
 //! `leader` before `publishing`; that of `turns` is held for a push or a drain alone. No lock is held across a sync.
 
+mod certifying;
 mod leading;
 mod new_indexes;
 mod registrations;
 
 use crate::bricks::BrickChanges;
-use crate::catalog::{CatalogChange, TableDef};
+use crate::catalog::CatalogChange;
+use crate::certification::Certification;
+use crate::checkpoints::Checkpoints;
 use crate::clock::LogTime;
-use crate::conflicts::ConflictError;
-use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason, Participants, Party};
-use crate::delta::Delta;
+use crate::conflicts::{Participants, Party};
 use crate::durations::DurationCounters;
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey, group, heap_bytes};
+use crate::ground::Ground;
 use crate::ids::SpaceId;
 use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
-use crate::publishing::{Publishing, Wanted};
-use crate::range::KeyRange;
+use crate::publishing::{Publishing, Wanted, contained};
+use crate::reads::ReadSet;
 use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
     BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary,
@@ -42,24 +44,17 @@ use crate::record::{
 };
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
-use crate::serializable::{Certification, Certifications};
-use crate::shared::Shared;
-use crate::stopping::contained;
+use crate::serializable::Certifications;
 use crate::submission::Submission;
-use crate::table::Table;
-use crate::transaction::{Committed, ReadSet, Reading, is_free};
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Certified;
-use coeval_txn::{
-    Access, Certifier, CommitOrder, Conflict, Epoch, LargeFootprint, LockOwner, Precision, TransactionId,
-    Version,
-};
+use coeval_txn::{Access, Certifier, CommitOrder, Epoch, LargeFootprint, LockOwner, TransactionId, Version};
 use leading::Leading;
 use parking_lot::Mutex;
 use registrations::Registrations;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -102,7 +97,7 @@ const LOOKS_MAX: usize = 100;
 /// See [`LOOKS_MAX`].
 const PAUSES_BETWEEN_LOOKS: usize = 16;
 
-/// Who looks on, until this is dropped.
+/// A flag that is set while one waiting thread watches the leader without sleeping; dropping this clears it.
 struct LookingOn<'a>(&'a AtomicBool);
 
 impl Drop for LookingOn<'_> {
@@ -133,14 +128,12 @@ pub(crate) struct Pipeline {
     turns: Turns<Submission, Verdict>,
     leader: Mutex<Leader>,
     pub(crate) stays: DurationCounters,
-    /// From when a world was applied to when it was published.
-    pub(crate) publications: DurationCounters,
     pub(crate) publishing: Publishing,
     /// Whether one of those who wait for their verdict has not gone to sleep yet.
     someone_looks_on: AtomicBool,
     processors: usize,
     durability: Durability,
-    pub(crate) reservations: Reservations,
+    pub(crate) reservations: Arc<Reservations>,
     /// Up to where the log says that epochs have ended; changed under the leader's lock.
     logged_ended: AtomicU64,
 }
@@ -166,12 +159,11 @@ impl Pipeline {
                 rows_max: sizes.leader_rows_max,
             }),
             stays: DurationCounters::default(),
-            publications: DurationCounters::default(),
             publishing: Publishing::new(handle, published),
             someone_looks_on: AtomicBool::new(false),
             processors: std::thread::available_parallelism().map_or(1, usize::from),
             durability,
-            reservations: Reservations::default(),
+            reservations: Arc::default(),
             logged_ended: AtomicU64::new(ended.get()),
         }
     }
@@ -181,36 +173,35 @@ impl Pipeline {
     /// is acknowledged later than this is.
     pub(crate) fn commit(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
-    ) -> Result<Committed, StoreError> {
-        submission.rebuilt = self.catch_indexes_up(shared, &submission)?;
+    ) -> Result<CommitOrder, StoreError> {
+        submission.rebuilt = self.catch_indexes_up(ground, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
         let verdict = loop {
             if let Some(turn) = turn.take() {
-                self.lead(shared, turn);
+                self.lead(ground, turn);
             }
-            match self.wait(shared, &ticket) {
+            match self.wait(ground, &ticket) {
                 Next::Verdict(verdict) => break verdict,
                 Next::Lead(next) => turn = Some(next),
             }
         };
         drop(locks);
-        let order = verdict?;
-        Ok(Committed { version: order.version, order: Some(order) })
+        verdict
     }
 
     /// Waits until the ticket has its verdict, or its owner is to lead.
     ///
     /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it. So
     /// one of those who wait looks on for that time, if no other transaction could use its processor.
-    fn wait(&self, shared: &Shared, ticket: &CommitTicket) -> Next<'_, Submission, Verdict> {
+    fn wait(&self, ground: &Ground, ticket: &CommitTicket) -> Next<'_, Submission, Verdict> {
         if let Some(next) = self.turns.poll(ticket) {
             return next;
         }
-        let has_processor = shared.active_snapshots() <= self.processors;
+        let has_processor = ground.active_snapshots() <= self.processors;
         if has_processor && !self.someone_looks_on.swap(true, Ordering::Relaxed) {
             let _turn = LookingOn(&self.someone_looks_on);
             for _ in 0..LOOKS_MAX {
@@ -222,13 +213,13 @@ impl Pipeline {
                 }
             }
         }
-        shared.aside(|| self.turns.wait(ticket))
+        ground.aside(|| self.turns.wait(ticket))
     }
 
     /// The leader's lock.
-    pub(crate) fn lock_leader<'a>(&'a self, shared: &'a Shared) -> Leading<'a> {
-        let leader = self.leader.try_lock().unwrap_or_else(|| shared.aside(|| self.leader.lock()));
-        Leading::new(leader, shared)
+    pub(crate) fn lock_leader(&self, ground: &Ground) -> Leading<'_> {
+        let leader = self.leader.try_lock().unwrap_or_else(|| ground.aside(|| self.leader.lock()));
+        Leading::new(leader, self)
     }
 
     /// The leader's lock, with room in the log for a record with a payload of at most this size. If that takes another
@@ -236,64 +227,64 @@ impl Pipeline {
     ///
     /// # Errors
     /// As the log has them when it takes no record; nothing was written.
-    pub(crate) fn lock_leader_to_append<'a>(
-        &'a self,
-        shared: &'a Shared,
+    pub(crate) fn lock_leader_to_append(
+        &self,
+        ground: &Ground,
         payload_bytes: usize,
-    ) -> Result<Leading<'a>, LogError> {
+    ) -> Result<Leading<'_>, LogError> {
         loop {
-            let mut leader = self.lock_leader(shared);
+            let mut leader = self.lock_leader(ground);
             let Some(log) = &mut leader.log else { return Ok(leader) };
             let Some(next) = log.reserve(payload_bytes)? else { return Ok(leader) };
             drop(leader);
-            shared.aside(|| next.make())?;
+            ground.aside(|| next.make())?;
         }
     }
 
     /// The leader's lock, if nobody has it.
-    pub(crate) fn try_lock_leader<'a>(&'a self, shared: &'a Shared) -> Option<Leading<'a>> {
-        self.leader.try_lock().map(|leader| Leading::new(leader, shared))
+    pub(crate) fn try_lock_leader(&self) -> Option<Leading<'_>> {
+        self.leader.try_lock().map(|leader| Leading::new(leader, self))
     }
 
     /// Leads for all in the queue. A panic stops commits, and everybody is told so.
-    fn lead(&self, shared: &Shared, turn: CommitTurn<'_>) {
-        let taken = Taken::new(turn.take(), || Err(self.publishing.left_by_panic(shared)));
+    fn lead(&self, ground: &Ground, turn: CommitTurn<'_>) {
+        let taken = Taken::new(turn.take(), || Err(self.publishing.left_by_panic()));
         let mut turn = Some(turn);
         let is_long = taken.tickets().iter().any(is_structural);
         let lead = || {
-            let mut lead = || self.lead_taken(shared, &mut turn, taken.tickets());
-            if is_long { shared.aside(lead) } else { lead() }
+            let mut lead = || self.lead_taken(ground, &mut turn, taken.tickets());
+            if is_long { ground.aside(lead) } else { lead() }
         };
-        if contained(shared, "in the commit pipeline", lead).is_ok() {
+        if contained(&self.publishing, "in the commit pipeline", lead).is_ok() {
             taken.disarm();
         }
     }
 
     /// Takes one batch after the other through. Those who have come meanwhile go on as soon as the last one is logged.
-    fn lead_taken(&self, shared: &Shared, turn: &mut Option<CommitTurn<'_>>, tickets: &[Arc<CommitTicket>]) {
-        shared.trap.pass(Step::Take);
+    fn lead_taken(&self, ground: &Ground, turn: &mut Option<CommitTurn<'_>>, tickets: &[Arc<CommitTicket>]) {
+        ground.trap.pass(Step::Take);
         let mut rest = tickets;
         while let Some(first) = rest.first() {
             let length = if is_structural(first) {
                 1
             } else {
                 let end = rest.iter().position(is_structural).unwrap_or(rest.len());
-                fitting(&rest[..end], shared.sizes.batch_bytes_max)
+                fitting(&rest[..end], ground.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
             let body =
                 |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
             let bytes = batch_bytes(batch.iter().map(body));
-            let led = match self.log_time(shared).and_then(|()| self.lock_leader_to_append(shared, bytes)) {
-                Ok(mut leader) => self.lead_batch(&mut leader, shared, batch),
+            let led = match self.log_time(ground).and_then(|()| self.lock_leader_to_append(ground, bytes)) {
+                Ok(mut leader) => self.lead_batch(&mut leader, ground, batch),
                 Err(error) => self.refuse_for_log(batch, error),
             };
             if others.is_empty() {
                 *turn = None;
             }
             let Led { verdicts, tail, forgotten } = led;
-            let verdicts = self.write_tail(shared, verdicts, tail);
-            shared.trap.pass(Step::Verdicts);
+            let verdicts = self.write_tail(ground, verdicts, tail);
+            ground.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
             }
@@ -303,8 +294,8 @@ impl Pipeline {
     }
 
     /// Certifies, applies and logs one batch. Those of it are told later, without the leader's lock.
-    fn lead_batch(&self, leader: &mut Leader, shared: &Shared, tickets: &[Arc<CommitTicket>]) -> Led {
-        let newest = shared.applied();
+    fn lead_batch(&self, leader: &mut Leader, ground: &Ground, tickets: &[Arc<CommitTicket>]) -> Led {
+        let newest = ground.applied();
         let version = newest.version().next();
         let mut world = World::clone(&newest);
         world.set_version(version);
@@ -315,10 +306,10 @@ impl Pipeline {
             let mut submission = ticket.take_order().expect("a submission is taken from the queue once");
             let is_free =
                 self.publishing.check_running().and_then(|()| self.reservations.check(&newest, &submission));
-            shared.trap.pass(Step::Certify);
+            ground.trap.pass(Step::Certify);
             let certified = is_free.and_then(|()| leader.certify(&newest, &submission));
             let outcome = certified.and_then(|certified| {
-                shared.trap.pass(Step::Apply);
+                ground.trap.pass(Step::Apply);
                 leader.apply(&mut world, &submission)?;
                 Ok(certified)
             });
@@ -327,10 +318,10 @@ impl Pipeline {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
-                    let first_out = first_out.filter(|_| shared.tells_of_safe());
+                    let first_out = first_out.filter(|_| ground.tells_of_safe());
                     registrations.add(&submission);
-                    leader.admit(shared, CommitOrder { version, position }, &submission, certified);
-                    shared.trap.pass(Step::Admit);
+                    leader.admit(ground, CommitOrder { version, position }, &submission, certified);
+                    ground.trap.pass(Step::Admit);
                     submission.certification = None;
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
@@ -342,7 +333,7 @@ impl Pipeline {
         let logged = if admitted.is_empty() {
             Ok(None)
         } else {
-            self.log_and_install(leader, shared, world, &mut admitted, registrations)
+            self.log_and_install(leader, ground, world, &mut admitted, registrations)
         };
         let (tail, logged) = match logged {
             Ok(tail) => (tail, Ok(())),
@@ -359,11 +350,11 @@ impl Pipeline {
     }
 
     /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
-    fn write_tail(&self, shared: &Shared, mut verdicts: Verdicts, tail: Option<Tail>) -> Verdicts {
+    fn write_tail(&self, ground: &Ground, mut verdicts: Verdicts, tail: Option<Tail>) -> Verdicts {
         let Some(Tail { place, body, version }) = tail else { return verdicts };
-        shared.trap.pass(Step::Fill);
+        ground.trap.pass(Step::Fill);
         match place.fill(&body) {
-            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
+            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(ground, version),
             // It is published by who syncs.
             Ok(()) => {}
             Err(error) => {
@@ -395,22 +386,22 @@ impl Pipeline {
     fn log_and_install(
         &self,
         leader: &mut Leader,
-        shared: &Shared,
+        ground: &Ground,
         world: World,
         admitted: &mut [Admitted<'_>],
         registrations: Registrations<'_>,
     ) -> Result<Option<Tail>, LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
-        assert!(bytes <= shared.sizes.batch_bytes_max, "a batch fits in a log record");
+        assert!(bytes <= ground.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
-        shared.trap.pass(Step::Append);
-        let logged = leader.append(shared, version, admitted).map(|(lsn, place)| {
+        ground.trap.pass(Step::Append);
+        let logged = leader.append(ground, version, admitted).map(|(lsn, place)| {
             let body =
                 |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body), version };
             (lsn, place.map(body))
         });
-        shared.trap.pass(Step::Install);
+        ground.trap.pass(Step::Install);
         match &logged {
             Ok((lsn, tail)) => {
                 // All of a batch wait for what one of it waits for.
@@ -421,62 +412,62 @@ impl Pipeline {
                     (Durability::None, _) if tail.is_some() => Wanted::NeverButWhole,
                     (Durability::None, _) => Wanted::Never,
                 };
-                self.publishing.push(shared, Arc::new(world), wanted, registrations.of_logged());
-                shared.keeper.note_commit(changes, *lsn);
+                self.publishing.push(ground, Arc::new(world), wanted, registrations.of_logged());
+                ground.keeper.note_commit(changes, *lsn);
                 if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
-                    shared.keeper.note_bricks();
+                    ground.keeper.note_bricks();
                 }
             }
             Err(reason) => drop(self.publishing.stop(reason.clone())),
         }
-        shared.trap.pass(Step::Prune);
-        leader.prune(shared);
+        ground.trap.pass(Step::Prune);
+        leader.prune(ground);
         logged.map(|(_, tail)| tail)
     }
 
     /// Writes down what time it is, if the log is to know that again. A record of its own, with room of its own: the batch
     /// that comes behind may need a segment to itself. It is not synced, and says nothing that anybody would miss.
-    fn log_time(&self, shared: &Shared) -> Result<(), LogError> {
-        if !shared.sizes.begins_terms || shared.clock.due().is_none() {
+    fn log_time(&self, ground: &Ground) -> Result<(), LogError> {
+        if !ground.sizes.begins_terms || ground.clock.due().is_none() {
             return Ok(());
         }
-        let mut leader = self.lock_leader_to_append(shared, TIME_BYTES)?;
-        let Some((log, time)) = leader.log.as_mut().zip(shared.clock.due()) else { return Ok(()) };
+        let mut leader = self.lock_leader_to_append(ground, TIME_BYTES)?;
+        let Some((log, time)) = leader.log.as_mut().zip(ground.clock.due()) else { return Ok(()) };
         log.append_inert(|out| encode_time(time, out))?;
-        shared.trap.pass(Step::Time);
-        shared.clock.raise(time);
+        ground.trap.pass(Step::Time);
+        ground.clock.raise(time);
         Ok(())
     }
 
     /// Writes down how far safe snapshots may go by now, if the log does not know: a heartbeat for those who follow
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
-    pub(crate) fn log_boundary(&self, shared: &Shared) -> bool {
-        if shared.is_following() || !shared.tells_of_safe() {
+    pub(crate) fn log_boundary(&self, ground: &Ground) -> bool {
+        if ground.is_following() || !ground.tells_of_safe() {
             return true;
         }
         // A log that failed says so at the next commit.
-        let Ok(mut leader) = self.lock_leader_to_append(shared, BOUNDARY_BYTES) else { return true };
+        let Ok(mut leader) = self.lock_leader_to_append(ground, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
-        let boundary = shared.boundary_for_others();
-        shared.trap.pass(Step::Beat);
+        let boundary = ground.boundary_for_others();
+        ground.trap.pass(Step::Beat);
         if boundary > *logged_boundary {
             if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
             }
             *logged_boundary = boundary;
         }
-        boundary >= shared.applied().version()
+        boundary >= ground.applied().version()
     }
 
     /// Writes down that epochs of brick tables have ended up to this one, for those who follow the log, if it does not say so
     /// yet. It is not synced, and says nothing that anybody else would miss.
-    pub(crate) fn log_ended_epochs(&self, shared: &Shared, ended: Epoch) {
-        if shared.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
+    pub(crate) fn log_ended_epochs(&self, ground: &Ground, ended: Epoch) {
+        if ground.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
             return;
         }
         // A log that failed says so at the next commit.
-        let Ok(mut leader) = self.lock_leader_to_append(shared, ENDED_BYTES) else { return };
+        let Ok(mut leader) = self.lock_leader_to_append(ground, ENDED_BYTES) else { return };
         // Under the lock all that has committed up to there is in the log.
         let Some(log) = leader.log.as_mut() else { return };
         if log.append_inert(|out| encode_ended(ended, out)).is_ok() {
@@ -488,16 +479,16 @@ impl Pipeline {
     ///
     /// # Errors
     /// As the log has them when it takes no record.
-    pub(crate) fn log_term(&self, shared: &Shared) -> Result<(), LogError> {
+    pub(crate) fn log_term(&self, ground: &Ground) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
-        let is_new = shared.terms().last().is_some_and(|term| term.start == handle.end_lsn());
-        if shared.is_following() || !is_new {
+        let is_new = ground.terms().last().is_some_and(|term| term.start == handle.end_lsn());
+        if ground.is_following() || !is_new {
             return Ok(());
         }
         let end = {
-            let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
+            let mut leader = self.lock_leader_to_append(ground, BOUNDARY_BYTES)?;
             let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return Ok(()) };
-            *logged_boundary = shared.boundary_for_others();
+            *logged_boundary = ground.boundary_for_others();
             log.append_inert(|out| encode_boundary(*logged_boundary, out))?
         };
         handle.sync(end).map(drop)
@@ -509,9 +500,9 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of the log, and of the note: all that was appended is as durable as it was.
-    pub(crate) fn attest_log(&self, shared: &Shared) -> Result<(), LogError> {
+    pub(crate) fn attest_log(&self, ground: &Ground) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
-        if shared.is_following() {
+        if ground.is_following() {
             // Its log stays the beginning of another one.
             handle.sync(handle.end_lsn())?;
             return handle.note_end();
@@ -522,15 +513,15 @@ impl Pipeline {
         }
         handle.sync(handle.end_lsn())?;
         let end = {
-            let mut leader = self.lock_leader_to_append(shared, BOUNDARY_BYTES)?;
+            let mut leader = self.lock_leader_to_append(ground, BOUNDARY_BYTES)?;
             let log = leader.log.as_mut().filter(|log| !log.is_attested());
-            log.map(|log| log.append_inert(|out| encode_boundary(shared.boundary_for_others(), out)))
+            log.map(|log| log.append_inert(|out| encode_boundary(ground.boundary_for_others(), out)))
                 .transpose()?
         };
         if let Some(end) = end {
             handle.sync(end)?;
         }
-        shared.trap.pass(Step::Attest);
+        ground.trap.pass(Step::Attest);
         handle.note_end()
     }
 
@@ -538,17 +529,17 @@ impl Pipeline {
     /// footprint or the tables' key ranges taken by others.
     pub(crate) fn newest_if_unaffected(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         begin: Version,
         reads: &ReadSet,
         footprint: &[Footmark],
         tables: &[SpaceId],
     ) -> Option<Arc<World>> {
-        let mut leader = self.lock_leader(shared);
+        let mut leader = self.lock_leader(ground);
         if self.publishing.check_whole().is_err() {
             return None;
         }
-        let newest = shared.applied();
+        let newest = ground.applied();
         let is_loaded = |load: &RecentLoad| load.version > begin && tables.contains(&load.table);
         let is_affected = leader.recent_loads.iter().any(is_loaded)
             || leader.certifications.is_overwritten(begin, reads)
@@ -560,26 +551,26 @@ impl Pipeline {
     /// there or later and accesses the same finds it as it is.
     pub(crate) fn reserve(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         number: u64,
         transaction: TransactionId,
         accessed: Accessed,
     ) -> Version {
-        let _leader = self.lock_leader(shared);
+        let _leader = self.lock_leader(ground);
         self.reservations.reserve(number, transaction, accessed);
-        shared.applied().version()
+        ground.applied().version()
     }
 
     /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.
     pub(crate) fn with_writer_since(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         begin: Version,
         key: &GlobalKey,
         error: StoreError,
     ) -> StoreError {
         let StoreError::Conflict(mut conflict) = error else { return error };
-        let mut leader = self.lock_leader(shared);
+        let mut leader = self.lock_leader(ground);
         if self.publishing.check_whole().is_err() {
             return StoreError::Conflict(conflict);
         }
@@ -589,31 +580,35 @@ impl Pipeline {
         leader.with_winner(StoreError::Conflict(conflict))
     }
 
-    /// The version of a transaction's first out-edge so far.
-    pub(crate) fn first_out(&self, shared: &Shared, reading: &Reading) -> Option<Version> {
-        let reads = reading.reads();
-        self.lock_leader(shared).certifications.first_out(reading.begin(), &reads)
+    /// The version of the first out-edge so far of a transaction that has read this of the snapshot `begin`.
+    pub(crate) fn first_out(&self, ground: &Ground, begin: Version, reads: &ReadSet) -> Option<Version> {
+        self.lock_leader(ground).certifications.first_out(begin, reads)
     }
 
-    /// A committed transaction that has read what an open one has overwritten.
-    pub(crate) fn in_edge(&self, shared: &Shared, reading: &Reading) -> Option<TransactionId> {
-        self.lock_leader(shared).certifications.in_edge(reading.begin(), reading.written())
+    /// A committed transaction that has read what an open one with the snapshot `begin` has overwritten.
+    pub(crate) fn in_edge(
+        &self,
+        ground: &Ground,
+        begin: Version,
+        written: &WriteSet,
+    ) -> Option<TransactionId> {
+        self.lock_leader(ground).certifications.in_edge(begin, written)
     }
 
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
     pub(crate) fn certify_reader(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         party: Party,
         certification: &Certification,
     ) -> Result<(), StoreError> {
-        let mut leader = self.lock_leader(shared);
+        let mut leader = self.lock_leader(ground);
         self.publishing.check_whole()?;
-        let newest = shared.applied();
+        let newest = ground.applied();
         let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
         certified.map_err(|error| leader.with_winner(error))?;
         if party.is_declared_reader {
-            let oldest = shared.serializable.oldest_writer(|| shared.published_slot().load().version());
+            let oldest = ground.serializable.oldest_writer(|| ground.published_slot().load().version());
             leader.participants.note_reader(party.transaction, certification.begin, oldest);
         }
         leader.participants.note(party);
@@ -624,29 +619,29 @@ impl Pipeline {
     /// time before that: the beginning of a checkpoint. All worlds that come after have it as their ancestor.
     pub(crate) fn replace_newest(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         change: impl FnOnce(&World) -> World,
     ) -> (Arc<World>, Option<Lsn>, LogTime) {
-        let leader = self.lock_leader(shared);
-        let world = self.publishing.replace_newest(shared, change);
-        shared.trap.pass(Step::Freeze);
-        let end = leader.log.as_ref().map(|log| shared.applied_end.get().unwrap_or(log.end_lsn()));
-        (world, end, shared.clock.last())
+        let leader = self.lock_leader(ground);
+        let world = self.publishing.replace_newest(ground, change);
+        ground.trap.pass(Step::Freeze);
+        let end = leader.log.as_ref().map(|log| ground.applied_end.get().unwrap_or(log.end_lsn()));
+        (world, end, ground.clock.last())
     }
 
     /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled
     /// back since it was made.
-    pub(crate) fn pass_rolled_back_epochs(&self, shared: &Shared) {
-        let _leader = self.lock_leader(shared);
+    pub(crate) fn pass_rolled_back_epochs(&self, ground: &Ground, checkpoints: &Checkpoints) {
+        let _leader = self.lock_leader(ground);
         // In a store that has stopped, epochs may have ended with a commit that is in no world.
         if self.publishing.check_running().is_err() {
             return;
         }
-        let newest = shared.applied();
+        let newest = ground.applied();
         let epochs = newest.ended_epochs();
-        shared.checkpoints.note_rolled_back(&epochs);
-        self.publishing.replace_newest(shared, |world| world.with_rolled_back(&epochs));
-        shared.bury(vec![newest]);
+        checkpoints.note_rolled_back(&epochs);
+        self.publishing.replace_newest(ground, |world| world.with_rolled_back(&epochs));
+        ground.bury(vec![newest]);
     }
 
     /// Replaces contents by equal contents in every world that is or will be visible: the end of a
@@ -655,13 +650,13 @@ impl Pipeline {
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn replace_worlds(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
-        let _leader = self.lock_leader(shared);
-        shared.trap.pass(Step::PutInPlace);
-        let mut old = self.publishing.replace_worlds(shared, change);
-        old.extend(shared.serializable.refresh_safe(shared.published_slot()));
+        let _leader = self.lock_leader(ground);
+        ground.trap.pass(Step::PutInPlace);
+        let mut old = self.publishing.replace_worlds(ground, change);
+        old.extend(ground.serializable.refresh_safe(ground.published_slot()));
         old
     }
 
@@ -672,57 +667,6 @@ impl Pipeline {
 }
 
 impl Leader {
-    /// First committer wins; at SERIALIZABLE, what it read as well.
-    fn certify(&mut self, newest: &World, submission: &Submission) -> Result<Option<Certified>, StoreError> {
-        self.certify_writes(newest, submission)?;
-        let Some(certification) = &submission.certification else { return Ok(None) };
-        self.certifications.certify(newest, submission, certification).map(Some)
-    }
-
-    /// The error, with where the transaction came from that was first.
-    fn with_winner(&self, error: StoreError) -> StoreError {
-        let StoreError::Conflict(mut conflict) = error else { return error };
-        self.participants.name_winner(&mut conflict);
-        StoreError::Conflict(conflict)
-    }
-
-    fn certify_footprint(&mut self, newest: &World, footprint: &[Footmark]) -> Result<(), StoreError> {
-        for marks in footprint.chunk_by(|one, next| one.begin == next.begin) {
-            let accesses = marks.iter().map(|mark| (&mark.key, mark.certify));
-            self.certifier
-                .certify(marks[0].begin, accesses)
-                .map_err(|conflict| StoreError::Conflict(describe_conflict(newest, &conflict)))?;
-        }
-        Ok(())
-    }
-
-    fn certify_writes(&mut self, newest: &World, submission: &Submission) -> Result<(), StoreError> {
-        self.certify_footprint(newest, &submission.footprint)?;
-        for load in self.recent_loads.iter() {
-            if load.version > submission.begin && overlaps(submission, load) {
-                return Err(StoreError::Conflict(conflict_with_load(newest, load.table, load.version)));
-            }
-        }
-        for load in &submission.loads {
-            let Some((first, last)) = load.key_span() else { continue };
-            let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
-            let created_here = newest.table(load.table()).is_none();
-            let free = match newest.table(load.table()) {
-                None => false,
-                Some(table) => is_free(table, &span)? && takes_entries(submission, table),
-            };
-            let truncated_here = submission
-                .catalog_changes
-                .iter()
-                .any(|change| matches!(change, CatalogChange::Truncate(id) if *id == load.table()));
-            if !(created_here || truncated_here || free) {
-                let conflict = conflict_with_load(newest, load.table(), newest.version());
-                return Err(StoreError::Conflict(conflict));
-            }
-        }
-        Ok(())
-    }
-
     /// Applies a certified submission to the world of its batch.
     fn apply(&self, world: &mut World, submission: &Submission) -> Result<(), StoreError> {
         for change in &submission.catalog_changes {
@@ -753,7 +697,7 @@ impl Leader {
 
     fn admit(
         &mut self,
-        shared: &Shared,
+        ground: &Ground,
         order: CommitOrder,
         submission: &Submission,
         certified: Option<Certified>,
@@ -765,8 +709,8 @@ impl Leader {
             self.certifier.admit(order, submission.transaction, accesses);
         }
         self.participants.note(submission.party);
-        let published = shared.published_slot().load().version();
-        self.certifications.admit(&shared.serializable, published, order, submission, certified);
+        let published = ground.published_slot().load().version();
+        self.certifications.admit(&ground.serializable, published, order, submission, certified);
         for load in &submission.loads {
             if let Some((first, last)) = load.key_span() {
                 let (version, table) = (order.version, load.table());
@@ -777,12 +721,12 @@ impl Leader {
 
     fn append(
         &mut self,
-        shared: &Shared,
+        ground: &Ground,
         version: Version,
         admitted: &[Admitted<'_>],
     ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
         let Some(log) = &mut self.log else { return Ok((None, None)) };
-        let boundary = if shared.tells_of_safe() { shared.boundary_for_others() } else { Version::ZERO };
+        let boundary = if ground.tells_of_safe() { ground.boundary_for_others() } else { Version::ZERO };
         let (lsn, place) = match admitted {
             [
                 Admitted {
@@ -808,20 +752,12 @@ impl Leader {
     }
 
     /// Forgets what no active transaction can conflict with any more.
-    fn prune(&mut self, shared: &Shared) {
-        let oldest = shared.oldest_certified();
+    fn prune(&mut self, ground: &Ground) {
+        let oldest = ground.oldest_certified();
         self.certifier.prune(oldest);
-        self.certifications.prune(&shared.serializable, || shared.published_slot().load().version());
+        self.certifications.prune(&ground.serializable, || ground.published_slot().load().version());
         self.recent_loads.forget_through(oldest);
     }
-}
-
-/// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
-/// table nor loaded rows into it.
-fn takes_rows_of_others(submission: &Submission, table: SpaceId) -> bool {
-    let empties = |change: &CatalogChange| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == table);
-    !(submission.catalog_changes.iter().any(empties)
-        || submission.loads.iter().any(|load| load.table() == table))
 }
 
 /// Makes what a batch did to brick tables exist in its world. Its rows are in place since before it was submitted.
@@ -851,83 +787,6 @@ fn fitting(tickets: &[Arc<CommitTicket>], bytes_max: usize) -> usize {
         bytes <= bytes_max && !is_large(ticket)
     };
     tickets.iter().position(|ticket| !fits(ticket)).unwrap_or(tickets.len()).max(1)
-}
-
-/// Whether the indexes of a table that a transaction keeps can take the entries of a load, whatever their keys.
-fn takes_entries(submission: &Submission, table: &Table) -> bool {
-    let kept = submission.snapshot.table(table.id());
-    let is_kept = |id| kept.is_some_and(|kept| kept.index(id).is_some());
-    let mut indexes = table.def().indexes.iter().zip(table.indexes());
-    indexes.all(|(index, entries)| entries.has_no_parts() || !is_kept(index.id))
-}
-
-/// Whether a transaction wrote rows into the range of a load it did not see.
-fn overlaps(submission: &Submission, load: &RecentLoad) -> bool {
-    let range =
-        KeyRange { lower: Bound::Included(load.first.clone()), upper: Bound::Included(load.last.clone()) };
-    let in_range = |rows: &Delta| rows.iter_range(range.clone()).next().is_some();
-    submission.writes.iter().any(|writes| {
-        // Unique keys of loaded rows are not in the certifier, so any writer of the table must look again.
-        writes.table == load.table && (in_range(&writes.rows) || !writes.indexes.is_empty())
-    })
-}
-
-fn describe_conflict(world: &World, conflict: &Conflict<GlobalKey>) -> ConflictError {
-    let (space, key) = &conflict.key;
-    let what = match (conflict.mine, conflict.other) {
-        _ if *space == crate::ids::CATALOG_SPACE => "concurrent change of a definition",
-        (_, Access::Update) => "concurrent update",
-        (_, Access::Reference) => "concurrent reference to the row",
-        (Access::Reference, Access::Identity) => "concurrent delete",
-        (_, Access::Identity) => "concurrent insert or delete",
-    };
-    let reason =
-        if *space == crate::ids::CATALOG_SPACE { ConflictReason::Definition } else { ConflictReason::Write };
-    let (other, version) = (conflict.other_transaction, conflict.other_version);
-    let place = world.describe_key(*space, key);
-    let detail = match conflict.precision {
-        Precision::Key => {
-            format!("{place}: transaction {other} committed version {version} after this one began.")
-        }
-        Precision::Group => format!(
-            "{place}: others, transaction {other} with version {version} among them, have changed so much since this one \
-             began that it is not known whether they changed this. Shorter transactions are not refused for that."
-        ),
-    };
-    ConflictError {
-        what,
-        space: *space,
-        detail,
-        version: conflict.other_version,
-        cause: ConflictCause::new(reason, world.place_of(*space, key)).won_by(conflict.other_transaction),
-    }
-}
-
-/// For a transaction whose new index others' rows have run away from.
-fn conflict_beside_index(table: &Table, def: &TableDef, position: usize, since: Version) -> ConflictError {
-    let (index, name) = (&def.indexes[position].name, def.name.to_string());
-    let place = ConflictPlace { space: Some(table.id()), table: Some(name.clone()), key: None };
-    ConflictError {
-        what: "concurrent change of many rows",
-        space: table.id(),
-        detail: format!(
-            "index \"{index}\" of table \"{name}\": others have written more since version {since} than the index \
-             could take in beside them."
-        ),
-        version: since,
-        cause: ConflictCause::new(ConflictReason::Load, place),
-    }
-}
-
-fn conflict_with_load(world: &World, table: SpaceId, version: Version) -> ConflictError {
-    let name = world.table(table).map_or_else(|| table.to_string(), |table| table.def().name.to_string());
-    ConflictError {
-        what: "concurrent bulk load",
-        space: table,
-        detail: format!("table \"{name}\": rows of the same key range were written since this one began."),
-        version,
-        cause: ConflictCause::new(ConflictReason::Load, world.place_of_space(table)),
-    }
 }
 
 #[cfg(test)]

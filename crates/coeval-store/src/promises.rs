@@ -13,8 +13,8 @@
 //! ([`promises_needed`]) that whoever has an acknowledged commit includes one of them, R. Take a commit of a lower timeline that was acknowledged, and the status of R that was counted for
 //! it. R reads the end of its durable log, then looks whether it has promised, and only then sends that status; and it answers
 //! the candidate with the end of its durable log read after the promise. So the status was looked at before the promise, and
-//! the answer covers the commit. The candidate goes on only if its own log is at least as long as every answer, by last term and
-//! place; logs of one last term are the beginnings of one another. So the candidate has the commit.
+//! the answer covers the commit. The candidate goes on only if its own log is at least as long as every answer, by last
+//! timeline, term and place; logs of one last term are the beginnings of one another. So the candidate has the commit.
 //!
 //! # What a predecessor wrote
 //! Whoever is opened has records of earlier terms. That so many replicas have them says nothing yet: another machine whose last
@@ -35,19 +35,41 @@
 //! of a primary, which may take the place of what R had, says from its first moment on in which timeline that primary is
 //! ([`CopyWriter::note_timeline`]), and so does who begins to follow one: the term that says it comes with the log, later.
 //!
+//! # Two candidates for one number
+//! Where half of the listed machines or more have to have what is acknowledged, half or fewer have to promise, and two candidates may
+//! each find enough for timelines of one number: of `ANY 2 (a, b, c)` each by itself. More promises would keep the last machine that
+//! is left from going on, though it has all that was acknowledged. So the timelines differ instead: each is its candidate's, a random number
+//! that no other attempt has, and the higher candidate's is the higher one (`terms.rs`). Where all lists of a candidate need a majority,
+//! its timeline is nobody's, and lower than any candidate's of that number. One machine begins that: two candidates that go by one
+//! list both have the promise of some machine, which gives a number once; and if they go by none together, one has a list that was written
+//! down alone once enough of the other's machines had it, as above. The proof above takes of timelines only that
+//! they are ordered, that one machine begins each, and that who has promised or followed one acknowledges no log of a lower one. It
+//! takes of those that promise only that they meet those that acknowledge; those that promise one timeline and those that promise
+//! another need not meet. (Ballots of Paxos are unique for the same reason, and quorums of its two phases need not be majorities then.)
+//! So of two primaries of one number, the lower one gets nothing acknowledged that the higher one lacks: R has promised or followed the
+//! higher one, or has told its candidate of the commit. When the two hear of each other, the lower one's commits stop, and it is cut
+//! back as any former primary is.
+//!
+//! Why not all timelines are a candidate's: who has promised one that is not begun refuses a lower one of its number, until somebody is
+//! promoted to a higher number. Of timelines that are nobody's it follows whichever is begun.
+//!
+//! Whoever is asked by two gives the number to the first alone, so that the second does not end what the first has begun. Only a machine
+//! whose log is in a timeline of that number already hears of a higher one of it.
+//!
 //! # Two primaries
-//! One timeline is promised to one candidate only. A primary of a lower one may run on: it gets no replica's acknowledgement
-//! any more, and once it has heard of the promise its commits stop. Commits that ask for no replica it acknowledges until then:
-//! nobody but its own disk was asked about those.
+//! A primary of a lower timeline may run on: it gets no acknowledgement any more of a replica that has promised
+//! a higher one, and once it has heard of the promise its commits stop. Until then it acknowledges commits that ask for no replica:
+//! those were never promised to be on any disk but its own.
 //!
 //! # The file
 //! | bytes | field |
 //! |---|---|
-//! | 0..4 | timeline |
-//! | 4..5 | 1 if the directory itself begins it, else 0 |
-//! | 5..13 | the candidate |
+//! | 0..4 | number of the timeline |
+//! | 4..5 | 1 if the directory itself begins it, else 2; 0 likewise, of a program that compared numbers alone |
+//! | 5..13 | the candidate; 0 if it is not known |
 //! | 13..17 | CRC32C of these |
 //!
+//! With a 0 the timeline is nobody's: whichever of this number was begun may be followed, as that program would have.
 //! Numbers are little-endian. A damaged file ends the open: forgetting a promise may lose what was acknowledged.
 //!
 //! It also tells whose directory it is. A primary's has promised another only a timeline beyond its own (and takes no commits), or
@@ -62,9 +84,8 @@ use crate::files::{FileSystem, replace_file};
 use crate::log::Lsn;
 use crate::terms::{Timeline, random_id};
 use crc32c::crc32c;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Its name in the directory.
 pub(crate) const FILE_NAME: &str = "promise";
@@ -81,20 +102,48 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// For a new attempt to begin this timeline.
+    /// For a new attempt to begin the timeline of this number that is nobody's.
     #[must_use]
     pub fn asked_for(timeline: Timeline) -> Self {
-        Self { timeline, candidate: random_id() }
+        Self::of(timeline, (random_id() & !1).max(2))
+    }
+
+    /// For the attempt of this candidate to begin a timeline of this number: its own, if the candidate is odd, else the one that is
+    /// nobody's.
+    #[must_use]
+    pub fn of(timeline: Timeline, candidate: u64) -> Self {
+        Self { timeline: timeline.of_candidate(candidate), candidate }
+    }
+
+    /// The same of one that fewer than a majority have to give: for a timeline of its own.
+    pub(crate) fn of_few(self) -> Self {
+        Self::of(self.timeline, self.candidate | 1)
+    }
+
+    /// For who tells others that this timeline has begun.
+    #[must_use]
+    pub fn of_begun(timeline: Timeline) -> Self {
+        Self { timeline, candidate: timeline.candidate() }
     }
 }
 
-/// How far the log of a machine goes, for those who compare.
+/// How far the log of a machine goes, for those who compare: by timeline, then by term, then by place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogStanding {
+    /// The timeline that it is in.
+    pub timeline: Timeline,
     /// The number of its last term; 0 before the first.
     pub term: u64,
     /// Up to where it is durable.
     pub durable: Lsn,
+}
+
+impl LogStanding {
+    /// Of a log whose last term has this number, in a timeline that this candidate has begun; 0 if that is not known.
+    #[must_use]
+    pub const fn new(term: u64, candidate: u64, durable: Lsn) -> Self {
+        Self { timeline: Timeline::of_term(term).of_candidate(candidate), term, durable }
+    }
 }
 
 /// Whom a promise was given.
@@ -115,7 +164,16 @@ pub(crate) struct KeptPromise {
 impl KeptPromise {
     /// Of a timeline that somebody has begun: no candidate is promised it any more.
     pub(crate) fn of_begun(timeline: Timeline) -> Self {
-        Self { promise: Promise { timeline, candidate: 0 }, to: PromisedTo::Another }
+        Self { promise: Promise::of_begun(timeline), to: PromisedTo::Another }
+    }
+
+    /// The same beside a log in the timeline `own`. One of its number that the directory has promised itself is what it has begun since: an
+    /// older program gave the first term another id than the candidate's.
+    pub(crate) fn beside(self, own: Timeline) -> Self {
+        if self.to == PromisedTo::Itself && self.promise.timeline.get() == own.get() {
+            return Self { promise: Promise::of_begun(own), ..self };
+        }
+        self
     }
 
     /// Puts it in the place of the one before; durable on return.
@@ -125,7 +183,10 @@ impl KeptPromise {
     pub(crate) fn write(&self, files: &dyn FileSystem, dir: &Path) -> Result<(), StoreError> {
         let mut bytes = Vec::with_capacity(BYTES);
         bytes.extend_from_slice(&self.promise.timeline.get().to_le_bytes());
-        bytes.push(u8::from(self.to == PromisedTo::Itself));
+        bytes.push(match self.to {
+            PromisedTo::Itself => 1,
+            PromisedTo::Another => 2,
+        });
         bytes.extend_from_slice(&self.promise.candidate.to_le_bytes());
         bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
         Ok(replace_file(files, &dir.join(FILE_NAME), &bytes)?)
@@ -148,14 +209,14 @@ impl KeptPromise {
         }
         let (timeline, rest) = body.split_first_chunk::<4>().ok_or_else(damaged)?;
         let (itself, candidate) = rest.split_first_chunk::<1>().ok_or_else(damaged)?;
-        let candidate = candidate.try_into().map_err(|_| damaged())?;
-        Ok(Some(Self {
-            promise: Promise {
-                timeline: Timeline::new(u32::from_le_bytes(*timeline)),
-                candidate: u64::from_le_bytes(candidate),
-            },
-            to: if *itself == [1] { PromisedTo::Itself } else { PromisedTo::Another },
-        }))
+        let candidate = u64::from_le_bytes(candidate.try_into().map_err(|_| damaged())?);
+        let timeline = Timeline::new(u32::from_le_bytes(*timeline));
+        let promise = match itself {
+            [0] => Promise { timeline, candidate },
+            _ => Promise::of(timeline, candidate),
+        };
+        let to = if *itself == [1] { PromisedTo::Itself } else { PromisedTo::Another };
+        Ok(Some(Self { promise, to }))
     }
 }
 
@@ -163,22 +224,25 @@ impl KeptPromise {
 ///
 /// # Locking
 /// `kept` is held while a promise is made durable; nobody waits for it but who promises. It comes before the locks of a stop.
+/// `timeline` is a leaf lock, held for moments.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     kept: Mutex<Option<KeptPromise>>,
-    /// The timeline of the last one, for who looks without the lock; 0 if there is none. Set behind the file, and before the end
-    /// of the log is read that the candidate is told.
-    timeline: AtomicU32,
+    /// The timeline of the last promise, to be read without the lock; 0 if there is none. Set after the file is written, and before the
+    /// end of the log is read that is sent to the candidate.
+    timeline: RwLock<Timeline>,
 }
 
 impl Promises {
-    pub(crate) fn new(kept: Option<KeptPromise>) -> Self {
-        let timeline = kept.map_or(0, |kept| kept.promise.timeline.get());
-        Self { kept: Mutex::new(kept), timeline: AtomicU32::new(timeline) }
+    /// Of a directory that has kept this one, whose log is in the timeline `own`.
+    pub(crate) fn new(kept: Option<KeptPromise>, own: Timeline) -> Self {
+        let kept = kept.map(|kept| kept.beside(own));
+        let timeline = kept.map_or(Timeline::new(0), |kept| kept.promise.timeline);
+        Self { kept: Mutex::new(kept), timeline: RwLock::new(timeline) }
     }
 
-    /// Promises a timeline that nobody else was promised, nor a higher one, and that is beyond that of the log, `own`, and not out
-    /// of all reach. Durable on return.
+    /// Promises a timeline that is beyond that of the log, `own`, and all that were promised, by its number, and not out of all reach; by
+    /// its candidate alone if the log is in one of that number. Durable on return.
     ///
     /// # Errors
     /// [`StoreError::PromisedAnother`], [`StoreError::File`].
@@ -193,13 +257,16 @@ impl Promises {
             return Ok(());
         }
         let promised = kept.map_or(own, |kept| kept.promise.timeline.max(own));
-        if promise.timeline <= promised || !promise.timeline.may_follow(own) {
-            return Err(StoreError::PromisedAnother { asked: promise.timeline, promised });
+        let asked = promise.timeline;
+        let is_for_it = asked.get() > promised.get() || (asked > promised && asked.get() == own.get());
+        if !is_for_it || !asked.may_follow(own) {
+            return Err(StoreError::PromisedAnother { asked, promised });
         }
         self.replace(&mut kept, KeptPromise { promise, to: PromisedTo::Another }, (files, dir))
     }
 
-    /// Somebody has begun this timeline, and his log is followed: none of a lower one is from here on. Durable on return.
+    /// Notes that another machine has begun this timeline and that its log is followed: from now on no log of a lower timeline is.
+    /// Durable on return.
     ///
     /// # Errors
     /// [`StoreError::PromisedAnother`] if it is out of all reach of that of the log, `own`; [`StoreError::File`].
@@ -229,7 +296,7 @@ impl Promises {
     ) -> Result<(), StoreError> {
         new.write(files, dir)?;
         *kept = Some(new);
-        self.timeline.store(new.promise.timeline.get(), Ordering::SeqCst);
+        *self.timeline.write() = new.promise.timeline;
         Ok(())
     }
 
@@ -240,7 +307,7 @@ impl Promises {
 
     /// The highest timeline that was promised; 0 if none was.
     pub(crate) fn timeline(&self) -> Timeline {
-        Timeline::new(self.timeline.load(Ordering::SeqCst))
+        *self.timeline.read()
     }
 }
 

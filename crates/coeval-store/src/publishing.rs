@@ -3,7 +3,7 @@
 //!
 //! A world is published, in order, when its log record is durable, and as many replicas have it as its commits ask for
 //! (`replicas.rs`); in a store that follows another one, when that says that it is published there. Who waits for one either
-//! has a thread to wait with: then one of those who wait syncs for all. Or it asks and goes on ([`Publication`], a future):
+//! has a thread to wait with: then one of those who wait syncs for all. Or it asks and goes on (`publication.rs`, a future):
 //! then the *syncer* syncs for it, a thread that is started when somebody asks for the first time, and sleeps while nobody does.
 //!
 //! ```text
@@ -12,23 +12,25 @@
 //! ```
 //! Published is acknowledged, but for commits that ask for replicas to show them.
 
+mod followed;
+mod stopping;
+
+use crate::certification::{ActiveGuard, EndedGuard};
+use crate::durations::DurationCounters;
 use crate::error::StoreError;
+use crate::ground::Ground;
 use crate::log::{LogError, LogHandle, Lsn};
 use crate::replicas::{Stage, SynchronousCommit};
-use crate::serializable::{ActiveGuard, EndedGuard};
-use crate::shared::Shared;
-use crate::stopping::{contained, stop};
 use crate::trap::Step;
 use crate::world::World;
 use coeval_txn::{Interrupt, Version};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
+pub(crate) use stopping::{contained, stop};
 
 /// A commit that waived durability is durable so long after it was acknowledged, and the time of a sync, at the latest.
 pub const WAIVED_LAG_MAX: Duration = Duration::from_millis(200);
@@ -53,6 +55,17 @@ pub(crate) enum Wanted {
     Followed(Lsn),
 }
 
+impl Wanted {
+    /// The end of the record, where that is known.
+    fn end(self) -> Option<Lsn> {
+        match self {
+            Self::First(end, _) | Self::Soon(end) => end,
+            Self::Followed(end) => Some(end),
+            Self::Never | Self::NeverButWhole => None,
+        }
+    }
+}
+
 /// What somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
@@ -60,7 +73,7 @@ pub(crate) enum Until {
     Durable,
     /// It is seen.
     Published,
-    /// Who committed it may be told so.
+    /// The client may be told that its commit is done.
     Acknowledged,
 }
 
@@ -76,9 +89,11 @@ struct Undurable {
 /// A world that waits for its log record.
 struct Pending {
     world: Arc<World>,
-    /// The log position behind its record, if it must be durable before it is seen.
+    /// The log position behind its record, where that is known.
+    end: Option<Lsn>,
+    /// The same, if it must be durable before it is seen.
     needs: Option<Lsn>,
-    /// Who else has a say.
+    /// What else it waits for before it is published, besides its own log.
     consent: Consent,
     /// The log position behind its record, if replicas are to show it before it is acknowledged.
     shown: Option<Lsn>,
@@ -108,7 +123,7 @@ struct Unshown {
     wakers: Vec<Waker>,
 }
 
-/// Who syncs for those that wait without a thread.
+/// The thread that syncs for commits that are waited for without a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Syncer {
     /// Nobody: not started, not to be had, or ended.
@@ -122,7 +137,9 @@ struct State {
     pending: VecDeque<Pending>,
     unshown: VecDeque<Unshown>,
     published: Version,
-    /// Of a store that follows another one: what is published there.
+    /// The log position behind its record, where that is known.
+    published_end: Option<Lsn>,
+    /// Of a store that follows another one: what that has said to be published there, since it is followed.
     allowed: Version,
     /// Likewise: nothing beyond this version is shown, whatever is allowed, if somebody has asked for that.
     paused_at: Option<Version>,
@@ -176,10 +193,11 @@ pub(crate) struct Publishing {
     progress: Condvar,
     /// The syncer may have something to do.
     asked: Condvar,
-    /// Up to here everything is acknowledged, for who looks without the lock: changed under it, behind the end of the
-    /// registrations.
+    /// Everything up to here is acknowledged. Read without the lock; changed under it, after the registrations have ended.
     acknowledged: AtomicU64,
     log: Option<LogHandle>,
+    /// From when a world was applied to when it was published.
+    pub(crate) publications: DurationCounters,
 }
 
 impl Publishing {
@@ -189,7 +207,8 @@ impl Publishing {
                 pending: VecDeque::new(),
                 unshown: VecDeque::new(),
                 published,
-                allowed: published,
+                published_end: log.as_ref().map(LogHandle::end_lsn),
+                allowed: Version::ZERO,
                 paused_at: None,
                 taken: log.as_ref().map_or(Lsn::START, LogHandle::end_lsn),
                 is_syncing: false,
@@ -203,6 +222,7 @@ impl Publishing {
             asked: Condvar::new(),
             acknowledged: AtomicU64::new(published.get()),
             log,
+            publications: DurationCounters::default(),
         }
     }
 
@@ -212,7 +232,7 @@ impl Publishing {
     }
 
     /// Whether this machine has done all that keeps the version from being published.
-    fn is_durable(&self, version: Version) -> bool {
+    pub(crate) fn is_durable(&self, version: Version) -> bool {
         let state = self.state.lock();
         !state.is_syncing && state.has_come(version, Until::Durable, self.log.as_ref())
     }
@@ -239,30 +259,30 @@ impl Publishing {
     }
 
     /// For somebody whom a panic has left without a verdict: its record may be in the log.
-    pub(crate) fn left_by_panic(&self, shared: &Shared) -> StoreError {
+    pub(crate) fn left_by_panic(&self) -> StoreError {
         let reason = self.state.lock().stopped.clone();
         let unsaid = || LogError::Panicked {
             during: "in the commit pipeline",
             text: "the process reported its text".to_owned(),
         };
-        StoreError::OutcomeUnknown(reason.unwrap_or_else(|| stop(shared, unsaid())))
+        StoreError::OutcomeUnknown(reason.unwrap_or_else(|| stop(self, unsaid())))
     }
 
     /// Makes the world the newest applied one and queues it for publication, which ends the registrations.
     pub(crate) fn push(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         world: Arc<World>,
         wanted: Wanted,
         registrations: Vec<Arc<ActiveGuard>>,
     ) {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
-        shared.set_applied(Arc::clone(&world));
+        ground.set_applied(Arc::clone(&world));
         let (mut consent, mut shown) = (Consent::None, None);
         let needs = match wanted {
             Wanted::First(needs, level) => {
-                if let Some(end) = needs.filter(|_| shared.replicas.are_required()) {
+                if let Some(end) = needs.filter(|_| ground.replicas.are_required()) {
                     consent = match level {
                         SynchronousCommit::Off | SynchronousCommit::Local => Consent::None,
                         SynchronousCommit::RemoteWrite => Consent::Replicas(Stage::Written, end),
@@ -295,6 +315,7 @@ impl Publishing {
         };
         state.pending.push_back(Pending {
             world,
+            end: wanted.end(),
             needs,
             consent,
             shown,
@@ -302,10 +323,10 @@ impl Publishing {
             wakers: Vec::new(),
             since: Instant::now(),
         });
-        let released = state.publish_ready(shared, self.log.as_ref());
+        let released = state.publish_ready(ground, self);
         drop(state);
         released.settle();
-        shared.keep_up_safe();
+        ground.keep_up_safe();
     }
 
     /// Keeps what was certified and will not come into the queue registered for good: commits have stopped, or are about to.
@@ -314,8 +335,8 @@ impl Publishing {
     }
 
     /// The log record of this version, which lacked bytes, is whole.
-    pub(crate) fn note_whole(&self, shared: &Shared, version: Version) {
-        self.change(shared, |state| {
+    pub(crate) fn note_whole(&self, ground: &Ground, version: Version) {
+        self.change(ground, |state| {
             let pending = state.pending_of(version);
             assert!(pending.world.version() == version, "where commits are made, each version has its world");
             pending.consent = Consent::None;
@@ -329,7 +350,7 @@ impl Publishing {
     /// replicas is waited for.
     pub(crate) fn wait(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         version: Version,
         until: Until,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
@@ -339,8 +360,8 @@ impl Publishing {
             if let Some(reason) = &state.stopped {
                 return Err(StoreError::Stopped(reason.clone()));
             }
-            if !state.is_syncing && state.has_work(shared, self.log.as_ref()) {
-                state = self.sync(shared, state);
+            if !state.is_syncing && state.has_work(ground, self.log.as_ref()) {
+                state = self.sync(ground, state);
             } else if let Some(interrupt) = interrupt {
                 let is_for_replicas = !state.is_syncing && !state.lacks_bytes();
                 if is_for_replicas && interrupt.is_set() {
@@ -365,22 +386,8 @@ impl Publishing {
     }
 
     /// Publishes what only waited for replicas that have come so far by now, or are not asked for any more.
-    pub(crate) fn go_on(&self, shared: &Shared) {
-        self.change(shared, |_| {});
-    }
-
-    /// In a store that follows another one: its log was taken up to here, without a new version.
-    pub(crate) fn note_taken(&self, end: Lsn) {
-        self.state.lock().taken = end;
-    }
-
-    /// In a store that follows another one: up to where readers see its log.
-    pub(crate) fn shown_position(&self) -> Lsn {
-        let state = self.state.lock();
-        match state.pending.front().map(|pending| pending.consent) {
-            Some(Consent::Primary(shown)) => shown,
-            _ => state.taken,
-        }
+    pub(crate) fn go_on(&self, ground: &Ground) {
+        self.change(ground, |_| {});
     }
 
     /// The log is durable further than it was: those hear of it who give it to others.
@@ -389,47 +396,26 @@ impl Publishing {
         self.progress.notify_all();
     }
 
-    /// In a store that follows another one: shows nothing beyond this version, or what it shows now, until
-    /// [`resume`](Self::resume).
-    pub(crate) fn pause_at(&self, shared: &Shared, version: Option<Version>) {
-        self.change(shared, |state| state.paused_at = Some(version.unwrap_or(state.published)));
-    }
-
-    /// Shows everything again.
-    pub(crate) fn resume(&self, shared: &Shared) {
-        self.change(shared, |state| state.paused_at = None);
-    }
-
-    /// See [`pause_at`](Self::pause_at).
-    pub(crate) fn is_paused(&self) -> bool {
-        self.state.lock().paused_at.is_some()
-    }
-
-    /// Publishes what has been followed, up to this version.
-    pub(crate) fn publish_through(&self, shared: &Shared, version: Version) {
-        self.change(shared, |state| state.allowed = state.allowed.max(version));
-    }
-
     /// Changes what publications wait for, and makes those that need not wait any more. Nothing once commits have stopped.
-    fn change(&self, shared: &Shared, change: impl FnOnce(&mut State)) {
+    fn change(&self, ground: &Ground, change: impl FnOnce(&mut State)) {
         let publish = || {
             let mut state = self.state.lock();
             if state.stopped.is_some() {
                 return;
             }
             change(&mut state);
-            let released = state.publish_ready(shared, self.log.as_ref());
+            let released = state.publish_ready(ground, self);
             drop(state);
             self.progress.notify_all();
             released.settle();
-            shared.keep_up_safe();
+            ground.keep_up_safe();
         };
         // If it panicked, commits have stopped and those who wait been told.
-        contained(shared, "while it was looked what may be published", publish).ok();
+        contained(self, "while it was looked what may be published", publish).ok();
     }
 
     /// Syncs the log for everything that is pending, and publishes it.
-    fn sync<'s>(&'s self, shared: &Shared, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn sync<'s>(&'s self, ground: &Ground, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         assert!(!state.is_syncing, "one at a time syncs");
         let Some(log) = &self.log else { unreachable!("an unpublished version waits for the log") };
         let needed = state.unsynced(Some(log)).max(state.undurable.map(|undurable| undurable.end));
@@ -439,28 +425,28 @@ impl Publishing {
         drop(state);
         // Whatever becomes of it, the turn ends: else all would wait for it for ever.
         let synced =
-            contained(shared, "while the log was synced", || self.sync_and_publish(shared, log, target));
+            contained(self, "while the log was synced", || self.sync_and_publish(ground, log, target));
         let mut state = self.state.lock();
         state.is_syncing = false;
         self.progress.notify_all();
-        if state.has_question(shared, self.log.as_ref()) || state.undurable.is_some() {
+        if state.has_question(ground, self.log.as_ref()) || state.undurable.is_some() {
             self.asked.notify_one();
         }
         // If it panicked, commits have stopped and those who wait been told.
         if let Ok(released) = synced {
             let settle = || {
-                shared.trap.pass(Step::Settle);
+                ground.trap.pass(Step::Settle);
                 released.settle();
-                shared.keep_up_safe();
+                ground.keep_up_safe();
             };
             // If that panics, commits have stopped too; what was published stays.
-            MutexGuard::unlocked(&mut state, || contained(shared, "behind a publication", settle).ok());
+            MutexGuard::unlocked(&mut state, || contained(self, "behind a publication", settle).ok());
         }
         state
     }
 
-    fn sync_and_publish(&self, shared: &Shared, log: &LogHandle, target: Lsn) -> Released {
-        shared.trap.pass(Step::Sync);
+    fn sync_and_publish(&self, ground: &Ground, log: &LogHandle, target: Lsn) -> Released {
+        ground.trap.pass(Step::Sync);
         let begun = Instant::now();
         let outcome = log.sync(target);
         let mut state = self.state.lock();
@@ -471,7 +457,7 @@ impl Publishing {
                     .undurable
                     .filter(|undurable| undurable.end > durable)
                     .map(|undurable| Undurable { since: undurable.since.max(begun), ..undurable });
-                state.publish_ready(shared, Some(log))
+                state.publish_ready(ground, self)
             }
             Err(error) => state.stop(error),
         }
@@ -490,19 +476,19 @@ impl Publishing {
     }
 
     /// Wants this version published without waiting for it.
-    fn ask(&self, shared: &Shared, version: Version) {
+    pub(crate) fn ask(&self, ground: &Ground, version: Version) {
         let mut state = self.state.lock();
         state.asked = state.asked.max(version);
-        if state.has_question(shared, self.log.as_ref()) {
+        if state.has_question(ground, self.log.as_ref()) {
             self.asked.notify_one();
         }
     }
 
     /// Whether this version is published; if not, `waker` is woken when it is or never will be. `place` is where that is
     /// kept, from one look to the next. The cost does not depend on how many wait, but for a search among the worlds.
-    fn poll(
+    pub(crate) fn poll(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         version: Version,
         waker: &Waker,
         place: &mut Option<usize>,
@@ -519,7 +505,7 @@ impl Publishing {
         }
         if state.syncer == Syncer::None {
             drop(state);
-            return Poll::Ready(shared.aside(|| self.wait(shared, version, Until::Acknowledged, None)));
+            return Poll::Ready(ground.aside(|| self.wait(ground, version, Until::Acknowledged, None)));
         }
         assert!(state.asked >= version, "the syncer knows of everyone who waits");
         let wakers = state.wakers_of(version);
@@ -557,12 +543,12 @@ impl Publishing {
     }
 
     /// Syncs for those that wait without a thread, and what was acknowledged before it was durable, until [`end_syncer`](Self::end_syncer).
-    pub(crate) fn run_syncer(&self, shared: &Shared) {
+    pub(crate) fn run_syncer(&self, ground: &Ground) {
         let mut state = self.state.lock();
         loop {
             let due = state.sync_due();
-            if state.has_question(shared, self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
-                state = self.sync(shared, state);
+            if state.has_question(ground, self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
+                state = self.sync(ground, state);
             } else if let Some(due) = due.filter(|_| state.syncer == Syncer::Runs) {
                 self.asked.wait_until(&mut state, due);
             } else if state.syncer == Syncer::Ends {
@@ -575,14 +561,14 @@ impl Publishing {
     }
 
     /// Puts an equal world into the place of the newest applied one. Only under the leader's lock.
-    pub(crate) fn replace_newest(&self, shared: &Shared, change: impl FnOnce(&World) -> World) -> Arc<World> {
+    pub(crate) fn replace_newest(&self, ground: &Ground, change: impl FnOnce(&World) -> World) -> Arc<World> {
         let mut state = self.state.lock();
-        let world = Arc::new(change(&shared.applied()));
+        let world = Arc::new(change(&ground.applied()));
         match state.pending.back_mut() {
             Some(pending) => pending.world = Arc::clone(&world),
-            None => shared.set_published(Arc::clone(&world)),
+            None => ground.set_published(Arc::clone(&world)),
         }
-        shared.set_applied(Arc::clone(&world));
+        ground.set_applied(Arc::clone(&world));
         world
     }
 
@@ -591,49 +577,49 @@ impl Publishing {
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn replace_worlds(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
         let mut state = self.state.lock();
-        let mut old = vec![shared.published(), shared.applied()];
-        shared.set_published(Arc::new(change(&shared.published())));
+        let mut old = vec![ground.published(), ground.applied()];
+        ground.set_published(Arc::new(change(&ground.published())));
         for pending in &mut state.pending {
             let new = Arc::new(change(&pending.world));
             old.push(std::mem::replace(&mut pending.world, new));
         }
         let newest = match state.pending.back() {
             Some(pending) => Arc::clone(&pending.world),
-            None => shared.published(),
+            None => ground.published(),
         };
-        shared.set_applied(newest);
+        ground.set_applied(newest);
         old
     }
 }
 
 impl State {
     /// Whether the syncer has something to do.
-    fn has_question(&self, shared: &Shared, log: Option<&LogHandle>) -> bool {
+    fn has_question(&self, ground: &Ground, log: Option<&LogHandle>) -> bool {
         self.asked > self.published
             && !self.is_syncing
             && self.stopped.is_none()
-            && self.has_work(shared, log)
+            && self.has_work(ground, log)
     }
 
     /// Whether there is something that a sync, or a look behind one of somebody else, does for what is pending: all else waits
     /// for others.
-    fn has_work(&self, shared: &Shared, log: Option<&LogHandle>) -> bool {
-        let is_ready = |pending| self.is_ready(pending, shared, log.map(LogHandle::durable_lsn));
+    fn has_work(&self, ground: &Ground, log: Option<&LogHandle>) -> bool {
+        let is_ready = |pending| self.is_ready(pending, ground, log.map(LogHandle::durable_lsn));
         self.unsynced(log).is_some() || self.pending.front().is_some_and(is_ready)
     }
 
     /// Whether nothing keeps a world from being published but those before it.
-    fn is_ready(&self, pending: &Pending, shared: &Shared, durable: Option<Lsn>) -> bool {
+    fn is_ready(&self, pending: &Pending, ground: &Ground, durable: Option<Lsn>) -> bool {
         let allowed = self.paused_at.map_or(self.allowed, |paused_at| paused_at.min(self.allowed));
         pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
             && match pending.consent {
                 Consent::None => true,
                 Consent::Bytes => false,
-                Consent::Replicas(stage, end) => shared.replicas.have_reached(stage, end),
+                Consent::Replicas(stage, end) => ground.replicas.have_reached(stage, end),
                 Consent::Primary(_) => pending.world.version() <= allowed,
             }
     }
@@ -644,7 +630,7 @@ impl State {
         log.is_some_and(|log| log.durable_lsn() < needed).then_some(needed)
     }
 
-    /// Whether a version that was applied is so far.
+    /// Whether a version that was applied has reached this stage.
     fn has_come(&self, version: Version, until: Until, log: Option<&LogHandle>) -> bool {
         let is_published = self.published >= version;
         match until {
@@ -676,44 +662,44 @@ impl State {
     }
 
     /// Publishes, in order, what needs no sync any more.
-    fn publish_ready(&mut self, shared: &Shared, log: Option<&LogHandle>) -> Released {
-        let durable = log.map(LogHandle::durable_lsn);
-        let count = self.pending.iter().take_while(|pending| self.is_ready(pending, shared, durable)).count();
+    fn publish_ready(&mut self, ground: &Ground, publishing: &Publishing) -> Released {
+        let durable = publishing.log().map(LogHandle::durable_lsn);
+        let count = self.pending.iter().take_while(|pending| self.is_ready(pending, ground, durable)).count();
         let mut released = Released::default();
-        let is_shown = |end| shared.replicas.have_reached(Stage::Applied, end);
+        let is_shown = |end| ground.replicas.have_reached(Stage::Applied, end);
         while let Some(shown) = self.unshown.pop_front_if(|unshown| is_shown(unshown.end)) {
             released.wakers.extend(shown.wakers);
         }
-        self.note_acknowledged(shared);
+        self.note_acknowledged(publishing);
         let Some(newest) = count.checked_sub(1).map(|last| Arc::clone(&self.pending[last].world)) else {
             return released;
         };
-        shared.trap.pass(Step::Publish);
+        ground.trap.pass(Step::Publish);
         let version = newest.version();
-        shared.set_published(newest);
+        ground.set_published(newest);
         // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
-        self.published = version;
+        (self.published, self.published_end) = (version, self.pending[count - 1].end);
         // They leave the queue last: whoever is left in it is woken when commits stop.
         let (unshown, now) = (&mut self.unshown, Instant::now());
         self.pending.drain(..count).for_each(|mut pending| {
-            shared.pipeline.publications.note(now - pending.since);
+            publishing.publications.note(now - pending.since);
             if let Some(end) = pending.shown.filter(|end| !is_shown(*end)) {
                 let wakers = std::mem::take(&mut pending.wakers);
                 unshown.push_back(Unshown { version: pending.world.version(), end, wakers });
             }
             released.take(&mut pending);
         });
-        self.note_acknowledged(shared);
+        self.note_acknowledged(publishing);
         released
     }
 
     /// Lets those who look without the lock know what is acknowledged.
-    fn note_acknowledged(&self, shared: &Shared) {
+    fn note_acknowledged(&self, publishing: &Publishing) {
         let before = self.unshown.front().map(|unshown| Version::new(unshown.version.get() - 1));
         let acknowledged = before.map_or(self.published, |before| before.min(self.published));
-        shared.pipeline.publishing.acknowledged.store(acknowledged.get(), Ordering::Release);
+        publishing.acknowledged.store(acknowledged.get(), Ordering::Release);
     }
 
     /// Those who wait for a version that is applied and not acknowledged, without a thread.
@@ -745,54 +731,6 @@ impl State {
         self.pending.iter_mut().for_each(|pending| released.wakers.append(&mut pending.wakers));
         self.unshown.iter_mut().for_each(|unshown| released.wakers.append(&mut unshown.wakers));
         released
-    }
-}
-
-/// Ready when a version is published: what was made of it may be given out then.
-///
-/// The version is published whether or not this is polled or kept. Belongs to no runtime.
-#[must_use = "what it stands for is not durable yet"]
-pub struct Publication {
-    shared: Arc<Shared>,
-    version: Version,
-    /// Where its waker is.
-    place: Option<usize>,
-}
-
-impl Publication {
-    pub(crate) fn new(shared: Arc<Shared>, version: Version) -> Self {
-        shared.pipeline.publishing.ask(&shared, version);
-        Self { shared, version, place: None }
-    }
-
-    /// Whether it may wait for replicas, which may take as long as they like.
-    #[must_use]
-    pub fn may_await_replicas(&self) -> bool {
-        self.shared.replicas.are_required()
-    }
-
-    /// Whether nothing but replicas is waited for: it is durable here.
-    #[must_use]
-    pub fn awaits_replicas(&self) -> bool {
-        self.may_await_replicas() && self.shared.pipeline.publishing.is_durable(self.version)
-    }
-}
-
-impl Future for Publication {
-    /// # Errors
-    /// [`StoreError::OutcomeUnknown`] if the log failed: the version will not be published before the next open.
-    type Output = Result<(), StoreError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { shared, version, place } = self.get_mut();
-        let published = shared.pipeline.publishing.poll(shared, *version, context.waker(), place);
-        published.map_err(StoreError::under_commit)
-    }
-}
-
-impl fmt::Debug for Publication {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Publication").field(&self.version).finish()
     }
 }
 

@@ -31,7 +31,7 @@ mod mark;
 pub use mark::LogMark;
 
 use crate::bricks::BrickChange;
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::CatalogChange;
 use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
@@ -39,9 +39,11 @@ use crate::ids::{SequenceId, SpaceId};
 use crate::key::Key;
 use crate::row::Row;
 use crate::segment::SegmentRef;
-use crate::submission::{Submission, TableWrites, WriteSet};
+use crate::submission::Submission;
+use crate::table_writes::TableWrites;
 use crate::terms::Term;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::{Epoch, Version};
 
 const KIND_BATCH: u8 = 1;

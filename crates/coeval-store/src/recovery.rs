@@ -25,7 +25,6 @@ use crate::chunk::Chunk;
 use crate::disk::{Disk, FOLLOWER_FILE, LOG_DIR, STRETCH_BITS, UNFINISHED_COPY_FILE};
 use crate::error::{StoreError, TableDamage};
 use crate::files::FileSystem;
-use crate::following::refuse_unfinished_rewinding;
 use crate::ids::SpaceId;
 use crate::kept_log::KeptLog;
 use crate::log::{Log, LogOptions, Lsn, OpenError};
@@ -33,6 +32,7 @@ use crate::manifest::{BatchRun, Manifest, SegmentEntry, TableEntry, manifest_pat
 use crate::promises::{FILE_NAME as PROMISE_FILE, KeptPromise, PromisedTo};
 use crate::record::{decode_places, encode_term};
 use crate::retention::{Kept, Place, Places, Slot};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::segment::{SEGMENT_DIR, Segment, SegmentRef, parse_segment_name};
 use crate::sequence::Sequences;
 use crate::shared::Contents;
@@ -286,9 +286,9 @@ pub(crate) enum Mending<'m> {
     All(&'m mut dyn MendTables),
 }
 
-/// Who takes what can be read of tables.
+/// Builds tables from the parts of damaged ones that can be read.
 pub(crate) trait MendTables {
-    /// A table of what can be read of its chunks.
+    /// A table made of those chunks of it that can be read.
     fn table(&mut self, entry: &TableEntry, segments: &HashMap<u64, SegmentRef>) -> Table;
 
     /// Fills a brick table with what can be read of its flush rounds.
@@ -374,13 +374,13 @@ fn catalog_of(manifest: &Manifest) -> Catalog {
     if !manifest.schemas.iter().any(|schema| schema == DEFAULT_SCHEMA) {
         catalog.remove_schema(DEFAULT_SCHEMA);
     }
-    manifest.schemas.iter().cloned().for_each(|schema| catalog.put_schema(schema));
+    manifest.schemas.iter().for_each(|schema| catalog.put_schema(schema));
     manifest.roles.iter().cloned().for_each(|role| catalog.put_role(role));
-    for (schema, access) in manifest.schema_access.iter().cloned() {
-        catalog.put_schema_access(schema, access);
+    for (schema, access) in &manifest.schema_access {
+        catalog.put_schema_access(schema, access.clone());
     }
-    for (server, access) in manifest.server_access.iter().cloned() {
-        catalog.put_server_access(server, access);
+    for (server, access) in &manifest.server_access {
+        catalog.put_server_access(server, access.clone());
     }
     catalog.put_synchronous_replicas(manifest.synchronous_replicas.clone());
     manifest.views.iter().cloned().for_each(|view| catalog.put_view(view));

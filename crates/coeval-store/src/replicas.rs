@@ -219,6 +219,12 @@ impl SynchronousReplicas {
         Some(members - others + 1 - counts_itself)
     }
 
+    /// Whether two candidates may each find enough that promise a timeline of one number.
+    pub(crate) fn is_promised_by_few(&self) -> bool {
+        let members = self.members().map_or(0, |members| members.len());
+        self.promises_needed().is_some_and(|needed| 2 * needed <= members)
+    }
+
     /// The place that so many of those have come to who are there, for one stage.
     fn reached(&self, needed: usize, own: &str, there: &BTreeMap<u64, Replica>, stage: Stage) -> Option<Lsn> {
         let mut listed: Vec<_> = there

@@ -7,22 +7,21 @@
 //! ```
 //!
 //! # Why the second attempt commits
-//! Reserving takes the leader's lock: whoever was admitted before is in the newest applied world, which the next attempt
-//! begins on, and whoever comes later is checked. So nothing of the reserved keys changes up to the attempt's own commit,
-//! and nothing that it read: it has no write conflict and no out-edge, if it accesses the same keys. Of two with priority
-//! that want the same keys the one that reserved first comes first: nobody is held up by a later reservation.
+//! Reserving takes the leader's lock: a transaction that was admitted before is in the newest applied world, on which the next
+//! attempt begins, and one that comes later is checked against the reservation. So until the attempt commits, neither the
+//! reserved keys change nor what it has read: it has no write conflict and no out-edge, if it accesses the same keys. If two
+//! transactions with priority want the same keys, the one that reserved first goes first: a reservation never holds up an earlier one.
 
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey};
+use crate::reads::ReadSet;
 use crate::row_lock_error::RowLockError;
-use crate::shared::Shared;
 use crate::submission::Submission;
-use crate::transaction::{LockWaits, ReadSet};
 use crate::world::World;
 use coeval_txn::ssi::Written;
-use coeval_txn::{Access, TransactionId};
+use coeval_txn::{Access, Interrupt, TransactionId};
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::fmt;
@@ -39,14 +38,14 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Somebody whose transactions have priority: what one of them accessed that lost is reserved for the next, for some
 /// seconds at most. Dropping it gives up what is reserved.
 pub struct Priority {
-    shared: Arc<Shared>,
+    reservations: Arc<Reservations>,
     number: u64,
 }
 
 impl Priority {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        let number = shared.pipeline.reservations.next.fetch_add(1, Ordering::Relaxed);
-        Self { shared, number }
+    pub(crate) fn new(reservations: Arc<Reservations>) -> Self {
+        let number = reservations.next.fetch_add(1, Ordering::Relaxed);
+        Self { reservations, number }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -56,7 +55,7 @@ impl Priority {
 
 impl Drop for Priority {
     fn drop(&mut self) {
-        self.shared.pipeline.reservations.release(self.number);
+        self.reservations.release(self.number);
     }
 }
 
@@ -189,10 +188,15 @@ impl Reservations {
     /// Waits until nothing is reserved for this transaction's next attempt any more, for some seconds at most.
     ///
     /// # Errors
-    /// [`RowLockError::Timeout`] and [`RowLockError::Interrupted`], as `waits` says.
-    pub(crate) fn wait_for(&self, transaction: TransactionId, waits: &LockWaits) -> Result<(), RowLockError> {
-        let is_interrupted = || waits.interrupt.as_ref().is_some_and(|interrupt| interrupt.is_set());
-        let until = waits.timeout.map(|timeout| Instant::now() + timeout);
+    /// [`RowLockError::Timeout`] if that takes longer than `timeout`; [`RowLockError::Interrupted`] once `interrupt` is set.
+    pub(crate) fn wait_for(
+        &self,
+        transaction: TransactionId,
+        timeout: Option<Duration>,
+        interrupt: Option<&(dyn Interrupt + Send + Sync)>,
+    ) -> Result<(), RowLockError> {
+        let is_interrupted = || interrupt.is_some_and(|interrupt| interrupt.is_set());
+        let until = timeout.map(|timeout| Instant::now() + timeout);
         let mut held = self.held.lock();
         let lasts = |held: &[Reservation]| {
             held.iter().any(|other| other.transaction == transaction && other.expires > Instant::now())

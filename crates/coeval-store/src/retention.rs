@@ -5,11 +5,12 @@
 //! the log names there. A copy that is being made holds the files of its manifest as well. What nobody holds goes with the
 //! next checkpoint, so a follower that comes back too late is told so (`LogError::Gone`) and begins with a new copy.
 //!
-//! What is *kept* stays when who needs it goes, and over a close (`kept_log.rs`): for an archive, which is to have everything,
-//! and for *slots*, each of which has a name and is for one replica. It is left then, until the next one comes who keeps it, or
-//! who has the slot; or until it is more than it may be. A slot of which that is so is lost: it holds nothing, and says so.
+//! What is *kept* stays when the follower that needs it disconnects, and over a close (`kept_log.rs`): for an archive, which has
+//! to get everything, and for *slots*, each of which has a name and belongs to one replica. It stays until the archive or the
+//! slot's replica comes back, or until it is more than the limit. A slot that reaches the limit is lost: it keeps nothing any more, and
+//! its state says so.
 //!
-//! A minimum stays behind each checkpoint, whoever comes and goes ([`Places`]).
+//! A minimum of log stays behind each checkpoint, whether followers are connected or not ([`Places`]).
 //!
 //! # Locking
 //! A leaf lock, held for moments.
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 pub(crate) use places::{LogExtent, Place, Places};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// All that is held.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,8 @@ struct State {
     slot_bytes_max: u64,
     /// So many bytes stay behind each checkpoint.
     keep_bytes: u64,
+    /// Who follows and says nothing for longer than this is given up, with what it holds.
+    silence_max: Option<Duration>,
     /// Checkpoints, from the oldest of which on everything stays.
     places: Places,
 }
@@ -42,7 +46,8 @@ struct State {
 impl Default for State {
     fn default() -> Self {
         let (held, places) = (BTreeMap::new(), Places::default());
-        Self { held, next: 0, slot_bytes_max: SLOT_BYTES_MAX, keep_bytes: 0, places }
+        let silence_max = Some(SILENCE_MAX);
+        Self { held, next: 0, slot_bytes_max: SLOT_BYTES_MAX, keep_bytes: 0, silence_max, places }
     }
 }
 
@@ -64,6 +69,7 @@ impl State {
             is_left: true,
             slot: Some(slot.name.as_str().into()),
             is_lost: slot.is_lost,
+            lacked: 0,
         });
     }
 
@@ -86,6 +92,9 @@ fn left_slot<'s>(state: &'s mut State, name: &str) -> Result<(u64, &'s mut Held)
 
 /// The bound of what a slot keeps, if nobody says another: 16 GB.
 const SLOT_BYTES_MAX: u64 = 16 << 30;
+
+/// The bound of a follower's silence, if nobody says another: PostgreSQL's `wal_sender_timeout`.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// More slots than this are not made: each may keep a great deal.
 const SLOTS_MAX: usize = 64;
@@ -128,6 +137,11 @@ pub enum SlotError {
         "replication slot \"{0}\" has been invalidated, because it kept more than max_slot_wal_keep_size"
     )]
     Lost(String),
+    /// It was let go of while somebody followed by it, who begins anew (53400).
+    #[error(
+        "replication slot \"{0}\" has been invalidated while it was followed by: it kept more than max_slot_wal_keep_size"
+    )]
+    Outgrown(String),
     /// There are as many as there may be (53400).
     #[error("there are {SLOTS_MAX} replication slots, and no more are made")]
     TooMany,
@@ -142,14 +156,17 @@ struct Held {
     version: Version,
     /// Segment files by number.
     files: BTreeSet<u64>,
-    /// At most so many bytes of log are kept when who needs it has gone; nothing if not given.
+    /// How many bytes of log are kept at most while the follower is away; `None`: nothing is kept then.
     kept: Option<u64>,
-    /// Whether he has gone.
+    /// Whether the follower is away.
     is_left: bool,
     /// The name of the slot that it is.
     slot: Option<Arc<str>>,
     /// It was let go of: a slot that holds nothing.
     is_lost: bool,
+    /// Of a slot: so many bytes its follower lacked when it began to follow. It may lack them beside what the slot may keep: it has come
+    /// to get them.
+    lacked: u64,
 }
 
 /// What is kept when who needs it has gone.
@@ -166,7 +183,8 @@ pub(crate) struct Kept {
 impl Retention {
     /// Holds the log from `log` on, bulk loads of versions behind `version`, and these files.
     pub(crate) fn hold(&self, log: Lsn, version: Version, files: BTreeSet<u64>) -> Hold {
-        let held = Held { log, version, files, kept: None, is_left: false, slot: None, is_lost: false };
+        let (kept, slot, is_left, is_lost, lacked) = (None, None, false, false, 0);
+        let held = Held { log, version, files, kept, is_left, slot, is_lost, lacked };
         Hold { retention: self.clone(), number: self.insert(held) }
     }
 
@@ -179,7 +197,12 @@ impl Retention {
         }
         // Under one lock: two who ask at once do not both get it.
         let mut state = self.0.lock();
-        state.held.retain(|_, held| !(held.is_lost && held.slot.as_deref() == Some(name)));
+        let is_lost = |held: &Held| held.is_lost && held.slot.as_deref() == Some(name);
+        if state.held.values().any(|held| is_lost(held) && !held.is_left) {
+            // Whoever follows by it has not heard yet.
+            return Err(SlotError::Active(name.to_owned()));
+        }
+        state.held.retain(|_, held| !is_lost(held));
         let slots = || state.held.values().filter_map(|held| held.slot.as_deref());
         if slots().any(|known| known == name) {
             return Err(SlotError::Exists(name.to_owned()));
@@ -199,9 +222,9 @@ impl Retention {
         Ok(())
     }
 
-    /// Who follows by the slot holds what it keeps, until that is dropped: also from `from` on, where the follower is, if the log is there
-    /// from there on. (A slot that was made when its follower came back begins behind that.)
-    pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>) -> Result<Hold, SlotError> {
+    /// Holds what the slot keeps for its follower until the hold is dropped. Holds also the log from `from` on, where the follower is,
+    /// as far as it is there. (A slot that was only made when its follower came back begins after that place.) The log ends at `end`.
+    pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>, end: Lsn) -> Result<Hold, SlotError> {
         let mut state = self.0.lock();
         let (number, held) = left_slot(&mut state, name)?;
         if held.is_lost {
@@ -212,6 +235,7 @@ impl Retention {
             (held.log, held.version) = (from, Version::ZERO);
         }
         held.is_left = false;
+        held.lacked = end.get().saturating_sub(held.log.get());
         Ok(Hold { retention: self.clone(), number })
     }
 
@@ -239,6 +263,16 @@ impl Retention {
     /// See [`set_slot_bytes_max`](Self::set_slot_bytes_max).
     pub(crate) fn slot_bytes_max(&self) -> u64 {
         self.0.lock().slot_bytes_max
+    }
+
+    /// Whoever follows is given up from now on once it has said nothing for longer than this.
+    pub(crate) fn set_silence_max(&self, silence_max: Option<Duration>) {
+        self.0.lock().silence_max = silence_max;
+    }
+
+    /// See [`set_silence_max`](Self::set_silence_max).
+    pub(crate) fn silence_max(&self) -> Option<Duration> {
+        self.0.lock().silence_max
     }
 
     /// At least so many bytes stay behind each checkpoint from now on.
@@ -272,7 +306,8 @@ impl Retention {
         retention.0.lock().places = places;
         if let Some(Kept { log, version, bytes_max }) = kept {
             let (files, kept) = (BTreeSet::new(), Some(bytes_max));
-            retention.insert(Held { log, version, files, kept, is_left: true, slot: None, is_lost: false });
+            let (slot, is_left, is_lost, lacked) = (None, true, false, 0);
+            retention.insert(Held { log, version, files, kept, is_left, slot, is_lost, lacked });
         }
         slots.iter().for_each(|slot| retention.0.lock().insert_slot(slot));
         retention
@@ -291,12 +326,16 @@ impl Retention {
         })
     }
 
-    /// Lets go of what was left and is more than may be kept of a log that ends here. Returns from where on it was kept.
+    /// Lets go of what was left, and of what a slot keeps, also for who follows by it, where that is more than may be kept of a log that
+    /// ends here. Returns from where on it was kept.
     pub(crate) fn let_go_of_too_much(&self, end: Lsn) -> Option<Lsn> {
         let mut let_go = None;
         self.0.lock().held.retain(|_, held| {
-            let is_too_much = |bytes_max| end.get().saturating_sub(held.log.get()) > bytes_max;
-            let goes = held.is_left && !held.is_lost && held.kept.is_some_and(is_too_much);
+            let lacked = if held.is_left { 0 } else { held.lacked };
+            let is_too_much =
+                |bytes_max: u64| end.get().saturating_sub(held.log.get()) > bytes_max.saturating_add(lacked);
+            let is_bounded = held.is_left || held.slot.is_some();
+            let goes = is_bounded && !held.is_lost && held.kept.is_some_and(is_too_much);
             if goes {
                 let_go = Some(held.log);
                 held.is_lost = held.slot.is_some();
@@ -350,6 +389,13 @@ impl Hold {
         state.held.retain(|_, held| !held.is_left || held.slot.is_some());
     }
 
+    /// The name of the slot, if it is one that was let go of meanwhile: nothing is held any more.
+    pub(crate) fn lost_slot(&self) -> Option<Arc<str>> {
+        let state = self.retention.0.lock();
+        let held = state.held.get(&self.number).filter(|held| held.is_lost)?;
+        held.slot.clone()
+    }
+
     /// Has it go when this is dropped.
     pub(crate) fn let_go(&self) {
         let mut state = self.retention.0.lock();
@@ -397,7 +443,7 @@ mod tests {
             (retention.log_before(at(900)), retention.loads_through(Version::new(9))),
             (at(100), Version::new(5))
         );
-        let attach = |from| retention.attach_slot("west", from);
+        let attach = |from| retention.attach_slot("west", from, at(900));
         // What is gone is not kept, whoever comes.
         let hold = attach(None).unwrap();
         assert_eq!(retention.log_before(at(900)), at(100));
@@ -423,11 +469,39 @@ mod tests {
         assert_eq!(retention.drop_slot("west"), Err(SlotError::Missing("west".to_owned())));
     }
 
+    /// Fails if only who is away loses a slot: who is connected and takes nothing would fill the disk.
+    #[test]
+    fn a_slot_keeps_no_more_than_it_may_for_who_follows_by_it_either() {
+        let retention = Retention::default();
+        retention.create_slot("west", at(100), Version::new(5)).unwrap();
+        retention.set_slot_bytes_max(500);
+        let hold = retention.attach_slot("west", None, at(100)).unwrap();
+        // Whoever follows without a slot, or takes it for an archive, is not bounded by this.
+        let others = [retention.hold(at(50), Version::new(4), BTreeSet::new())];
+        assert_eq!((retention.let_go_of_too_much(at(600)), hold.lost_slot()), (None, None));
+        assert_eq!(retention.let_go_of_too_much(at(601)), Some(at(100)));
+        assert_eq!(hold.lost_slot().as_deref(), Some("west"));
+        assert_eq!((retention.log_before(at(900)), retention.let_go_of_too_much(at(900))), (at(50), None));
+        drop(others);
+        assert_eq!(retention.log_before(at(900)), at(900));
+        hold.advance(at(700), Version::new(9));
+        assert_eq!(retention.log_before(at(900)), at(900), "what it held may be gone");
+        // Whoever comes back by it makes it anew.
+        let made = retention.create_slot("west", at(800), Version::new(9));
+        assert!(matches!(made, Err(SlotError::Active(_))), "{made:?}");
+        drop(hold);
+        retention.create_slot("west", at(800), Version::new(9)).unwrap();
+        // Whoever lacks more than that when it comes has come to get it.
+        let hold = retention.attach_slot("west", Some(at(100)), at(900)).unwrap();
+        assert_eq!((retention.let_go_of_too_much(at(1_400)), hold.lost_slot()), (None, None));
+        assert_eq!(retention.let_go_of_too_much(at(1_401)), Some(at(100)));
+    }
+
     #[test]
     fn what_was_left_is_there_again_behind_an_open() {
         let retention = Retention::default();
         retention.create_slot("a", at(100), Version::new(5)).unwrap();
-        let hold = retention.attach_slot("a", None).unwrap();
+        let hold = retention.attach_slot("a", None, at(900)).unwrap();
         let again = Retention::with_left(retention.kept(), &retention.slots(), Places::default());
         assert_eq!(again.log_before(at(900)), at(100));
         assert!(!again.slots()[0].is_active);

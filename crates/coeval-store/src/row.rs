@@ -9,25 +9,69 @@
 //! ```
 //! Numbers are little-endian. Columns are only ever added behind the others, so a row that was written with
 //! fewer columns stays readable: the missing ones have the default that `ADD COLUMN` gave them.
+//!
+//! # Dropped columns
+//! A column that is dropped keeps its number and its slot. Once another column has been added, new rows have no slot for it:
+//! it is NULL there and takes one bit. The number of columns in a row says which rows these are. Let `d` be how many columns
+//! the table had when the column was dropped. A row with more than `d` was written after an `ADD COLUMN` that came after the
+//! drop, so it has no slot. One with `d` or fewer has a slot, whether it was written before the drop or behind it.
 
-use crate::list::{ListRef, check_list};
 use crate::types::Physical;
-use crate::value::{IntervalValue, Value, ValueRef};
+use crate::value::{IntervalValue, ListRef, Value, ValueRef, check_list};
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::OnceLock;
 use triomphe::ThinArc;
 
-/// Where each column lies in a row. Derived from the column types; the same for all rows of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the layout of rows depends on, for each column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayoutColumn {
+    /// How its values lie.
+    pub physical: Physical,
+    /// If it was dropped: how many columns there were then. Rows with more have no slot for it.
+    pub dropped_at: Option<u16>,
+}
+
+impl From<Physical> for LayoutColumn {
+    fn from(physical: Physical) -> Self {
+        Self { physical, dropped_at: None }
+    }
+}
+
+/// Where each column lies in a row. Derived from the columns; the same for all rows of a table.
+#[derive(Clone, Debug)]
 pub struct Layout {
+    columns: Box<[LayoutColumn]>,
+    /// The numbers of columns, ascending, behind which a dropped column has no slot.
+    drops: Box<[u16]>,
+    /// The slots of rows with more columns than the last of `drops`.
+    newest: Slots,
+    /// The slots of rows with more columns than `drops[i - 1]` and at most `drops[i]`, made when such a row is read: most have
+    /// been written anew since.
+    older: Box<[OnceLock<Slots>]>,
+}
+
+impl PartialEq for Layout {
+    fn eq(&self, other: &Self) -> bool {
+        self.columns == other.columns
+    }
+}
+
+impl Eq for Layout {}
+
+/// The slots of rows that lack the same dropped columns.
+#[derive(Clone, Debug)]
+struct Slots {
     columns: Box<[Slot]>,
     /// `fixed_sizes[n]`: size of the fixed area of a row with `n` columns.
     fixed_sizes: Box<[u32]>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
     physical: Physical,
+    /// Bytes in the fixed area; 0 if the column was dropped before the row was written.
+    width: u32,
     /// Offset inside the fixed area.
     offset: u32,
     /// The slot of the variable column before this one, if any: its end is this one's start.
@@ -45,7 +89,41 @@ const VARIABLE_ROOM: usize = 256;
 impl Slot {
     #[inline]
     fn is_variable(self) -> bool {
-        matches!(self.physical, Physical::Text | Physical::Bytes | Physical::List(_))
+        self.width != 0 && matches!(self.physical, Physical::Text | Physical::Bytes | Physical::List(_))
+    }
+
+    /// Where it lies in the fixed area.
+    #[inline]
+    fn range(self) -> std::ops::Range<usize> {
+        self.offset as usize..(self.offset + self.width) as usize
+    }
+}
+
+impl Slots {
+    /// Those of rows with this number of columns, or a few less or more.
+    fn of_rows_with(columns: &[LayoutColumn], count: usize) -> Self {
+        let mut offset = 0;
+        let mut previous_variable = None;
+        let mut slots = Vec::with_capacity(columns.len());
+        let mut fixed_sizes = vec![0];
+        for &LayoutColumn { physical, dropped_at } in columns {
+            let is_gone = dropped_at.is_some_and(|dropped_at| count > usize::from(dropped_at));
+            let width = if is_gone { 0 } else { slot_size(physical) };
+            let slot = Slot { physical, width, offset, previous_variable };
+            if slot.is_variable() {
+                previous_variable = Some(offset);
+            }
+            slots.push(slot);
+            offset += width;
+            fixed_sizes.push(offset);
+        }
+        Self { columns: slots.into(), fixed_sizes: fixed_sizes.into() }
+    }
+
+    /// Where the variable area of a row with this number of columns begins.
+    #[inline]
+    fn variable_start(&self, count: usize) -> usize {
+        COUNT_SIZE + count.div_ceil(8) + self.fixed_sizes[count] as usize
     }
 }
 
@@ -65,21 +143,34 @@ impl Layout {
     /// # Panics
     /// If there are more than 65,535.
     #[must_use]
-    pub fn new(columns: impl IntoIterator<Item = Physical>) -> Self {
-        let mut offset = 0;
-        let mut previous_variable = None;
-        let mut slots = Vec::new();
-        let mut fixed_sizes = vec![0];
-        for physical in columns {
-            slots.push(Slot { physical, offset, previous_variable });
-            if slots.last().is_some_and(|slot: &Slot| slot.is_variable()) {
-                previous_variable = Some(offset);
-            }
-            offset += slot_size(physical);
-            fixed_sizes.push(offset);
+    pub fn new<C: Into<LayoutColumn>>(columns: impl IntoIterator<Item = C>) -> Self {
+        let columns: Box<[LayoutColumn]> = columns.into_iter().map(Into::into).collect();
+        assert!(columns.len() <= usize::from(u16::MAX), "a table has at most 65,535 columns");
+        let mut drops: Vec<u16> = columns.iter().filter_map(|column| column.dropped_at).collect();
+        drops.retain(|&count| usize::from(count) < columns.len());
+        drops.sort_unstable();
+        drops.dedup();
+        Self {
+            newest: Slots::of_rows_with(&columns, columns.len()),
+            older: drops.iter().map(|_| OnceLock::new()).collect(),
+            drops: drops.into(),
+            columns,
         }
-        assert!(slots.len() <= usize::from(u16::MAX), "a table has at most 65,535 columns");
-        Self { columns: slots.into(), fixed_sizes: fixed_sizes.into() }
+    }
+
+    /// The slots of a row with this number of columns.
+    #[inline]
+    fn slots(&self, count: usize) -> &Slots {
+        match self.drops.last() {
+            Some(&last) if count <= usize::from(last) => self.older_slots(count),
+            _ => &self.newest,
+        }
+    }
+
+    #[cold]
+    fn older_slots(&self, count: usize) -> &Slots {
+        let at = self.drops.partition_point(|&drop| usize::from(drop) < count);
+        self.older[at].get_or_init(|| Slots::of_rows_with(&self.columns, count))
     }
 
     /// How many columns there are.
@@ -174,15 +265,15 @@ impl Row {
         let old = self.as_bytes();
         let count = layout.len();
         if column_count(old) != count
-            || changes.iter().any(|(column, _)| layout.columns[*column].is_variable())
+            || changes.iter().any(|(column, _)| layout.newest.columns[*column].is_variable())
         {
             return None;
         }
         let mut bytes: SmallVec<[u8; PATCH_INLINE]> = SmallVec::from_slice(old);
         let (head, fixed) = bytes.split_at_mut(COUNT_SIZE + count.div_ceil(8));
         for (column, value) in changes.iter().rev() {
-            let slot = layout.columns[*column];
-            let place = &mut fixed[slot.offset as usize..(slot.offset + slot_size(slot.physical)) as usize];
+            let slot = layout.newest.columns[*column];
+            let place = &mut fixed[slot.range()];
             let (null_byte, null_bit) = (COUNT_SIZE + column / 8, 1 << (column % 8));
             if value.borrow().is_null() {
                 head[null_byte] |= null_bit;
@@ -206,13 +297,17 @@ impl Row {
         if count > layout.len() {
             return false;
         }
-        let variable = variable_start(layout, count);
+        let slots = layout.slots(count);
+        let variable = slots.variable_start(count);
         if bytes.len() < variable {
             return false;
         }
         let fixed = COUNT_SIZE + count.div_ceil(8);
         let mut end = variable;
-        for slot in &layout.columns[..count] {
+        for (column, slot) in slots.columns[..count].iter().enumerate() {
+            if slot.width == 0 && !is_null(bytes, column) {
+                return false;
+            }
             if slot.is_variable() {
                 let next = variable + read_u32(bytes, fixed + slot.offset as usize) as usize;
                 if next < end || next > bytes.len() {
@@ -253,11 +348,6 @@ fn column_count(bytes: &[u8]) -> usize {
 }
 
 #[inline]
-fn variable_start(layout: &Layout, count: usize) -> usize {
-    COUNT_SIZE + count.div_ceil(8) + layout.fixed_sizes[count] as usize
-}
-
-#[inline]
 fn is_null(bytes: &[u8], column: usize) -> bool {
     bytes[COUNT_SIZE + column / 8] & (1 << (column % 8)) != 0
 }
@@ -284,7 +374,8 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
         return Some(ValueRef::Null);
     }
     let fixed = COUNT_SIZE + count.div_ceil(8);
-    let slot = layout.columns[column];
+    let slots = layout.slots(count);
+    let slot = slots.columns[column];
     let at = fixed + slot.offset as usize;
     Some(match slot.physical {
         Physical::Boolean => ValueRef::Boolean(bytes[at] != 0),
@@ -302,11 +393,11 @@ fn value_in<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<Value
         }),
         Physical::Uuid => ValueRef::Uuid(array(bytes, at)),
         Physical::Text => {
-            let text = std::str::from_utf8(&bytes[variable_span(bytes, layout, slot)]);
+            let text = std::str::from_utf8(&bytes[variable_span(bytes, slots, slot)]);
             ValueRef::Text(text.expect("rows hold UTF-8: writers take &str, readers of files check"))
         }
-        Physical::Bytes => ValueRef::Bytes(&bytes[variable_span(bytes, layout, slot)]),
-        Physical::List(_) => ValueRef::List(ListRef::Encoded(&bytes[variable_span(bytes, layout, slot)])),
+        Physical::Bytes => ValueRef::Bytes(&bytes[variable_span(bytes, slots, slot)]),
+        Physical::List(_) => ValueRef::List(ListRef::Encoded(&bytes[variable_span(bytes, slots, slot)])),
     })
 }
 
@@ -319,20 +410,21 @@ fn raw_value<'a>(bytes: &'a [u8], layout: &Layout, column: usize) -> Option<&'a 
         return None;
     }
     let fixed = COUNT_SIZE + count.div_ceil(8);
-    let slot = layout.columns[column];
+    let slots = layout.slots(count);
+    let slot = slots.columns[column];
     let at = fixed + slot.offset as usize;
     if slot.is_variable() {
-        return Some(&bytes[variable_span(bytes, layout, slot)]);
+        return Some(&bytes[variable_span(bytes, slots, slot)]);
     }
-    Some(&bytes[at..at + slot_size(slot.physical) as usize])
+    Some(&bytes[at..at + slot.width as usize])
 }
 
 /// Where the bytes of a variable column lie.
 #[inline]
-fn variable_span(bytes: &[u8], layout: &Layout, slot: Slot) -> std::ops::Range<usize> {
+fn variable_span(bytes: &[u8], slots: &Slots, slot: Slot) -> std::ops::Range<usize> {
     let count = column_count(bytes);
     let fixed = COUNT_SIZE + count.div_ceil(8);
-    let variable = fixed + layout.fixed_sizes[count] as usize;
+    let variable = fixed + slots.fixed_sizes[count] as usize;
     let start = slot.previous_variable.map_or(0, |previous| read_u32(bytes, fixed + previous as usize));
     variable + start as usize..variable + read_u32(bytes, fixed + slot.offset as usize) as usize
 }
@@ -386,7 +478,7 @@ impl<'l> RowWriter<'l> {
     /// A writer for rows of this layout.
     #[must_use]
     pub fn new(layout: &'l Layout) -> Self {
-        let fixed = variable_start(layout, layout.len());
+        let fixed = layout.newest.variable_start(layout.len());
         let bytes = Vec::with_capacity(fixed + VARIABLE_ROOM);
         let mut writer = Self { layout, bytes, column: 0, variable: 0 };
         writer.clear();
@@ -396,14 +488,14 @@ impl<'l> RowWriter<'l> {
     /// Starts the next row.
     pub fn clear(&mut self) {
         let count = self.layout.len();
-        self.variable = variable_start(self.layout, count);
+        self.variable = self.layout.newest.variable_start(count);
         self.bytes.clear();
         self.bytes.resize(self.variable, 0);
         self.bytes[..COUNT_SIZE].copy_from_slice(&(count as u16).to_le_bytes());
         self.column = 0;
     }
 
-    /// Writes the next column.
+    /// Writes the next column. Of a dropped column that has no slot, NULL is written whatever is given.
     ///
     /// # Errors
     /// If the value is not of the column's physical type; the row is then unusable until [`Self::clear`].
@@ -412,15 +504,16 @@ impl<'l> RowWriter<'l> {
     /// If all columns have been written, or the row passes 4 GiB.
     pub fn push(&mut self, value: ValueRef<'_>) -> Result<(), ValueTypeMismatch> {
         let column = self.column;
-        let slot = self.layout.columns[column];
+        let slot = self.layout.newest.columns[column];
         let at = COUNT_SIZE + self.layout.len().div_ceil(8) + slot.offset as usize;
+        let value = if slot.width == 0 { ValueRef::Null } else { value };
         match (slot.physical, value) {
             (_, ValueRef::Null) => self.bytes[COUNT_SIZE + column / 8] |= 1 << (column % 8),
             (Physical::Text, ValueRef::Text(v)) => self.bytes.extend_from_slice(v.as_bytes()),
             (Physical::Bytes, ValueRef::Bytes(v)) => self.bytes.extend_from_slice(v),
             (Physical::List(_), ValueRef::List(v)) => self.bytes.extend_from_slice(&v.encoded()),
             (physical, value) => {
-                let place = &mut self.bytes[at..at + slot_size(physical) as usize];
+                let place = &mut self.bytes[at..at + slot.width as usize];
                 if !put_fixed(physical, value, place) {
                     return Err(self.mismatch(slot));
                 }

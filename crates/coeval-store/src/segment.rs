@@ -37,7 +37,7 @@ mod writer;
 use std::path::{Path, PathBuf};
 
 pub(crate) use reader::Segment;
-pub(crate) use writer::{KeyForm, SegmentWriter, write_segment};
+pub(crate) use writer::{KeyForm, SegmentChunk, SegmentWriter, write_segment};
 
 /// The directory of segment files in the directory of a database.
 pub(crate) const SEGMENT_DIR: &str = "segments";

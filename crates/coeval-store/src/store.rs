@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The store: opening, beginning transactions, sequences.
 
-mod replication;
-
 use crate::bricks::ScanOrder;
 use crate::catalog::{QualifiedName, SequenceDef};
-use crate::checkpoint::{self, CheckpointFailures, CheckpointReport};
+use crate::checkpoint::{self, CheckpointReport};
+use crate::checkpoints::CheckpointFailures;
 use crate::checks::CheckCompiler;
 use crate::chunk_memory::DataMemory;
 use crate::companion::Companion;
@@ -13,23 +12,25 @@ use crate::conflicts::{ConflictCounts, RecentConflict};
 use crate::durations::Durations;
 use crate::error::{StoreError, TableDamage};
 use crate::files::{DiskFiles, FileSystem};
-use crate::following::Follower;
 use crate::footprint::GlobalKey;
+use crate::ground::RunAside;
 use crate::held_versions::HeldVersions;
 use crate::ids::{SequenceId, SpaceId};
 use crate::keeper::Keeper;
 use crate::log::LogOptions;
+use crate::memory_accounts::MemoryAccounts;
 use crate::options::{DamagedTables, Durability, Sizes, StoreOptions, Trials};
-use crate::publishing::{Publication, Until};
+use crate::publication::Publication;
+use crate::publishing::Until;
 use crate::recovery::{Recovered, Role, recover, salvage};
 use crate::replicas::SynchronousCommit;
 use crate::reservations::Priority;
 use crate::safe_counts::SafeSnapshotCounts;
 use crate::sequence::Position;
 use crate::serializable::{DeferralError, SnapshotLag};
-use crate::shared::{BeginAt, Contents, RunAside, Shared, Standing};
+use crate::shared::{Contents, Shared, Standing};
 use crate::syncer::Syncer;
-use crate::transaction::{AccessMode, BrickSnapshot, MemoryAccounts, Reading, Transaction};
+use crate::transaction::{AccessMode, BeginAt, BrickSnapshot, Reading, Transaction};
 use crate::world::World;
 use coeval_txn::ssi::{BoundaryHolder, Deferral, SessionFloor};
 use coeval_txn::{Epoch, EpochStatus, Interrupt, Isolation, LockListing, TransactionId, Version};
@@ -136,46 +137,6 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a directory that [`CopyWriter`](crate::CopyWriter) has made, to follow the log of the database that it is a
-    /// copy of. The store can be read at once; what the [`Follower`] takes is seen as it comes.
-    ///
-    /// # Errors
-    /// As [`Store::open_with`]; [`StoreError::FollowsNobody`], [`StoreError::UnfinishedCopy`].
-    pub fn open_follower(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-    ) -> Result<(Self, Follower), StoreError> {
-        Self::open_follower_tuned(files, dir, options, LogOptions::default(), Sizes::default())
-    }
-
-    /// As [`Store::open_follower`], with sizes for tests.
-    pub(crate) fn open_follower_tuned(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-        log: LogOptions,
-        sizes: Sizes,
-    ) -> Result<(Self, Follower), StoreError> {
-        Self::open_follower_as(files, dir, options, (log, sizes), Role::Follower)
-    }
-
-    /// As [`Store::open_follower_tuned`], in this role of one who follows.
-    pub(crate) fn open_follower_as(
-        files: Arc<dyn FileSystem>,
-        dir: &Path,
-        options: StoreOptions,
-        (log, sizes): (LogOptions, Sizes),
-        role: Role,
-    ) -> Result<(Self, Follower), StoreError> {
-        let Recovered { contents, log, disk, applied } = recover(files, dir, log, role)?;
-        let sizes = Sizes { heartbeat: None, ..sizes };
-        let store = Self::new(Shared::new(options, sizes, contents, log, Some(disk), Standing::Follows));
-        let follower = Follower::new(Arc::clone(&store.shared), applied);
-        follower.go_on_from_standing()?;
-        Ok((store, follower))
-    }
-
     /// Whether it follows another store, and is to be read only.
     #[must_use]
     pub fn is_following(&self) -> bool {
@@ -197,7 +158,8 @@ impl Store {
         damaged.map(|(def, damage)| (def.name.clone(), damage.clone())).collect()
     }
 
-    fn new(shared: Shared) -> Self {
+    /// The handle of a store that is open.
+    pub(crate) fn new(shared: Shared) -> Self {
         let shared = Arc::new(shared);
         Self { _keeper: Arc::new(Keeper::start(&shared)), syncer: Arc::new(Syncer::new(&shared)), shared }
     }
@@ -298,14 +260,14 @@ impl Store {
     /// Begins a transaction on the newest published world. Takes its snapshot now; never waits.
     #[must_use]
     pub fn begin(&self, isolation: Isolation, mode: AccessMode) -> Transaction {
-        self.shared.begin(isolation, mode, BeginAt::Published)
+        Transaction::begin(&self.shared, isolation, mode, BeginAt::Published)
     }
 
     /// Begins a read-write transaction on the newest *applied* world, whose log record may not be durable yet:
     /// for callers that give out nothing before the commit is acknowledged (DESIGN 5.3).
     #[must_use]
     pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
-        self.shared.begin(isolation, AccessMode::ReadWrite, BeginAt::Applied)
+        Transaction::begin(&self.shared, isolation, AccessMode::ReadWrite, BeginAt::Applied)
     }
 
     /// Begins a declared read-only transaction at SERIALIZABLE on the newest read safe snapshot (DESIGN 5.6): it never
@@ -313,7 +275,7 @@ impl Store {
     /// [`begin`](Self::begin) then gives the current world.
     #[must_use]
     pub fn begin_safe(&self, floor: &SessionFloor) -> Option<Transaction> {
-        self.shared.begin_safe(floor)
+        Transaction::begin_safe(&self.shared, floor)
     }
 
     /// As [`begin_safe`](Self::begin_safe), on a safe snapshot that has all of the version of `deferral`: blocks the
@@ -327,7 +289,7 @@ impl Store {
         deferral: Deferral,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
     ) -> Result<Transaction, DeferralError> {
-        self.shared.begin_deferred(deferral, interrupt)
+        Transaction::begin_deferred(&self.shared, deferral, interrupt)
     }
 
     /// How many wait in [`begin_deferred`](Self::begin_deferred).
@@ -345,7 +307,7 @@ impl Store {
     /// Somebody whose transactions have [priority](Transaction::claim).
     #[must_use]
     pub fn priority(&self) -> Priority {
-        Priority::new(Arc::clone(&self.shared))
+        Priority::new(Arc::clone(&self.shared.pipeline.reservations))
     }
 
     /// How far read safe snapshots are behind, and who holds them back.
@@ -364,14 +326,14 @@ impl Store {
     /// is none, or the transaction has ended. For views: takes the leader's lock.
     #[must_use]
     pub fn first_out(&self, reading: &Reading) -> Option<Version> {
-        self.shared.pipeline.first_out(&self.shared, reading)
+        self.shared.pipeline.first_out(&self.shared, reading.begin(), &reading.reads())
     }
 
     /// A committed transaction that has read what an open one has overwritten so far (the rows and index entries among its
     /// first 1,024 changes), and did not see that: an in-edge. None if none is known. For views: takes the leader's lock.
     #[must_use]
     pub fn in_edge(&self, reading: &Reading) -> Option<TransactionId> {
-        self.shared.pipeline.in_edge(&self.shared, reading)
+        self.shared.pipeline.in_edge(&self.shared, reading.begin(), reading.written())
     }
 
     /// Bounds how long a read-write transaction may hold read safe snapshots back. One that takes longer goes on, and
@@ -466,7 +428,7 @@ impl Store {
     /// log, and for the replicas that they ask for. Commits that were published together are counted once.
     #[must_use]
     pub fn publication_times(&self) -> Durations {
-        self.shared.pipeline.publications.read()
+        self.shared.pipeline.publishing.publications.read()
     }
 
     /// Whether commits go on.
@@ -584,8 +546,3 @@ impl Store {
         self.shared.set_check_compiler(compiler);
     }
 }
-
-#[cfg(test)]
-mod crash_tests;
-#[cfg(test)]
-mod golden_tests;

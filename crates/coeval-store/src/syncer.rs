@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The syncer: a thread that syncs the log for those that wait without a thread (`publishing.rs`).
 
+use crate::publishing::contained;
 use crate::shared::Shared;
-use crate::stopping::contained;
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Syncer {
         self.shared.pipeline.publishing.begin_syncer();
         let started = std::thread::Builder::new().name("coeval-syncer".to_owned()).spawn(move || {
             let publishing = &shared.pipeline.publishing;
-            if contained(&shared, "in the syncer", || publishing.run_syncer(&shared)).is_err() {
+            if contained(publishing, "in the syncer", || publishing.run_syncer(&shared)).is_err() {
                 publishing.lose_syncer();
             }
         });

@@ -2,20 +2,20 @@
 //! A table at one version: its definition, its rows, its indexes; and references to single rows.
 
 use crate::bricks::BrickRows;
-use crate::bulk::{BulkLoad, inserted_entries};
+use crate::bulk_load::{BulkLoad, inserted_entries};
 use crate::catalog::{IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, missing_value};
 use crate::error::{StoreError, TableDamage};
 use crate::ids::SpaceId;
-use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::key::Key;
+use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
-use crate::submission::TableWrites;
+use crate::table_writes::TableWrites;
 use crate::types::ColumnType;
-use crate::value::{Value, ValueRef};
-use crate::view::{Piece, Pieces};
+use crate::value::{KeyReader, KeyWriter, Nullable, Value, ValueRef};
 use std::sync::{Arc, OnceLock};
 
 /// A table at one version. Cloning one costs a few reference counts.

@@ -11,8 +11,14 @@
 //!
 //! # Timelines
 //! An opening begins a term without asking anybody. A promotion asks the replicas, and begins a *timeline* as well: the number
-//! of a term has the timeline in its upper half, and counts the openings in its lower half. Who has promised a timeline
+//! of a term has the timeline's in its upper half, and counts the openings in its lower half. A machine that has promised a timeline
 //! acknowledges no log of a lower one (`promises.rs`), however often that is opened again.
+//!
+//! Two machines may each find enough promises for timelines of one number, where half of the machines or more have to have what is
+//! acknowledged. There a timeline is more than its number: it is that of one candidate, a random number which is the id of its first term.
+//! Of two with one number the one of the higher candidate is higher. Whoever has the terms of a log knows the candidates, so nothing of
+//! this is written down beside them: an odd id is a candidate's. Where more than half have to promise, a number is begun once at most, and
+//! the timeline is nobody's, as the first one is: its first term has an even id.
 
 use crate::log::Lsn;
 use serde::{Deserialize, Serialize};
@@ -30,53 +36,73 @@ pub struct Term {
     pub start: Lsn,
 }
 
-/// How often a database has changed hands: 1 at first, and higher with each promotion, as PostgreSQL counts them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timeline(u32);
+/// What a machine has written since it was promoted, however often it was opened: ordered by a number, which is 1 at first and higher with
+/// each promotion, as PostgreSQL counts them, and then by who was promoted. The number is what people are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timeline {
+    number: u32,
+    /// Whose it is; odd. 0 if it is nobody's.
+    candidate: u64,
+}
 
 impl Timeline {
     /// That of a database that nobody was promoted in.
-    pub const FIRST: Self = Self(1);
+    pub const FIRST: Self = Self::new(1);
 
-    /// The timeline with this number; 0 is before the first.
+    /// The timeline with this number, below that of any candidate; 0 is before the first.
     #[must_use]
     pub const fn new(number: u32) -> Self {
-        Self(number)
+        Self { number, candidate: 0 }
+    }
+
+    /// The one of this candidate that has the same number; nobody's, if that is even. There is one first timeline, whoever asks.
+    #[must_use]
+    pub const fn of_candidate(self, candidate: u64) -> Self {
+        if self.number <= Self::FIRST.number || candidate.is_multiple_of(2) {
+            return Self::new(self.number);
+        }
+        Self { number: self.number, candidate }
     }
 
     /// Its number.
     #[must_use]
     pub const fn get(self) -> u32 {
-        self.0
+        self.number
     }
 
-    /// The one that a promotion begins.
+    /// Whose it is; 0 if nobody's.
+    #[must_use]
+    pub const fn candidate(self) -> u64 {
+        self.candidate
+    }
+
+    /// The number that a promotion begins, nobody's yet.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
+        Self::new(self.number.saturating_add(1))
     }
 
     /// Whether so many promotions may lie between this one and that of a log. Beyond it somebody has asked for the promise of what
     /// nobody began, and there must be timelines left.
     #[must_use]
     pub(crate) const fn may_follow(self, log: Self) -> bool {
-        self.0 <= log.0.saturating_add(AHEAD_MAX)
+        self.number <= log.number.saturating_add(AHEAD_MAX)
     }
 
-    /// That of a term with this number.
-    const fn of_term(number: u64) -> Self {
-        Self((number >> OPENING_BITS) as u32 + 1)
+    /// That of a term with this number, whoever began it.
+    pub(crate) const fn of_term(number: u64) -> Self {
+        Self::new((number >> OPENING_BITS) as u32 + 1)
     }
 
     /// The number of its first term.
     const fn first_term(self) -> u64 {
-        ((self.0 as u64 - 1) << OPENING_BITS) + 1
+        ((self.number as u64 - 1) << OPENING_BITS) + 1
     }
 }
 
 impl fmt::Display for Timeline {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.0)
+        write!(formatter, "{}", self.number)
     }
 }
 
@@ -93,14 +119,6 @@ pub struct TermNumber(pub u64);
 impl fmt::Display for TermNumber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}", Timeline::of_term(self.0), self.0 & ((1 << OPENING_BITS) - 1))
-    }
-}
-
-impl Term {
-    /// The timeline that it belongs to.
-    #[must_use]
-    pub const fn timeline(&self) -> Timeline {
-        Timeline::of_term(self.number)
     }
 }
 
@@ -178,6 +196,13 @@ impl TermHistory {
         self.0.last().copied()
     }
 
+    /// The one whose log has the record that ends here: the last that begins before that, or the first.
+    #[must_use]
+    pub fn of_record(&self, end: Lsn) -> Option<Term> {
+        let found = self.0.iter().rev().find(|term| term.start < end);
+        found.or(self.0.first()).copied()
+    }
+
     /// What all copies of a database have in common: the id of its first term; 0 before the first.
     #[must_use]
     pub fn database_id(&self) -> u64 {
@@ -197,17 +222,24 @@ impl TermHistory {
         Ok(())
     }
 
-    /// The term that follows, begun at `start` under a random id, in this timeline if it is a higher one.
+    /// The term that follows, begun at `start` under a random id; the first one of this timeline, if that has a higher number: under its
+    /// candidate's id, or an even one.
     pub(crate) fn next(&self, id: u64, start: Lsn, timeline: Timeline) -> Term {
-        let next = self.last().map_or(1, |last| last.number + 1);
-        let number = if timeline > self.timeline() { timeline.first_term() } else { next };
+        if timeline.number > self.timeline().number {
+            let id = if timeline.candidate > 0 { timeline.candidate } else { (id & !1).max(2) };
+            return Term { number: timeline.first_term(), id, start };
+        }
+        let number = self.last().map_or(1, |last| last.number + 1);
         Term { number, id: id.max(1), start }
     }
 
     /// The timeline that is being written.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
-        self.last().map_or(Timeline::FIRST, |last| last.timeline())
+        let Some(last) = self.last() else { return Timeline::FIRST };
+        let timeline = Timeline::of_term(last.number);
+        let first = self.0.iter().find(|term| Timeline::of_term(term.number) == timeline);
+        timeline.of_candidate(first.map_or(0, |first| first.id))
     }
 
     /// Whether a log that ends at `position`, in the term with this id (`None`: before its first), is the beginning of this
@@ -242,7 +274,7 @@ impl TermHistory {
         Some(Parting { at, term })
     }
 
-    /// The terms as one line, for who asks for them on the wire: of each its number, id and start, `1:00000000000000ff:0/1A2B`.
+    /// The terms as one line of text, as they are sent on the wire: for each its number, id and start, `1:00000000000000ff:0/1A2B`.
     #[must_use]
     pub fn to_line(&self) -> String {
         let terms = self.0.iter().map(|term| {
@@ -351,17 +383,37 @@ mod tests {
         let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
         assert_eq!(known.timeline(), Timeline::FIRST);
         let promoted = known.next(6, Lsn::new(300), Timeline::new(3));
-        assert_eq!(
-            (promoted.timeline(), TermNumber(promoted.number).to_string()),
-            (Timeline::new(3), "3.1".to_owned())
-        );
+        assert_eq!((promoted.id, TermNumber(promoted.number).to_string()), (6, "3.1".to_owned()));
         known.begin(promoted).unwrap();
+        assert_eq!(known.timeline(), Timeline::new(3));
         let opened = known.next(7, Lsn::new(300), Timeline::new(3));
-        assert_eq!(
-            (opened.timeline(), TermNumber(opened.number).to_string()),
-            (Timeline::new(3), "3.2".to_owned())
-        );
+        assert_eq!((opened.id, TermNumber(opened.number).to_string()), (7, "3.2".to_owned()));
+        known.begin(opened).unwrap();
+        assert_eq!(known.timeline(), Timeline::new(3), "it is opened again in its own");
+        for id in [0, 1, 9] {
+            assert_eq!(known.next(id, Lsn::new(400), Timeline::new(4)).id % 2, 0, "it is nobody's");
+        }
         let many = history(&[(u64::from(u32::MAX), 11, 0)]);
         assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
+    }
+
+    /// Fails if a timeline is its number alone: two of them would be taken for one.
+    #[test]
+    fn timelines_of_one_number_are_ordered_by_who_was_promoted() {
+        let known = history(&[(1, 11, 0), (2, 12, 100)]);
+        let promoted = |candidate| {
+            let mut known = known.clone();
+            let timeline = known.timeline().next().of_candidate(candidate);
+            let term = known.next(99, Lsn::new(300), timeline);
+            known.begin(term).unwrap();
+            assert_eq!((known.timeline(), term.id), (timeline, if candidate > 0 { candidate } else { 98 }));
+            timeline
+        };
+        let (nobodys, low, high) = (promoted(0), promoted(21), promoted(23));
+        assert!(known.timeline() < nobodys && nobodys < low && low < high && high < high.next());
+        assert_eq!((nobodys, low.next()), (Timeline::new(2), high.next()));
+        assert_eq!((low.get(), low.to_string()), (2, "2".to_owned()));
+        assert_eq!(Timeline::new(2).of_candidate(20), nobodys);
+        assert_eq!(Timeline::FIRST.of_candidate(21), Timeline::FIRST, "nobody was promoted into it");
     }
 }

@@ -6,62 +6,63 @@
 //! what certification and the log need is what has been collected on the way.
 //! Definitions are changed in a private copy of the world.
 
+mod begin;
 mod bricks;
 mod cascade;
 mod children;
 mod ddl;
 mod deferred;
+mod expiry;
 mod foreign_key;
 mod generated;
 mod kept_memory;
 mod load;
 mod locks;
 mod pending;
-mod reads;
 mod scanned;
 mod serializing;
 mod statement_parts;
 mod write;
 
+pub(crate) use begin::BeginAt;
 pub use bricks::{Appended, BrickSnapshot};
 pub(crate) use ddl::check_brick_definition;
 pub use deferred::{CheckTime, ConstraintChoice};
+pub(crate) use expiry::expire_bricks;
 pub(crate) use foreign_key::in_width_of;
-pub use kept_memory::{MemoryAccount, MemoryAccounts};
-pub(crate) use load::is_free;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
-pub(crate) use reads::ReadSet;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
-pub(crate) use serializing::Serializing;
-pub(crate) use write::{primary_key_taken, unique_key_taken};
 
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
 use crate::conflicts::{ConflictReason, Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
-use crate::footprint::{Footmark, GlobalKey, large_footprint};
-use crate::ids::{CATALOG_SPACE, SpaceId};
+use crate::footprint::{Footmark, GlobalKey, definition_key, large_footprint};
+use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::publishing::Until;
 use crate::range::{Direction, KeyRange};
+use crate::reads::Walked;
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Priority};
 use crate::shared::Shared;
 use crate::space::Found;
-use crate::submission::{Submission, TableWrites, WriteSet};
+use crate::submission::Submission;
 use crate::table::{IndexEntry, RowRef, Table, primary_key_start};
+use crate::table_writes::{TableWrites, WrittenTables};
 use crate::view::TableView;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use bricks::BrickWrites;
 use children::ChildLookups;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
 use kept_memory::KeptMemory;
 use pending::PendingChecks;
-use reads::Walked;
+use serializing::Serializing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,9 +109,9 @@ pub struct Transaction {
     guard: Arc<SnapshotGuard>,
     isolation: Isolation,
     mode: AccessMode,
-    /// Who runs it, and its last statement.
+    /// The session that runs it, and its last statement.
     origin: Option<Origin>,
-    writes: Vec<TableWrites>,
+    writes: WrittenTables,
     footprint: Vec<Footmark>,
     catalog_changes: Vec<CatalogChange>,
     loads: Loads,
@@ -131,7 +132,7 @@ pub struct Transaction {
     depends_on: Version,
     /// Whether its commit is acknowledged before it is durable.
     synchronous_commit: SynchronousCommit,
-    /// How many statements have begun, if whoever uses it says so.
+    /// How many statements have begun, if the caller reports them.
     statements: usize,
     restart_wanted: bool,
     /// Whether something was read elsewhere that goes with the snapshot.
@@ -146,7 +147,7 @@ pub struct Transaction {
 #[derive(Clone, Debug)]
 pub struct Savepoint {
     world: Arc<World>,
-    writes: Vec<TableWrites>,
+    writes: WrittenTables,
     footprint: usize,
     catalog_changes: usize,
     loads: Loads,
@@ -185,7 +186,7 @@ impl Transaction {
             isolation,
             mode,
             origin: None,
-            writes: Vec::new(),
+            writes: WrittenTables::default(),
             footprint: Vec::new(),
             catalog_changes: Vec::new(),
             loads: Loads::default(),
@@ -339,7 +340,7 @@ impl Transaction {
 
     #[inline]
     pub(crate) fn writes_of(&self, id: SpaceId) -> Option<&TableWrites> {
-        self.writes.iter().find(|writes| writes.table == id)
+        self.writes.get(id)
     }
 
     /// The row with this key, own writes included.
@@ -470,7 +471,7 @@ impl Transaction {
             // the savepoint, else it could not have moved.
             Some(world) if stays && savepoint.snapshot < self.snapshot => {
                 self.world = Arc::clone(world);
-                self.writes.iter_mut().for_each(TableWrites::forget_positions);
+                self.writes.forget_positions();
             }
             _ => {
                 self.world = Arc::clone(&savepoint.world);
@@ -529,8 +530,14 @@ impl Transaction {
         let loads = Arc::unwrap_or_clone(std::mem::take(&mut self.loads));
         let loads: Vec<BulkLoad> = loads.into_iter().map(Arc::unwrap_or_clone).collect();
         let bricks = self.bricks.changes(&self.world)?;
-        let written =
-            WriteSet::new(&self.world, &self.writes, &self.catalog_changes, &loads, &self.footprint, &bricks);
+        let written = WriteSet::new(
+            &self.world,
+            self.writes.iter(),
+            &self.catalog_changes,
+            &loads,
+            &self.footprint,
+            &bricks,
+        );
         let accessed = self.priority.map(|priority| {
             let reads = certification.as_ref().map(|certification| certification.reads.clone());
             (priority, Accessed::new(&self.footprint, reads.unwrap_or_default()))
@@ -545,7 +552,7 @@ impl Transaction {
             snapshot_version: self.snapshot,
             large_footprint: large_footprint(&self.footprint, shared.sizes.large_footprint_min),
             footprint: std::mem::take(&mut self.footprint),
-            writes: std::mem::take(&mut self.writes),
+            writes: std::mem::take(&mut self.writes).into_vec(),
             catalog_changes: std::mem::take(&mut self.catalog_changes),
             loads,
             bricks,
@@ -560,8 +567,9 @@ impl Transaction {
         self.serializing = None;
         // The snapshot stays registered until the verdict is there, and locks last until then.
         let verdict = shared.commit(submission, self.locks.take());
+        let verdict = verdict.map(|order| Committed { version: order.version, order: Some(order) });
         match &verdict {
-            Ok(_) => self.bricks.note_logged(),
+            Ok(_) => self.bricks.note_committed(),
             // Its registration has ended without a publication.
             Err(_) => shared.keep_up_safe(),
         }
@@ -597,16 +605,16 @@ impl Transaction {
     /// The private writes to a table, made at its first one.
     fn writes_mut(&mut self, table: &Table) -> &mut TableWrites {
         let id = table.id();
-        if let Some(position) = self.writes.iter().position(|writes| writes.table == id) {
-            return &mut self.writes[position];
+        if let Some(place) = self.writes.place(id) {
+            return self.writes.at(place);
         }
         self.reference_definition(id);
-        self.writes.push(TableWrites {
+        let place = self.writes.push(TableWrites {
             table: id,
             rows: Delta::default(),
             indexes: vec![Delta::default(); table.indexes().len()],
         });
-        self.writes.last_mut().expect("one was just pushed")
+        self.writes.at(place)
     }
 }
 
@@ -641,27 +649,11 @@ fn settle_priority(
         conflict.version = conflict.version.max(newest);
     }
     if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
-        shared.aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits))?;
+        let interrupt = waits.interrupt.as_deref();
+        shared
+            .aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits.timeout, interrupt))?;
     }
     Err(StoreError::Conflict(conflict))
-}
-
-/// The key that stands for a table's definition.
-pub(crate) fn definition_key(table: SpaceId) -> GlobalKey {
-    (CATALOG_SPACE, Key::from_slice(&table.get().to_be_bytes()))
-}
-
-/// The key that stands for a name: of a table, view, sequence, index or schema.
-pub(crate) fn name_key(schema: &str, name: &str) -> GlobalKey {
-    let mut writer = crate::key::KeyWriter::with_prefix(b"n");
-    writer.push(crate::value::ValueRef::Text(schema));
-    writer.push(crate::value::ValueRef::Text(name));
-    (CATALOG_SPACE, writer.finish())
-}
-
-/// The key that stands for a role. Names of schemas do not begin so.
-pub(crate) fn role_key(name: &str) -> GlobalKey {
-    name_key("pg_role", name)
 }
 
 pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The column types of Coeval and the Arrow types that hold them.
 
-use crate::element::ElementType;
+mod element;
+
 use crate::enum_type::EnumType;
 use arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+pub use element::ElementType;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One value of one column, owned or borrowed.
+//! One value of one column, owned or borrowed; in an array, in the bytes of a key, and in a column.
+//!
+//! These belong together: an array's elements lie there as the components of a key do, and both are made of values.
 
-use crate::list::ListRef;
+mod array_value;
+mod components;
+mod list;
+
+pub(crate) use array_value::UUID_SIZE;
+pub use array_value::value_at;
+pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
+pub(crate) use list::check_list;
+pub use list::{ListEncoder, ListRef};
 use std::fmt;
 
 /// A span of time in the three parts that PostgreSQL keeps apart.

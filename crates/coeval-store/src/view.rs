@@ -5,20 +5,18 @@
 //! entries of that chunk's key range, then the rows behind the last chunk. It is TiQuE's anti-join as a merge of
 //! two sorted sequences. A chunk whose range has no changed key costs nothing beyond its slices.
 
-mod changes;
 mod merge;
-mod pieces;
 mod sample;
 mod scan;
 
-pub(crate) use pieces::{Piece, Pieces};
 pub use sample::TableSample;
 pub use scan::{BatchScan, ScanCounters};
 
 use crate::catalog::TableDef;
-use crate::chunk::ChunkStats;
+use crate::chunk_stats::ChunkStats;
 use crate::error::StoreError;
 use crate::key::Key;
+use crate::pieces::Piece;
 use crate::table::{RowRef, Table};
 use crate::value::Value;
 use arrow::datatypes::{Field, Schema, SchemaRef};

@@ -235,7 +235,7 @@ impl World {
     ) -> Result<(), E> {
         let catalog = Arc::make_mut(&mut self.catalog);
         match change {
-            CatalogChange::PutSchema(name) => catalog.put_schema(name.clone()),
+            CatalogChange::PutSchema(name) => catalog.put_schema(name),
             CatalogChange::RemoveSchema(name) => catalog.remove_schema(name),
             CatalogChange::PutTable(def) => return self.redefine(def, build),
             CatalogChange::RemoveTable(id) => {
@@ -259,10 +259,10 @@ impl World {
             CatalogChange::PutType(def) => catalog.put_type(def.clone()),
             CatalogChange::RemoveType(id) => catalog.remove_type(*id),
             CatalogChange::PutSchemaAccess(schema, access) => {
-                catalog.put_schema_access(schema.clone(), access.clone());
+                catalog.put_schema_access(schema, access.clone());
             }
             CatalogChange::PutServerAccess(server, access) => {
-                catalog.put_server_access(server.clone(), access.clone());
+                catalog.put_server_access(server, access.clone());
             }
             CatalogChange::PutSynchronousReplicas(required) => {
                 catalog.put_synchronous_replicas(required.clone());

@@ -14,7 +14,7 @@ use coeval_store::{
     AccessMode, CheckpointPolicy, CheckpointReport, DEFAULT_SCHEMA, DamagedTables, Durability, Follower,
     FormerPrimary, Ingested, Priority, Promise, QualifiedName, RepairReport, Rewound, SafeLogging, ScanOrder,
     Store, StoreOptions, TableDamage, Timeline, VerifyReport, World, demote, go_on_rewinding, is_replica,
-    promote, repair, rewind, verify,
+    promote, repair, rewind, superseded, verify,
 };
 use coeval_txn::Isolation;
 use std::path::{Path, PathBuf};
@@ -223,6 +223,16 @@ impl Database {
     /// If there is no database, or a process has it open; it is as before then.
     pub fn demote(path: impl AsRef<Path>) -> Result<(), Error> {
         Ok(demote(&DiskFiles, path.as_ref())?)
+    }
+
+    /// The timeline that the primary in a directory, which nobody has open, has promised to another machine, if it takes no commits
+    /// because of that.
+    ///
+    /// # Errors
+    /// If there is no database, a process has it open, or manifest, log or promise are damaged.
+    #[doc(hidden)]
+    pub fn superseded(path: impl AsRef<Path>) -> Result<Option<Timeline>, Error> {
+        Ok(superseded(&DiskFiles, path.as_ref())?)
     }
 
     /// What a former primary's directory, which nobody has open, has of the log. Nothing is changed.

@@ -67,7 +67,7 @@ pub use coeval_store::{
     ObjectRef, Privilege, Privileges, QualifiedName, ReferentialAction, RejectReason, Rejection,
     RepairReport, RoleAttribute, RoleDef, Row, RowRef, SafeSnapshotCounts, ScanOrder, SequenceDef,
     SnapshotLag, SpaceId, StoreError, TableDamage, TableDef, Uniqueness, Value, ValueRef, VerifyReport,
-    ViewDef, value_at,
+    ViewColumn, ViewDef, value_at,
 };
 #[doc(hidden)]
 pub use coeval_store::{

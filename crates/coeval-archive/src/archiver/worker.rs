@@ -9,12 +9,13 @@ use crate::collect::{collect_in, remove_own_marks};
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::{Gap, History};
+use crate::gap::Gap;
+use crate::history::History;
 use crate::log_sender::{LogSender, Sent};
 use crate::names::BackupName;
 use crate::patience::Patience;
 use coeval_store::log::{LogError, Lsn};
-use coeval_store::{LogFeed, LogTime, Store, StoreError};
+use coeval_store::{LogFeed, LogTime, Store, StoreError, TermHistory};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -156,8 +157,10 @@ impl Worker {
         if self.held.is_none() {
             self.held = Some(HeldLog::begin(&self.store, self.options.keep_max)?);
         }
-        if let (Some(Archived { end, .. }), Some(held)) = (self.archived()?, &mut self.held) {
-            held.advance(end)?;
+        // What the archive has is looked for by these terms, and says nothing of what comes meanwhile in another one.
+        let (terms, here) = self.store.terms_to_end().ok_or(StoreError::NoDirectory)?;
+        if let (Some(Archived { end, .. }), Some(held)) = (self.archived(&terms)?, &mut self.held) {
+            held.advance(end, here)?;
             self.shared.tell(|status| status.archived = Some(end));
         }
         self.looked = Some(Instant::now());
@@ -197,8 +200,8 @@ impl Worker {
 
     /// The log from where the archive ends, if the archive has a backup of this history and the database that log.
     fn continued(&mut self) -> Result<Option<LogFeed>, ArchiveError> {
-        let Some(Archived { newest, end }) = self.archived()? else { return Ok(None) };
         let terms = self.store.terms();
+        let Some(Archived { newest, end }) = self.archived(&terms)? else { return Ok(None) };
         self.archive.claim(terms.database_id())?;
         let made = LogTime::from_micros(BackupEntry::fetch(&self.archive, newest)?.made);
         // The term that wrote the record that ends there.
@@ -216,9 +219,8 @@ impl Worker {
         }
     }
 
-    /// What the archive has of this database, in its history; nothing without a backup.
-    fn archived(&self) -> Result<Option<Archived>, ArchiveError> {
-        let terms = self.store.terms();
+    /// What the archive has of this database, in the history of these terms; nothing without a backup.
+    fn archived(&self, terms: &TermHistory) -> Result<Option<Archived>, ArchiveError> {
         let contents = match Contents::read(&self.archive) {
             Ok(contents) => contents,
             Err(ArchiveError::NoArchive { .. }) => return Ok(None),
@@ -231,7 +233,7 @@ impl Worker {
         }
         let Some(history) = History::new(terms.terms().to_vec()) else { return Ok(None) };
         let Some(newest) = contents.backups_of(&history).next_back() else { return Ok(None) };
-        let stretches = history.stretches(&contents, newest.position);
+        let stretches = contents.stretches(&history, newest.position);
         let end = stretches.last().map_or(newest.position, |last| last.end);
         Ok(Some(Archived { newest, end }))
     }

@@ -15,7 +15,7 @@ use crate::names::LOG;
 use crate::restore::Target;
 use coeval_store::files::SimulatedFiles;
 use coeval_store::log::Lsn;
-use coeval_store::{Candidacy, Fed, Follower, Store, StoreError, promote};
+use coeval_store::{Candidacy, Fed, Follower, Store, StoreError, Timeline, WayBack, promote, rewind};
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 use object_store::ObjectStoreExt;
@@ -102,6 +102,18 @@ impl Copy {
             }
         }
         follower.note_all_published();
+    }
+
+    /// How it can go on with the archive's newest history.
+    fn way_back(&mut self) -> Result<(WayBack, Timeline), ArchiveError> {
+        self.log.way_back(&self.open.as_ref().unwrap().1.as_former_primary())
+    }
+
+    /// Cuts its log back to a place at which it has parted from that of this timeline.
+    fn cut_back(&mut self, place: Lsn, timeline: Timeline) {
+        self.open = None;
+        rewind(&self.files, Path::new(DIR), place, timeline).unwrap();
+        self.open = Some(open(&self.files));
     }
 
     /// The same, and the storage may fail.
@@ -250,6 +262,48 @@ fn the_newest_history_is_followed_or_none() {
     early.log = ArchivedLog::new(&another, Arc::new(AtomicBool::new(false)));
     let refused = early.take().unwrap_err();
     assert!(matches!(refused, ArchiveError::AnotherDatabase { .. }), "{refused}");
+}
+
+/// A replica is promoted with less than another one has taken from the archive of the former primary. To break it: do not look
+/// whether the log behind the place is there.
+#[test]
+fn a_replica_goes_back_to_a_timeline_that_begins_before_its_end() {
+    let storage = Faulty::in_memory(8, 0);
+    let archive = archive_in(&storage);
+    let mut old = Primary::new(13);
+    let archiver = Archiver::start(old.store().clone(), impatient(&storage), options()).unwrap();
+    wait(&archiver, archived(old.last().end));
+    let mut candidate = Copy::of(&archive, 1);
+    let mut late = Copy::of(&archive, 2);
+    (0..5).for_each(|_| old.commit());
+    wait(&archiver, archived(old.last().end));
+    candidate.take_up_to(old.last().end);
+    let parting = old.last().clone();
+    old.load();
+    (0..9).for_each(|_| old.commit());
+    wait(&archiver, archived(old.last().end));
+    drop(archiver);
+    late.take_up_to(old.last().end);
+    late.check(&old.moments);
+
+    let mut new = Primary::restored(candidate.promote(), &old, &parting, 71);
+    assert!(
+        matches!(late.way_back().unwrap().0, WayBack::AsItIs),
+        "it is archived of the former primary alone"
+    );
+    let archiver = Archiver::start(new.store().clone(), impatient(&storage), options()).unwrap();
+    new.load();
+    (0..9).for_each(|_| new.commit());
+    wait(&archiver, archived(new.last().end));
+    let parted = late.take().unwrap_err();
+    assert!(matches!(parted, ArchiveError::Store(StoreError::ForeignHistory(_))), "{parted}");
+    let (way_back, timeline) = late.way_back().unwrap();
+    let WayBack::CutBack(found) = way_back else { panic!("{way_back:?}") };
+    assert_eq!(timeline, new.store().terms().timeline());
+    late.cut_back(found.at, timeline);
+    late.take_up_to(new.last().end);
+    late.check(&new.moments);
+    assert!(rows_of(late.store()) == *new.last().rows);
 }
 
 /// A replica that has streamed from the primary is ahead of the archive, and in a term that this does not know yet.

@@ -293,7 +293,7 @@ fn a_restored_history_stays_the_newest_however_often_the_old_database_is_opened(
     (0..2).for_each(|_| go_on(&mut old));
     let (report, files) = restored(&archive, Target::Version(moment.version), None);
     let left = old.store().terms().last().unwrap();
-    assert_eq!((report.history, report.timeline), (left, left.timeline().next()));
+    assert_eq!((report.history, report.timeline), (left, old.store().timeline().next()));
     let mut new = Primary::restored(files, &old, &moment, 22);
     (0..5).for_each(|_| new.commit());
     backup(new.store(), &archive, &mut |_| {}).unwrap();

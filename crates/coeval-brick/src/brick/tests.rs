@@ -16,9 +16,10 @@ use crate::block::RowValues;
 use crate::brick::{BrickView, BrickWriter, Deletion};
 use crate::brick_id::BrickId;
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Column, Dimension, DimensionValues, Metric, Nulls};
 use crate::epochs_vector::{EpochsPair, Step};
 use crate::rebuild::Rebuilt;
-use crate::schema::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
+use crate::schema::BrickSchema;
 use crate::visibility::{Reader, Visible};
 
 /// An operation of a transaction, as Table II has them.
@@ -271,6 +272,37 @@ fn a_purged_brick_goes_on_growing_and_its_readers_keep_what_they_have() {
     assert_eq!(partition.epochs(), [(2, 4, false), (3, 6, false)]);
     assert_eq!(partition.values(), (0..7).collect::<Vec<_>>());
     assert_eq!((old.rows(), old.epochs().len()), (5, 2));
+}
+
+#[test]
+fn the_newest_epoch_is_the_newest_of_what_a_reader_sees() {
+    let mut partition = Partition::after(&TABLE_TWO_A);
+    let newest = |partition: &Partition, last: u64| {
+        let reader = Reader::of(EpochSet::through(Epoch::new(last)));
+        partition.view().newest_visible(&reader).map(Epoch::get)
+    };
+    assert_eq!([2, 4, 6, 8].map(|last| newest(&partition, last)), [Some(1), Some(3), None, Some(7)]);
+    partition.purge(3);
+    assert_eq!([4, 6, 8].map(|last| newest(&partition, last)), [Some(3), None, Some(7)]);
+    partition.purge(7);
+    assert_eq!(newest(&partition, 7), Some(7));
+}
+
+#[test]
+fn what_replaces_a_brick_was_loaded_when_that_was() {
+    let mut partition = Partition::after(&[Load(1, 3), Load(2, 2)]);
+    let before = partition.view();
+    assert_eq!(before.loaded_at(), None);
+    before.brick.note_loaded(70);
+    partition.purge(2);
+    assert_eq!(partition.view().loaded_at(), Some(70));
+    // Somebody has found the brick before it was replaced.
+    before.brick.note_loaded(90);
+    before.brick.note_loaded(80);
+    assert_eq!(partition.view().loaded_at(), Some(90), "the last one, in whatever order they are noted");
+    partition.act(Load(3, 1));
+    partition.roll_back(3);
+    assert_eq!(partition.view().loaded_at(), Some(90));
 }
 
 #[test]

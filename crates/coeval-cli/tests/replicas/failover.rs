@@ -181,3 +181,57 @@ fn what_may_be_lost_is_given_up_only_if_that_is_said() {
     let again = Server::start(&copy_dir, 0, &[]);
     assert_eq!(Sql::open(again.port).value("SHOW synchronous_standby_names").unwrap().unwrap(), "");
 }
+
+/// Nothing but the promise by hand was left to remove: `promote` said that it is no replica, and there is nobody to follow.
+#[test]
+fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY)").unwrap();
+    write(&sql, 0..20);
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    wait_for(&Sql::open(replica.port), &sql);
+    promote(&Sql::open(replica.port));
+    until_refused(&sql, "INSERT INTO t VALUES (-1)", "25006");
+    replica.kill();
+    std::fs::remove_dir_all(&copy_dir).unwrap();
+
+    assert_eq!(sql.refused("SELECT coeval_promote_accepting_loss()"), "55000");
+    drop(sql);
+    primary.stop();
+    let dir = primary_dir.to_str().unwrap();
+    let refused = Command::new(PROGRAM).args(["promote", dir]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && said.contains("--accept-loss"), "{said}");
+    run(&["promote", dir, "--accept-loss"]);
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = until_writable(primary.port);
+    write(&sql, 20..40);
+    // Before it was told, it may have taken the row that was to be refused.
+    let kept = sql.value("SELECT count(*) FROM t WHERE n >= 0").unwrap().unwrap();
+    assert_eq!(kept, "40");
+    drop(sql);
+    primary.stop();
+    // It is a primary like any other now.
+    let refused = Command::new(PROGRAM).args(["promote", dir, "--accept-loss"]).output().unwrap();
+    assert!(!refused.status.success(), "it is no replica");
+    check(&primary_dir);
+}
+
+/// It said no more than that the directory is in use.
+#[test]
+fn a_replica_that_is_served_is_promoted_by_its_server_when_the_command_asks() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (n int PRIMARY KEY); INSERT INTO t VALUES (1)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    wait_for(&Sql::open(replica.port), &sql);
+    let said = run(&["promote", copy_dir.to_str().unwrap()]);
+    assert!(said.contains("promotes it"), "{said}");
+    let promoted = until_writable(replica.port);
+    promoted.run("INSERT INTO t VALUES (2)").unwrap();
+    let refused = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();
+    assert!(!refused.status.success(), "it is no replica any more");
+}

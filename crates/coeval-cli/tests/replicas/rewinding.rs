@@ -111,6 +111,10 @@ fn a_former_primary_is_cut_back_and_follows_without_a_copy() {
 #[test]
 fn a_former_primary_whose_checkpoint_has_what_is_lost_is_put_aside_and_copied() {
     let parted = Parted::begin("CHECKPOINT");
+    // Written while it is a primary. A copy has no rules: the next start would have let in everybody.
+    let rules = "host all coeval 127.0.0.1/32 trust\n";
+    std::fs::write(parted.former_dir.join("pg_hba.conf"), rules).unwrap();
+    let secret = std::fs::read(parted.former_dir.join("mock-secret")).unwrap();
     let former = parted.come_back();
     let begun = said(&former);
     assert!(begun.contains("cannot go on as a replica: the histories part at LSN "), "{begun}");
@@ -124,6 +128,8 @@ fn a_former_primary_whose_checkpoint_has_what_is_lost_is_put_aside_and_copied() 
     let aside = aside.to_str().unwrap();
     assert!(run(&["sql", aside, "-c", "SELECT word FROM items WHERE id = -1"]).contains(LOST));
     former.stop();
+    assert_eq!(std::fs::read_to_string(parted.former_dir.join("pg_hba.conf")).unwrap(), rules);
+    assert_eq!(std::fs::read(parted.former_dir.join("mock-secret")).unwrap(), secret);
     parted.promoted.stop();
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Codes of texts, for loads and readers on this node.
+//! Codes of texts, for loads and readers on this node, and rows that have them.
 
 use super::engine::Engine;
-use super::error::CodesError;
+use super::error::{CodesError, LoadError};
 use super::life::Life;
 use super::node::Node;
 use super::options::NodeOptions;
+use arrow::array::RecordBatch;
+use bytes::Bytes;
 use coeval_txn::cluster::{
-    AskOutcome, Asked, Code, DictionaryBounds, DictionaryError, DictionaryId, Purpose,
+    AskOutcome, Asked, BrickAddress, Code, DictionaryBounds, DictionaryError, DictionaryId, Purpose,
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -21,7 +23,7 @@ impl Node {
     /// May be given up while it waits: codes may be given all the same.
     ///
     /// # Errors
-    /// If the dictionary was not named in the options, the node is not in the view, a text is too long, or the owner does not
+    /// If the dictionary is neither named in the options nor that of a column of a table, the node is not in the view, a text is too long, or the owner does not
     /// answer in the time that the options give a node to serve.
     pub async fn codes(
         &self,
@@ -29,26 +31,51 @@ impl Node {
         purpose: Purpose,
         texts: &[Arc<str>],
     ) -> Result<Vec<Option<Code>>, CodesError> {
-        let life = self.life();
-        for part in texts.chunks(bounds_of(&life.options).texts_max) {
-            let asked = life.step(|engine| engine.ask_for_codes(dictionary, purpose, part));
-            let Some(told) = asked.ok_or_else(|| ended(&life))?? else { continue };
-            match told.await {
-                Ok(AskOutcome::Answered { .. }) => {}
-                Ok(AskOutcome::Failed(why)) => return Err(why.into()),
-                Err(_) => return Err(ended(&life)),
-            }
-        }
-        let code_of = |engine: &Engine| {
-            let codes = texts.iter().map(|text| engine.dictionaries.code_of(dictionary, text));
-            codes.collect::<Vec<_>>()
-        };
-        life.look(code_of).ok_or_else(|| ended(&life))
+        self.life().codes(dictionary, purpose, texts).await
+    }
+
+    /// The rows of a batch by brick, for [`Load::append`](crate::Load::append) of a load of this node: columns of texts have the
+    /// codes that their dictionaries give these. Texts come in any arrays of strings or dictionaries of such. If all are known
+    /// here, no node is asked; otherwise owners of dictionaries are, and this waits for them.
+    ///
+    /// Rows that are refused for another reason than their texts use up no codes. May be given up while it waits: codes may be
+    /// given all the same.
+    ///
+    /// # Errors
+    /// If the table is not declared, or one of the rows is none of the table's; if a text is too long, a dictionary is full,
+    /// or its owner does not answer in the time that the options give a node to serve. No row was sent anywhere.
+    pub async fn rows(
+        &self,
+        table: u64,
+        batch: &RecordBatch,
+    ) -> Result<Vec<(BrickAddress, Bytes)>, LoadError> {
+        self.life().rows(table, batch).await
     }
 }
 
-fn ended(life: &Life) -> CodesError {
-    CodesError::Ended(life.why_ended().to_string())
+impl Life {
+    /// See [`Node::codes`].
+    pub(super) async fn codes(
+        &self,
+        dictionary: DictionaryId,
+        purpose: Purpose,
+        texts: &[Arc<str>],
+    ) -> Result<Vec<Option<Code>>, CodesError> {
+        for part in texts.chunks(bounds_of(&self.options).texts_max) {
+            let asked = self.step(|engine| engine.ask_for_codes(dictionary, purpose, part));
+            let Some(told) = asked.ok_or_else(|| self.codes_ended())?? else { continue };
+            match told.await {
+                Ok(AskOutcome::Answered { .. }) => {}
+                Ok(AskOutcome::Failed(why)) => return Err(why.into()),
+                Err(_) => return Err(self.codes_ended()),
+            }
+        }
+        self.known_codes(dictionary, texts).ok_or_else(|| self.codes_ended())
+    }
+
+    pub(super) fn codes_ended(&self) -> CodesError {
+        CodesError::Ended(self.why_ended().to_string())
+    }
 }
 
 impl Engine {
@@ -59,6 +86,7 @@ impl Engine {
         purpose: Purpose,
         texts: &[Arc<str>],
     ) -> Result<Option<oneshot::Receiver<AskOutcome>>, DictionaryError> {
+        self.declare_dictionaries();
         match self.dictionaries.ask(dictionary, purpose, texts)? {
             Asked::Nobody => Ok(None),
             Asked::Owner(ask) => {

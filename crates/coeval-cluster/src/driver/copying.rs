@@ -3,7 +3,7 @@
 //!
 //! The protocol asks for them again with each resend until all have come, so an attempt that fails is only given up. Each
 //! brick is handed over when it is whole; its rows are in memory until then. Dictionaries come by messages of their own; who
-//! gives says which, and all has come when these have too.
+//! gives says which, and all has come when these have too. The texts of the codes in a brick come before its rows.
 
 use super::life::Life;
 use crate::tables::RowsRefused;
@@ -51,6 +51,12 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
             BrickAnswer::Part(part) => part,
             BrickAnswer::Dictionaries(given) => {
                 dictionaries = given;
+                continue;
+            }
+            BrickAnswer::Texts(texts) => {
+                // Before the rows that have their codes.
+                let learned = life.step(|engine| engine.learn(std::slice::from_ref(&texts)));
+                learned.ok_or(CopyError::NotNow)??;
                 continue;
             }
             BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),

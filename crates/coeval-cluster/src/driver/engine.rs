@@ -9,7 +9,6 @@ use crate::keeper::KeeperLink;
 use crate::node::NodeId;
 use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
-use crate::tables::RowsRefused;
 use crate::transport::Peers;
 use coeval_txn::cluster::{
     AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
@@ -83,6 +82,8 @@ pub(super) struct Engine {
     /// The keeper's records that were followed, for others who have not got them.
     pub(super) records: Vec<ViewRecord>,
     pub(super) callers: BTreeMap<Epoch, LoadCaller>,
+    /// Up to which declaration of tables the dictionaries of these are declared.
+    pub(super) declarations: u64,
     /// Who waits for codes.
     pub(super) askers: BTreeMap<AskId, oneshot::Sender<AskOutcome>>,
     /// Who is giving bricks, at which view.
@@ -117,7 +118,7 @@ impl Engine {
             dictionaries.declare(*dictionary, *codes_max);
         }
         let now = Instant::now();
-        Self {
+        let mut engine = Self {
             protocol: ClusterNode::recover(member, stride, placement.clone(), records),
             dictionaries,
             placement,
@@ -133,6 +134,7 @@ impl Engine {
             syncs: 0,
             records: Vec::new(),
             callers: BTreeMap::new(),
+            declarations: 0,
             askers: BTreeMap::new(),
             copying: BTreeSet::new(),
             to_copy: Vec::new(),
@@ -143,23 +145,9 @@ impl Engine {
             resent: now,
             said_alive: now,
             end: None,
-        }
-    }
-
-    /// Whether what a message has to be appended is rows of its brick.
-    ///
-    /// # Errors
-    /// If it is not, or the table is not known here yet: then it is sent again.
-    pub(super) fn check_rows(
-        &mut self,
-        brick: BrickAddress,
-        change: &BrickChange,
-    ) -> Result<(), RowsRefused> {
-        match change {
-            BrickChange::Rows(rows) => self.store.check(brick, rows),
-            BrickChange::Delete(_) if self.options.tables.has(brick.table) => Ok(()),
-            BrickChange::Delete(_) => Err(RowsRefused::NoTable(brick.table)),
-        }
+        };
+        engine.declare_dictionaries();
+        engine
     }
 
     pub(super) fn own(&self) -> NodeId {

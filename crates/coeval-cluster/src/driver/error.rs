@@ -3,8 +3,10 @@
 
 use crate::node::NodeId;
 use crate::tables::RowsRefused;
+use crate::texts::NoText;
 use coeval_txn::Epoch;
-use coeval_txn::cluster::DictionaryError;
+use coeval_txn::cluster::{DictionaryError, DictionaryId};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a load does not go on. Each says what became of its rows.
@@ -31,6 +33,9 @@ pub enum LoadError {
     /// They are no rows of that brick. They were not taken; the load goes on without them.
     #[error(transparent)]
     Refused(RowsRefused),
+    /// There are no codes for their texts. The rows were not taken; the load goes on without them. Codes that were given stay.
+    #[error(transparent)]
+    Codes(#[from] CodesError),
     /// The load is rolled back, since the last holder of one of its bricks is gone or has lost rows. Nothing of it is left or
     /// will be seen; it may be run again.
     #[error("load {0} is rolled back: a holder of its bricks is gone or has lost rows")]
@@ -51,6 +56,14 @@ pub enum CodesError {
     /// They are not given, or not in time.
     #[error(transparent)]
     Dictionary(#[from] DictionaryError),
+    /// The dictionary has given all its codes. Those of other texts stay, and rows that have these alone are taken.
+    #[error("{dictionary} is full, so \"{text}\" gets no code")]
+    Full {
+        /// The dictionary.
+        dictionary: DictionaryId,
+        /// The text, or the first of several.
+        text: Arc<str>,
+    },
     /// The life of the node is over. Another node may be asked, or this one later.
     #[error("the node has ended: {0}")]
     Ended(String),
@@ -81,6 +94,9 @@ pub enum ReadError {
         /// What the last one who was asked has answered.
         last: String,
     },
+    /// A row has a code of which this node does not know the text. This comes of no failure that the protocol is for.
+    #[error(transparent)]
+    NoText(#[from] NoText),
     /// What tells the snapshot from later ones is gone: its node was out of the view.
     #[error("the snapshot is older than what is kept")]
     BelowSafe,

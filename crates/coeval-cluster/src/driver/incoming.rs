@@ -6,8 +6,11 @@ use super::life::Life;
 use crate::brick_change::LabelledChanges;
 use crate::node::NodeId;
 use crate::store::{BrickRows, StoreFailed, StoredBrick};
+use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
-use crate::wire::{BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of};
+use crate::wire::{
+    BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of, parts_of_texts,
+};
 use bytes::Bytes;
 use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewRecord};
 use std::sync::Arc;
@@ -32,6 +35,13 @@ impl Given {
         match self {
             Self::Whole(brick) => brick.changes(),
             Self::Rows(rows) => rows.labelled(),
+        }
+    }
+
+    fn codes(&self) -> Vec<RowCodes> {
+        match self {
+            Self::Whole(brick) => brick.codes(),
+            Self::Rows(rows) => rows.codes(),
         }
     }
 }
@@ -76,11 +86,24 @@ impl Handler for Incoming {
             answer.give(encode(&BrickAnswer::Dictionaries(dictionaries)).into()).await?;
         }
         for (brick, given) in bricks {
+            for texts in self.texts_of(&given)? {
+                answer.give(encode(&BrickAnswer::Texts(texts)).into()).await?;
+            }
             for part in parts_of(brick, given.changes()) {
                 answer.give(encode(&BrickAnswer::Part(part)).into()).await?;
             }
         }
         Ok(())
+    }
+}
+
+impl Incoming {
+    /// The texts of the codes in a brick that is given: this node has them, since it has the rows.
+    fn texts_of(&self, given: &Given) -> Result<Vec<RowTexts>, CallRefusal> {
+        let texts = self.0.spell(&given.codes());
+        let texts = texts.ok_or_else(|| CallRefusal("the node has ended".to_owned()))?;
+        let texts = texts.map_err(|why| CallRefusal(why.to_string()))?;
+        Ok(texts.into_iter().flat_map(parts_of_texts).collect())
     }
 }
 
@@ -103,7 +126,7 @@ impl Engine {
         tracing::warn!("a message from {from} is not taken: {why}");
     }
 
-    fn receive(&mut self, from: NodeId, frame: Frame) {
+    pub(super) fn receive(&mut self, from: NodeId, frame: Frame) {
         self.heard.insert(from, Instant::now());
         match frame {
             Frame::Protocol(message) => {
@@ -111,7 +134,10 @@ impl Engine {
                     self.ask_for_records(from);
                 }
                 let checked = match &message.body {
-                    Body::Append { brick, rows, .. } => self.check_rows(*brick, rows),
+                    // The texts come first: into this node's dictionaries, and into its log.
+                    Body::Append { brick, rows, .. } => {
+                        self.check_rows(*brick, rows).and_then(|()| self.learn(rows.texts()))
+                    }
                     _ => Ok(()),
                 };
                 match checked {
@@ -124,6 +150,7 @@ impl Engine {
                 if message.layout > self.protocol.view().layout() {
                     self.ask_for_records(from);
                 }
+                self.declare_dictionaries();
                 self.dictionaries.receive(message);
             }
             Frame::ToKeeper(told) => self.keeper.tell(told),

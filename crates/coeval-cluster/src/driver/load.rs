@@ -5,6 +5,7 @@ use super::engine::LoadCaller;
 use super::error::LoadError;
 use super::life::Life;
 use crate::brick_change::BrickChange;
+use arrow::array::RecordBatch;
 use bytes::Bytes;
 use coeval_txn::cluster::{BrickAddress, LoadFate, NodeError};
 use coeval_txn::{Epoch, EpochSet};
@@ -55,16 +56,31 @@ impl Load {
         self.epoch
     }
 
-    /// Sends rows to all replicas of a brick, as [`Tables::rows`](crate::Tables::rows) gives them. They are copied to none yet when this returns; the commit waits for all.
+    /// Sends rows to all replicas of a brick, as [`Tables::rows`](crate::Tables::rows) gives them, or [`Node::rows`](crate::Node::rows)
+    /// if the table has texts: then with the texts of the codes in these rows. They are copied to none yet when this returns; the commit waits for all.
     ///
     /// Waits while too many appends of this load are unanswered: so a load is as fast as its slowest holder, and takes no
     /// more memory here than the window. May be given up while it waits: then these rows are not sent.
     ///
     /// # Errors
-    /// If these are no rows of the brick, or too many for one append, in which case the load goes on without them; or if the
+    /// If these are no rows of the brick, or too many for one append with their texts, in which case the load goes on without them; or if the
     /// load is over.
     pub async fn append(&mut self, brick: BrickAddress, rows: Bytes) -> Result<(), LoadError> {
         self.change(brick, BrickChange::Rows(rows)).await
+    }
+
+    /// Appends the rows of a batch, texts among them: first all that are new get their codes, as [`Node::rows`](crate::Node::rows)
+    /// says, then the rows of each brick are sent, as [`append`](Self::append) says.
+    ///
+    /// # Errors
+    /// As [`Node::rows`](crate::Node::rows): then nothing of the batch is in the load, which goes on without it. As
+    /// [`append`](Self::append): then a part of the batch may be in it, so it had better be rolled back.
+    pub async fn append_rows(&mut self, table: u64, batch: &RecordBatch) -> Result<(), LoadError> {
+        let life = Arc::clone(&self.life);
+        for (brick, rows) in life.rows(table, batch).await? {
+            self.append(brick, rows).await?;
+        }
+        Ok(())
     }
 
     /// Sends what it does to a brick.
@@ -79,8 +95,11 @@ impl Load {
             life.until(|engine| (engine.protocol.unanswered_appends(epoch) < window).then_some(()));
         has_room.await.ok_or_else(|| self.unknown())?;
         let appended = life.step(|engine| {
-            engine.check_rows(brick, &change).map_err(LoadError::Refused)?;
-            Ok(engine.protocol.append(epoch, brick, change).is_ok())
+            let change = engine.with_texts(brick, change).map_err(LoadError::Refused)?;
+            match change.size() {
+                bytes if bytes > limit => Err(LoadError::TooLong { bytes, limit }),
+                _ => Ok(engine.protocol.append(epoch, brick, change).is_ok()),
+            }
         });
         match appended.ok_or_else(|| self.unknown())?? {
             true => Ok(()),

@@ -18,7 +18,7 @@ pub struct NodeOptions {
     pub nodes: Vec<(NodeId, NodeAddress)>,
     /// The brick tables that are declared here.
     pub tables: Tables,
-    /// The dictionaries of texts in them, each with how many codes it may have. All nodes are told the same.
+    /// Dictionaries besides those of their columns of texts, each with how many codes it may have. All nodes are told the same.
     pub dictionaries: Vec<(DictionaryId, u32)>,
     /// When what is loaded is flushed and the log gets shorter.
     pub rounds: RoundOptions,

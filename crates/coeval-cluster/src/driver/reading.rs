@@ -6,6 +6,7 @@ use super::life::Life;
 use crate::node::NodeId;
 use crate::store::{BrickRows, StoreFailed};
 use crate::tables::RowsRefused;
+use crate::texts::NoText;
 use crate::transport::CallError;
 use crate::wire::{BrickAnswer, BrickRequest, Malformed, PartAssembly, decode, encode};
 use coeval_txn::EpochSet;
@@ -33,6 +34,8 @@ enum Refused {
     Malformed(#[from] Malformed),
     #[error(transparent)]
     Rows(#[from] RowsRefused),
+    #[error(transparent)]
+    Texts(#[from] NoText),
     #[error("it is at another view, or does not have the brick")]
     NotNow,
     #[error("the snapshot is older than what is kept")]
@@ -40,7 +43,8 @@ enum Refused {
 }
 
 impl Life {
-    /// The rows of a brick that a snapshot of this life sees.
+    /// The rows of a brick that a snapshot of this life sees, with their texts: those of rows that are here this node knows, and who
+    /// gives rows gives their texts. So nobody asks the owner of a dictionary.
     pub(super) async fn read(
         &self,
         brick: BrickAddress,
@@ -53,7 +57,7 @@ impl Life {
         let mut last = "no node of the view has it".to_owned();
         while begun.elapsed() < self.options.timeouts.read {
             let (view, nodes) = match self.read_here(brick, snapshot)? {
-                Here::Rows(rows) => return Ok(rows),
+                Here::Rows(rows) => return self.spelled(rows),
                 Here::BelowSafe => return Err(ReadError::BelowSafe),
                 Here::Elsewhere(view, nodes) => (view, nodes),
             };
@@ -94,7 +98,7 @@ impl Life {
     ) -> Result<BrickRows, Refused> {
         let request = encode(&BrickRequest::Read { view, brick, snapshot: snapshot.clone() });
         let mut answer = self.peers.fetch(node, request).await?;
-        let (mut assembly, mut rows) = (PartAssembly::default(), None);
+        let (mut assembly, mut rows, mut texts) = (PartAssembly::default(), None, Vec::new());
         while let Some(part) = answer.next().await {
             match decode(part?)? {
                 BrickAnswer::Part(part) if part.brick == brick && rows.is_none() => {
@@ -106,12 +110,15 @@ impl Life {
                 BrickAnswer::Dictionaries(_) => {
                     return Err(Malformed::Contradiction("rows were asked for").into());
                 }
+                BrickAnswer::Texts(more) => texts.push(more),
                 BrickAnswer::NotNow => return Err(Refused::NotNow),
                 BrickAnswer::BelowSafe => return Err(Refused::BelowSafe),
             }
         }
         let brick = self.options.tables.given_brick(brick, &rows.ok_or(Malformed::Cut)?)?;
-        Ok(brick.rows(snapshot.clone()))
+        let rows = brick.rows(snapshot.clone());
+        let codes = rows.codes();
+        Ok(rows.spelled(&codes, &texts)?)
     }
 
     pub(super) fn read_ended(&self) -> ReadError {

@@ -24,7 +24,7 @@ impl Snapshot {
         &self.set
     }
 
-    /// The rows of a brick that it sees. They come from this node if it has the brick, in place, else from one that does; while
+    /// The rows of a brick that it sees, with their texts. They come from this node if it has the brick, in place, else from one that does; while
     /// views change, it is asked again. May be given up at any time.
     ///
     /// # Errors

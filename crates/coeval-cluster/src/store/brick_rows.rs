@@ -2,9 +2,11 @@
 //! [`StoredBrick`] and [`BrickRows`]: what is in a brick, for who reads it and for another node.
 
 use crate::brick_change::{BrickChange, LabelledChanges};
+use crate::texts::{NoText, ReadTexts, RowCodes, RowTexts, TextColumns};
 use arrow::array::RecordBatch;
 use coeval_brick::{BrickView, Reader, TableView};
 use coeval_txn::{Epoch, EpochSet};
+use std::sync::Arc;
 
 /// Bytes of rows that go to another node as one.
 const LOAD_BYTES: usize = 1 << 20;
@@ -13,25 +15,37 @@ const LOAD_BYTES: usize = 1 << 20;
 #[derive(Clone, Default)]
 pub struct StoredBrick {
     /// Of this brick alone; none if the table has no rows here.
-    view: Option<TableView>,
+    view: Option<(TableView, Arc<TextColumns>)>,
 }
 
 impl StoredBrick {
-    /// The only brick of a view, or none if it has none.
-    pub(crate) fn new(view: TableView) -> Self {
+    /// The only brick of a view, or none if it has none, of a table with these columns of texts.
+    pub(crate) fn new(view: TableView, texts: Arc<TextColumns>) -> Self {
         assert!(view.bricks().len() <= 1, "it is one brick's view");
-        Self { view: Some(view) }
+        Self { view: Some((view, texts)) }
     }
 
     fn parts(&self) -> Option<(&TableView, &BrickView)> {
-        let view = self.view.as_ref()?;
+        let (view, _) = self.view.as_ref()?;
         view.bricks().first().map(|brick| (view, brick))
     }
 
-    /// What a snapshot sees of it.
+    /// What a snapshot sees of it. Columns of texts have numbers, their codes, until a node has spelled them: those that
+    /// [`Snapshot::read`](crate::Snapshot::read) gives have texts.
     #[must_use]
     pub fn rows(self, snapshot: EpochSet) -> BrickRows {
-        BrickRows { brick: self, reader: Reader::of(snapshot) }
+        BrickRows { brick: self, reader: Reader::of(snapshot), texts: None }
+    }
+
+    /// The codes that all its rows have in place of texts.
+    pub(crate) fn codes(&self) -> Vec<RowCodes> {
+        self.codes_seen(&Reader::uncommitted())
+    }
+
+    fn codes_seen(&self, reader: &Reader) -> Vec<RowCodes> {
+        let Some((view, texts)) = &self.view else { return Vec::new() };
+        let codes = view.bricks().first().map(|brick| texts.codes_of(view, brick, reader));
+        codes.unwrap_or_default()
     }
 
     /// All rows and deletes, by label: what a copy gets.
@@ -66,6 +80,8 @@ pub(super) fn labels_of(brick: &BrickView) -> impl Iterator<Item = Epoch> + use<
 pub struct BrickRows {
     brick: StoredBrick,
     reader: Reader,
+    /// The texts of the codes that the rows have, once somebody has looked them up.
+    texts: Option<Arc<ReadTexts>>,
 }
 
 impl BrickRows {
@@ -76,13 +92,33 @@ impl BrickRows {
     }
 
     /// The rows, with all columns of the table in their order. Metrics are the brick's own memory wherever all rows of a
-    /// batch are seen.
+    /// batch are seen. Texts are dictionaries with `UInt32` keys, all batches with the same values: those of the rows, by code.
     pub fn batches(&self) -> impl Iterator<Item = RecordBatch> + use<> {
         let batches = self.brick.parts().map(|(view, brick)| {
             let columns: Vec<usize> = (0..view.columns()).collect();
             view.batches(brick, &self.reader, &columns)
         });
-        batches.into_iter().flatten()
+        let texts = self.texts.clone();
+        batches.into_iter().flatten().map(move |batch| match &texts {
+            Some(texts) => texts.spell(&batch),
+            None => batch,
+        })
+    }
+
+    /// The codes that the rows have in place of texts. Cost: a pass over the columns with texts.
+    pub(crate) fn codes(&self) -> Vec<RowCodes> {
+        self.brick.codes_seen(&self.reader)
+    }
+
+    /// The same rows with texts: `codes` are those that they have.
+    ///
+    /// # Errors
+    /// If `texts` does not have the text of one of them.
+    pub(crate) fn spelled(mut self, codes: &[RowCodes], texts: &[RowTexts]) -> Result<Self, NoText> {
+        if let Some((_, columns)) = self.brick.view.as_ref().filter(|(_, columns)| !columns.is_empty()) {
+            self.texts = Some(Arc::new(ReadTexts::new(columns, codes, texts)?));
+        }
+        Ok(self)
     }
 
     /// The rows by label: what a reader on another node gets.

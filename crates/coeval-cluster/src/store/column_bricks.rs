@@ -5,13 +5,13 @@ use super::round::TableViews;
 use super::{StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::tables::{KnownTable, RowsRefused, Tables};
+use crate::texts::RowCodes;
 use crate::wire::FlushedBrick;
 use bytes::Bytes;
-use coeval_brick::{BrickId, BrickTable, Deletion, RoutedLoad, ShardStopped, Ticket};
+use coeval_brick::{BrickId, Deletion, RoutedLoad, ShardStopped, Ticket};
 use coeval_txn::cluster::{BrickAddress, LogRecord};
 use coeval_txn::{Epoch, EpochSet};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// Changes that may be under way before somebody waits for them.
 const UNDER_WAY_MAX: usize = 128;
@@ -87,10 +87,11 @@ impl ColumnBricks {
         is_kept
     }
 
-    /// Whether these are rows of a brick.
-    pub(super) fn check(&mut self, at: BrickAddress, rows: &Bytes) -> Result<(), RowsRefused> {
-        self.checked = Some((at, rows.clone(), self.tables.decode(at, rows)?));
-        Ok(())
+    /// Whether these are rows of a brick. The codes that they have.
+    pub(super) fn check(&mut self, at: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused> {
+        let (load, codes) = self.tables.check(at, rows)?;
+        self.checked = Some((at, rows.clone(), load));
+        Ok(codes)
     }
 
     /// Does what a record of the log says. Its rows have been checked.
@@ -112,22 +113,21 @@ impl ColumnBricks {
     }
 
     /// The table, as it is declared by now.
-    fn table(&mut self, table: u64) -> Result<Arc<BrickTable>, RowsRefused> {
+    fn table(&mut self, table: u64) -> Result<KnownTable, RowsRefused> {
         let known = self.tables.table(table, self.known.get(&table).cloned())?;
-        let rows = Arc::clone(&known.rows);
-        self.known.insert(table, known);
-        Ok(rows)
+        self.known.insert(table, known.clone());
+        Ok(known)
     }
 
     fn change(&mut self, at: BrickAddress, epoch: Epoch, change: &BrickChange) -> Result<(), ApplyError> {
-        let table = self.table(at.table)?;
+        let table = self.table(at.table)?.rows;
         if matches!(change, BrickChange::Rows(rows) if rows.is_empty()) {
             // The log goes on from another one: these rows are among those that were flushed, or follow.
             return Ok(());
         }
         self.touched.entry(epoch).or_default().insert(at);
         let ticket = match change {
-            BrickChange::Rows(rows) => {
+            BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
                 let load = self.load(at, rows)?;
                 table.append(epoch, load)?
             }
@@ -186,11 +186,10 @@ impl ColumnBricks {
             let has_ended = ended.contains(*label) || !self.keeps(Rule::CopiesLeaveTheRest);
             has_ended && self.keeps(Rule::CopiesReplace)
         };
-        let mut labels: Vec<Epoch> =
-            StoredBrick::new(table.view_of(id)).labels().filter(makes_room).collect();
+        let mut labels: Vec<Epoch> = table.brick(at).labels().filter(makes_room).collect();
         labels.sort_unstable();
         labels.dedup();
-        self.note(table.roll_back(&labels, &[id])?)?;
+        self.note(table.rows.roll_back(&labels, &[id])?)?;
         given.iter().try_for_each(|(label, change)| self.change(at, *label, change))
     }
 
@@ -247,7 +246,7 @@ impl ColumnBricks {
     pub(super) fn brick(&mut self, at: BrickAddress) -> Result<StoredBrick, StoreFailed> {
         self.settle()?;
         let Ok(table) = self.table(at.table) else { return Ok(StoredBrick::default()) };
-        Ok(StoredBrick::new(table.view_of(BrickId::new(at.brick))))
+        Ok(table.brick(at))
     }
 
     /// The bricks of which there is something.

@@ -8,6 +8,7 @@ use super::{LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, Sync
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
+use crate::texts::RowCodes;
 use bytes::Bytes;
 use coeval_brick::ShardStopped;
 use coeval_txn::Epoch;
@@ -98,7 +99,7 @@ fn not_restored(directory: &Path, error: &ApplyError) -> LogError {
 }
 
 impl NodeStore for ColumnStore {
-    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<(), RowsRefused> {
+    fn check(&mut self, brick: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused> {
         self.bricks.check(brick, rows)
     }
 

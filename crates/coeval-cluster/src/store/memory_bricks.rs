@@ -52,8 +52,10 @@ impl MemoryBricks {
         let deleted = deleted(changes, |label| snapshot.contains(label));
         let is_seen = |label| snapshot.contains(label) && !deleted.iter().any(|seen| seen.contains(label));
         let rows = changes.iter().filter_map(|(label, change)| match change {
-            BrickChange::Rows(rows) if is_seen(*label) => Some((*label, rows.clone())),
-            BrickChange::Rows(_) | BrickChange::Delete(_) => None,
+            BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) if is_seen(*label) => {
+                Some((*label, rows.clone()))
+            }
+            BrickChange::Rows(_) | BrickChange::SpelledRows(..) | BrickChange::Delete(_) => None,
         });
         rows.collect()
     }
@@ -72,7 +74,9 @@ impl MemoryBricks {
         self.bricks.retain(|_, changes| {
             let deleted = deleted(changes, |label| label <= safe);
             changes.retain(|(label, change)| match change {
-                BrickChange::Rows(_) => !deleted.iter().any(|seen| seen.contains(*label)),
+                BrickChange::Rows(_) | BrickChange::SpelledRows(..) => {
+                    !deleted.iter().any(|seen| seen.contains(*label))
+                }
                 BrickChange::Delete(_) => *label > safe,
             });
             changes.iter_mut().for_each(|(label, _)| *label = if *label <= safe { safe } else { *label });
@@ -85,7 +89,7 @@ impl MemoryBricks {
 fn deleted(changes: &[(Epoch, BrickChange)], is_chosen: impl Fn(Epoch) -> bool) -> Vec<EpochSet> {
     let deletes = changes.iter().filter_map(|(label, change)| match change {
         BrickChange::Delete(seen) if is_chosen(*label) => Some(seen.clone()),
-        BrickChange::Delete(_) | BrickChange::Rows(_) => None,
+        BrickChange::Delete(_) | BrickChange::Rows(_) | BrickChange::SpelledRows(..) => None,
     });
     deletes.collect()
 }

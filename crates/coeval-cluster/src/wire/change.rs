@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What transactions do to bricks.
 
-use super::writer::put_bytes;
+use super::writer::{put_bytes, put_list};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::BrickChange;
+use crate::texts::RowTexts;
 use coeval_txn::{Epoch, EpochSet};
+
+/// A kind that only what is appended has.
+const SPELLED_ROWS: u8 = 2;
 
 /// What a transaction does, with its label.
 impl Wire for (Epoch, BrickChange) {
@@ -19,9 +23,10 @@ impl Wire for (Epoch, BrickChange) {
     }
 }
 
+/// A change as logs, files and copies have it: what is said of texts stands elsewhere.
 pub(super) fn put_change(out: &mut Vec<u8>, change: &BrickChange) {
     match change {
-        BrickChange::Rows(rows) => {
+        BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => {
             out.push(0);
             put_bytes(out, rows);
         }
@@ -42,4 +47,27 @@ pub(super) fn get_change(epoch: Epoch, from: &mut Reader) -> Result<BrickChange,
         },
         kind => Err(Malformed::Kind { what: "change of a brick", kind }),
     }
+}
+
+/// A change as it is appended: rows may have texts with them.
+pub(super) fn put_append(out: &mut Vec<u8>, change: &BrickChange) {
+    match change {
+        BrickChange::SpelledRows(rows, texts) => {
+            out.push(SPELLED_ROWS);
+            put_bytes(out, rows);
+            put_list(out, texts);
+        }
+        BrickChange::Rows(_) | BrickChange::Delete(_) => put_change(out, change),
+    }
+}
+
+/// What the transaction `epoch` appends.
+pub(super) fn get_append(epoch: Epoch, from: &mut Reader) -> Result<BrickChange, Malformed> {
+    let mut ahead = from.clone();
+    if ahead.byte()? != SPELLED_ROWS {
+        return get_change(epoch, from);
+    }
+    *from = ahead;
+    let rows = from.bytes()?;
+    Ok(BrickChange::SpelledRows(rows, from.list::<RowTexts>()?.into()))
 }

@@ -3,6 +3,7 @@
 
 use super::writer::{put_bytes, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
+use crate::texts::RowTexts;
 use coeval_txn::cluster::{
     Code, DictionaryBody, DictionaryId, DictionaryMessage, DictionaryRecord, GivenText, Member, Purpose,
     Spelling, ViewNumber,
@@ -67,6 +68,17 @@ impl Wire for Spelling {
 
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
         Ok(Self { code: Code::take(from)?, text: <Arc<str>>::take(from)? })
+    }
+}
+
+impl Wire for RowTexts {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.dictionary.put(out);
+        put_list(out, &self.spellings);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        Ok(Self { dictionary: DictionaryId::take(from)?, spellings: from.list()? })
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messages of the protocol.
 
-use super::change::{get_change, put_change};
+use super::change::{get_append, put_append};
 use super::epochs::dependencies_of;
 use super::writer::{put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
@@ -45,7 +45,7 @@ impl Wire for Body<BrickChange> {
             Self::Append { epoch, number, brick, rows } => put_epoch(out, 1, *epoch, |out| {
                 put_u64(out, u64::from(*number));
                 brick.put(out);
-                put_change(out, rows);
+                put_append(out, rows);
             }),
             Self::Commit(epoch, terms) => put_epoch(out, 2, *epoch, |out| put_terms(out, terms)),
             Self::Cut(epoch) => put_epoch(out, 3, *epoch, |_| {}),
@@ -79,7 +79,7 @@ impl Wire for Body<BrickChange> {
             1 => {
                 let (epoch, number) = (Epoch::take(from)?, from.u32()?);
                 let brick = BrickAddress::take(from)?;
-                Self::Append { epoch, number, brick, rows: get_change(epoch, from)? }
+                Self::Append { epoch, number, brick, rows: get_append(epoch, from)? }
             }
             2 => {
                 let epoch = Epoch::take(from)?;

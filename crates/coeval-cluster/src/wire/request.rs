@@ -4,6 +4,7 @@
 use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
+use crate::texts::RowTexts;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, DictionaryId, Member, ViewNumber};
 
@@ -113,6 +114,8 @@ pub(crate) enum BrickAnswer {
     /// Dictionaries that come to who asks for a copy, by messages of their own. It says that it has its bricks when it has
     /// these too.
     Dictionaries(Vec<DictionaryId>),
+    /// Texts of codes that the brick which follows has.
+    Texts(RowTexts),
 }
 
 impl Wire for BrickAnswer {
@@ -128,6 +131,10 @@ impl Wire for BrickAnswer {
                 out.push(3);
                 put_list(out, given);
             }
+            Self::Texts(texts) => {
+                out.push(4);
+                texts.put(out);
+            }
         }
     }
 
@@ -137,6 +144,7 @@ impl Wire for BrickAnswer {
             1 => Ok(Self::NotNow),
             2 => Ok(Self::BelowSafe),
             3 => Ok(Self::Dictionaries(from.list()?)),
+            4 => Ok(Self::Texts(RowTexts::take(from)?)),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }
@@ -155,6 +163,26 @@ pub(crate) fn parts_of(brick: BrickAddress, rows: LabelledChanges) -> Vec<BrickP
         part.push((label, change));
     }
     parts.push(BrickPart { brick, rows: part, is_last: true });
+    parts
+}
+
+/// Texts in parts; none, of none.
+pub(crate) fn parts_of_texts(texts: RowTexts) -> Vec<RowTexts> {
+    let RowTexts { dictionary, spellings } = texts;
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for spelling in spellings {
+        let more = spelling.text.len() + RowTexts::SPELLING_BYTES;
+        if bytes > 0 && bytes + more > PART_BYTES {
+            parts.push(RowTexts { dictionary, spellings: std::mem::take(&mut part) });
+            bytes = 0;
+        }
+        bytes += more;
+        part.push(spelling);
+    }
+    if !part.is_empty() {
+        parts.push(RowTexts { dictionary, spellings: part });
+    }
     parts
 }
 

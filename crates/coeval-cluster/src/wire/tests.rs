@@ -2,9 +2,10 @@
 use super::request::{BrickPart, PART_BYTES};
 use super::{
     Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, NodeRecord, PartAssembly, Wire, decode,
-    encode, parts_of,
+    encode, parts_of, parts_of_texts,
 };
 use crate::brick_change::BrickChange;
+use crate::texts::RowTexts;
 use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
@@ -91,6 +92,14 @@ impl Values {
         BrickChange::Delete(EpochSet::below(epoch).without(except))
     }
 
+    /// What is appended, perhaps with texts.
+    fn appended(&mut self, epoch: Epoch) -> BrickChange {
+        if self.0.random() {
+            return self.change(epoch);
+        }
+        BrickChange::SpelledRows(self.rows(), self.list(Self::texts).into())
+    }
+
     fn labelled(&mut self) -> Vec<(Epoch, BrickChange)> {
         self.list(|values| {
             let epoch = values.epoch();
@@ -122,7 +131,8 @@ impl Values {
         match self.0.random_range(0..16) {
             0 => Body::Begin(epoch, self.kind()),
             1 => {
-                Body::Append { epoch, number: self.0.random(), brick: self.brick(), rows: self.change(epoch) }
+                let (number, brick) = (self.0.random(), self.brick());
+                Body::Append { epoch, number, brick, rows: self.appended(epoch) }
             }
             2 => Body::Commit(epoch, self.terms(epoch, to)),
             3 => Body::Cut(epoch),
@@ -243,6 +253,14 @@ impl Values {
         Code::new(self.0.random())
     }
 
+    fn spelling(&mut self) -> Spelling {
+        Spelling { code: self.code(), text: self.text() }
+    }
+
+    fn texts(&mut self) -> RowTexts {
+        RowTexts { dictionary: self.dictionary(), spellings: self.list(Self::spelling) }
+    }
+
     fn dictionary_message(&mut self) -> DictionaryMessage {
         let number = self.number();
         let after = self.0.random_range(0..3);
@@ -274,8 +292,7 @@ impl Values {
             let after = self.0.random();
             DictionaryRecord::Given { dictionary, after, texts: self.list(Self::given) }
         } else {
-            let spellings = self.list(|values| Spelling { code: values.code(), text: values.text() });
-            DictionaryRecord::Learned { dictionary, spellings }
+            DictionaryRecord::Learned { dictionary, spellings: self.list(Self::spelling) }
         }
     }
 
@@ -289,10 +306,11 @@ impl Values {
     }
 
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..5) {
+        match self.0.random_range(0..6) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
             2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
+            3 => BrickAnswer::Texts(self.texts()),
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),
@@ -477,6 +495,44 @@ fn the_form_is_the_one_that_was_agreed_on() {
     };
     let expected = [1, 1, 0xac, 2, 2, 7, 5, 1, 4, 2, 2, 3, 1, 2, b'a', b'b', 5, 3];
     assert_eq!(encode(&given), expected);
+}
+
+/// Texts are beside rows that are sent, and with those that are logged there are none: records of dictionaries have them.
+#[test]
+fn texts_go_with_what_is_appended_and_not_into_logs() {
+    let member = |node, life| Member { node: NodeId::new(node), incarnation: Incarnation::new(life) };
+    let (epoch, brick) = (Epoch::new(1_000), BrickAddress { table: 1, brick: 2 });
+    let spellings = vec![Spelling { code: Code::new(3), text: Arc::from("cd") }];
+    let texts = RowTexts { dictionary: DictionaryId { table: 1, column: 4 }, spellings };
+    let rows = Bytes::from_static(b"ab");
+    let spelled = BrickChange::SpelledRows(rows.clone(), [texts.clone()].into());
+    let appended = Frame::Protocol(Message {
+        from: member(1, 300),
+        to: member(2, 7),
+        view: ViewNumber::new(5),
+        clock: Epoch::new(1_025),
+        body: Body::Append { epoch, number: 0, brick, rows: spelled.clone() },
+    });
+    let head = [1, 0, 1, 0xac, 2, 2, 7, 5, 0x81, 8, 1, 0xe8, 7, 0, 1, 2];
+    let change = [2, 2, b'a', b'b', 1, 1, 4, 1, 3, 2, b'c', b'd'];
+    assert_eq!(encode(&appended), [&head[..], &change[..]].concat());
+    assert_eq!(encode(&BrickAnswer::Texts(texts)), [1, 4, 1, 4, 1, 3, 2, b'c', b'd']);
+
+    let logged = |rows| encode(&LogRecord::Append { epoch, number: 0, brick, rows });
+    assert_eq!(logged(spelled), logged(BrickChange::Rows(rows)));
+}
+
+#[test]
+fn texts_in_parts_are_all_of_them() {
+    let dictionary = DictionaryId { table: 1, column: 4 };
+    let text: Arc<str> = Arc::from("x".repeat(PART_BYTES / 2));
+    let spelling = |code| Spelling { code: Code::new(code), text: Arc::clone(&text) };
+    let whole = RowTexts { dictionary, spellings: (0..3).map(spelling).collect() };
+    let parts = parts_of_texts(whole.clone());
+    assert_eq!(parts.len(), 3);
+    let together: Vec<Spelling> = parts.into_iter().flat_map(|part| part.spellings).collect();
+    assert_eq!(together, whole.spellings);
+    assert!(parts_of_texts(RowTexts { dictionary, spellings: Vec::new() }).is_empty());
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn codes(numbers: impl IntoIterator<Item = u32>) -> Vec<Option<Code>> {
 }
 
 /// Messages about dictionaries that nodes have sent to others.
-fn sent(cluster: &Cluster) -> u64 {
+pub(crate) fn sent(cluster: &Cluster) -> u64 {
     let statuses = cluster.running().into_iter().filter_map(|node| node.status());
     let sent = statuses.map(|status| {
         let named = status.messages.named().find(|(name, _)| *name == "dictionary");

@@ -20,3 +20,4 @@ mod proxy;
 mod restarts;
 mod rows;
 mod sums;
+mod texts;

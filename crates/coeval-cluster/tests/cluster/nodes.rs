@@ -4,6 +4,7 @@
 use crate::codes::CITY;
 use crate::proxy::{Control, lead};
 use crate::rows::tables;
+use crate::texts;
 use coeval_cluster::{
     ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
     NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
@@ -30,6 +31,8 @@ struct Place {
 pub(crate) struct Cluster {
     places: Vec<Place>,
     replicas: usize,
+    /// How long a node waits until it serves, and until an owner of a dictionary answers.
+    serve: Duration,
     directory: TempDir,
     pub(crate) runtime: Runtime,
 }
@@ -46,9 +49,16 @@ fn place(number: u32) -> Place {
 impl Cluster {
     /// So many nodes, which all serve.
     pub(crate) fn start(nodes: u32, replicas: usize) -> Self {
+        Self::start_with(nodes, replicas, Duration::from_secs(20))
+    }
+
+    /// As [`start`](Self::start), of nodes that wait so long for others.
+    pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
-        let mut cluster = Self { places: (1..=nodes).map(place).collect(), replicas, directory, runtime };
+        tables().declare(texts::TABLE, texts::schema()).unwrap();
+        let places = (1..=nodes).map(place).collect();
+        let mut cluster = Self { places, replicas, serve, directory, runtime };
         for number in 1..=nodes {
             cluster.begin(number);
         }
@@ -99,7 +109,7 @@ impl Cluster {
             resend: Duration::from_millis(60),
             alive: Duration::from_millis(60),
             silence: SILENCE,
-            serve: Duration::from_secs(20),
+            serve: self.serve,
             read: Duration::from_secs(20),
         };
         options

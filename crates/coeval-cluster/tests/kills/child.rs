@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node in a process of its own, with loads and readers, which does what it is told by lines.
 
-use crate::rows::{BRICKS, brick, fill, seen_at, tables, values_of};
+use crate::rows::{BRICKS, brick, fill, tables, values_of};
+use crate::{rows, words};
 use coeval_cluster::{
-    ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats, Founding, LoadError,
-    Node, NodeAddress, NodeId, NodeOptions, RoundOptions, Timeouts, TransportOptions,
+    BrickAddress, ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats,
+    Founding, LoadError, Node, NodeAddress, NodeId, NodeOptions, ReadError, RoundOptions, Snapshot, Timeouts,
+    TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -80,6 +82,7 @@ fn start(
         pause_min: Duration::from_millis(10),
         pause_max: Duration::from_millis(100),
     };
+    words::declare(&tables());
     let mut options = NodeOptions::new(transport, known, tables());
     options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
     options.timeouts = ClusterTimeouts {
@@ -115,6 +118,7 @@ async fn load(node: &Node, number: u64) -> Result<Epoch, LoadError> {
     let mut load = node.begin().await?;
     let label = load.epoch();
     fill(&mut load, number).await?;
+    words::fill(&mut load, number).await?;
     load.commit(CommitWait::Decided).await?;
     Ok(label)
 }
@@ -133,8 +137,8 @@ async fn delete_on(node: Node, loads: Arc<AtomicBool>, under_way: Arc<AtomicU64>
 /// Says what it is about to delete, and again once that is decided.
 async fn delete_all(node: &Node) -> Result<(), LoadError> {
     let mut delete = node.begin_delete().await?;
-    for place in 0..BRICKS {
-        delete.delete(brick(place)).await?;
+    for brick in all_bricks() {
+        delete.delete(brick).await?;
     }
     let except: Vec<String> = delete.seen().except().iter().map(Epoch::to_string).collect();
     let seen = format!("{} {}", delete.seen().newest(), except.join(" "));
@@ -142,6 +146,23 @@ async fn delete_all(node: &Node) -> Result<(), LoadError> {
     delete.commit(CommitWait::Decided).await?;
     println!("deleted {seen}");
     Ok(())
+}
+
+/// The bricks of both tables.
+fn all_bricks() -> impl Iterator<Item = BrickAddress> {
+    (0..BRICKS).map(brick).chain((0..words::BRICKS).map(words::brick))
+}
+
+/// Which loads a snapshot sees, ascending; or what is wrong with one of them.
+async fn seen_at(snapshot: &Snapshot) -> Result<Result<Vec<u64>, String>, ReadError> {
+    let (numbers, texts) = (rows::seen_at(snapshot).await?, words::seen_at(snapshot).await?);
+    Ok(match (numbers, texts) {
+        (Ok(numbers), Ok(texts)) if numbers == texts => Ok(numbers),
+        (Ok(numbers), Ok(texts)) => {
+            Err(format!("at {snapshot:?} loads {numbers:?} have numbers, and {texts:?} have texts"))
+        }
+        (Err(broken), _) | (_, Err(broken)) => Err(broken),
+    })
 }
 
 /// Reads until the process ends, and says what is broken.
@@ -195,6 +216,18 @@ async fn bricks(node: &Node, number: u32) -> String {
         };
         let total: u64 = rows.iter().map(sum).fold(0, u64::wrapping_add);
         sums.push(format!("{place}:{}:{total}", rows.len()));
+    }
+    for place in 0..words::BRICKS {
+        let brick = words::brick(place);
+        if !node.holders(brick).unwrap().contains(&NodeId::new(number)) {
+            continue;
+        }
+        let rows = words::rows_in(&snapshot.read(brick).await.unwrap());
+        let sum = |(load, word, note): &words::Row| {
+            u64::from(crc32c::crc32c(format!("{load} {word} {note}").as_bytes()))
+        };
+        let total: u64 = rows.iter().map(sum).fold(0, u64::wrapping_add);
+        sums.push(format!("words-{place}:{}:{total}", rows.len()));
     }
     sums.join(" ")
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A server that follows another one, or its archive.
 
-use super::{once_closed, secret_in, within};
+use super::{once_closed, own_files, secret_in, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
@@ -12,8 +12,8 @@ use coeval::{
 };
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
-    ArchiveSource, Kinship, Link, Loss, PrimaryAddress, Replica, ReplicaError, ReplicaState, ReplicaStatus,
-    ReplicaWatch, SourceAddress, Sources, copy_database, kinship, promises_for,
+    ArchiveSource, Kinship, Link, Loss, NewHistory, PrimaryAddress, Replica, ReplicaError, ReplicaState,
+    ReplicaStatus, ReplicaWatch, SourceAddress, Sources, copy_database, kinship, promises_for,
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Following {
     }
 
     /// Whose log its own has parted from, as soon as that is found and its own can be cut back.
-    pub(super) async fn parted_from(&self) -> PrimaryAddress {
+    pub(super) async fn parted_from(&self) -> NewHistory {
         self.replica.parted_from().await
     }
 }
@@ -190,11 +190,11 @@ fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
         Kinship::Parted(error) => {
             let term = TermNumber(former.terms.last().map_or(0, |term| term.number));
             let aside = aside_of(dir, term);
-            std::fs::rename(dir, &aside)
+            own_files::put_aside(dir, &aside)
                 .map_err(|error| Failure::work(format_args!("cannot put {} aside", dir.display()), error))?;
             eprintln!("{} was a primary, and cannot go on as a replica: {error}", dir.display());
             eprintln!(
-                "It is now {}, with all that it had; coeval sql opens it. A copy takes its place.",
+                "It is now {}, with all that it had; coeval sql opens it. A copy takes its place, by the same rules (pg_hba.conf).",
                 aside.display()
             );
             copied(sources, dir)
@@ -210,15 +210,15 @@ pub(super) enum CutBack {
     NotDone,
 }
 
-/// Cuts the log of a replica back to where it parts from that of a machine that was promoted, or that follows one, if that still
-/// can be done once nobody has it open any more.
+/// Cuts the log of a replica back to where it parts from that of a machine that was promoted, or that follows one, or from what the archive
+/// has of one, if that still can be done once nobody has it open any more.
 ///
 /// # Errors
 /// If its directory cannot be looked at, was promoted meanwhile, or cutting back has failed: the next start goes on with that.
-pub(super) fn cut_back(dir: &Path, from: &PrimaryAddress) -> Result<CutBack, Failure> {
+pub(super) fn cut_back(dir: &Path, from: &NewHistory) -> Result<CutBack, Failure> {
     let own = once_closed(|| Database::former_primary(dir))
         .map_err(|error| Failure::work(format_args!("cannot look at {}", dir.display()), error))?;
-    let (place, timeline) = match within(ASK_PATIENCE, || kinship(from, &own)) {
+    let (place, timeline) = match within(ASK_PATIENCE, || from.kinship(&own)) {
         Ok(Kinship::Rewindable { place, timeline }) => (place, timeline),
         Ok(other) => {
             tracing::warn!(primary = %from, found = ?other, "the replica is not cut back");
@@ -284,7 +284,8 @@ fn sources(address: SourceAddress, arguments: &ServeArguments) -> Result<Sources
     let interval = Duration::from_secs_f64(arguments.replica_poll);
     let archive = address.archive.as_deref().map(Archive::open).transpose();
     let archive = archive.map_err(|error| Failure::work("cannot follow", error))?;
-    let archive = archive.map(|archive| ArchiveSource { archive, interval });
+    let clock_difference = address.clock_difference;
+    let archive = archive.map(|archive| ArchiveSource { archive, interval, clock_difference });
     Ok(Sources { primary: address.primary, archive, peers: Vec::new() })
 }
 

@@ -101,14 +101,40 @@ def test_bricks_are_a_picture(console, page):
     assert filled.count() > 4
     filled.nth(2).hover()
     cell = page.get_by_role("complementary", name="The cell")
-    for word in ("region", "day", "Rows", "Bytes", "Epochs entries"):
+    for word in ("region", "day", "Rows", "Bytes", "Epochs entries", "Newest epoch", "Last load"):
         expect(cell).to_contain_text(word)
+    expect(cell).not_to_contain_text("not known")
     page.get_by_label("Heat by").select_option("epochs entries")
     expect(page.locator(".about")).to_contain_text("epochs entries in a cell")
+    page.get_by_label("Heat by").select_option("last load")
+    expect(page.locator(".about")).to_contain_text("loaded last from")
     picture.focus()
     page.keyboard.press("Control+Home")
     page.keyboard.press("ArrowRight")
     expect(picture).to_have_attribute("aria-activedescendant", "brick-1-0")
+
+
+def test_the_last_load_is_the_darkest(console, page, api):
+    tab = api.tab()
+    api.must(tab, "CREATE TABLE loads (day int, id int) USING brick PARTITION BY (day CARDINALITY 3 RANGE SIZE 1)")
+    for rows in ("(0, 1), (1, 1), (2, 1)", "(0, 2), (0, 3), (0, 4), (0, 5)", "(2, 2)"):
+        api.must(tab, f"INSERT INTO loads VALUES {rows}")
+        # The page tells milliseconds apart.
+        api.must(tab, "SELECT pg_sleep(0.01)")
+    show(console, "public", "loads")
+    console.tab("Bricks").click()
+    cells = page.get_by_role("grid", name="Bricks").locator("[role=gridcell]")
+    # `rgb(var(--heat) / 0.5)`
+    strengths = r"cells => cells.map(cell => Number(/([\d.]+)\)$/.exec(cell.style.backgroundColor)[1]))"
+    page.get_by_label("Heat by").select_option("rows")
+    first, second, third = cells.evaluate_all(strengths)
+    assert first > third > second
+    page.get_by_label("Heat by").select_option("last load")
+    expect(page.locator(".about")).to_contain_text("loaded last from")
+    first, second, third = cells.evaluate_all(strengths)
+    assert third > first > second
+    api.must(tab, "DROP TABLE loads")
+    api.close_tab(tab)
 
 
 def test_system_table_is_shown(console, page):

@@ -52,6 +52,53 @@ def test_ranges_of_bricks(call):
     assert ranges(None) == []
 
 
+def test_cells_of_bricks(page, call, server):
+    def brick(place, **given):
+        figures = ("rows", "visible_rows", "bytes", "value_bytes", "epochs_entries", "epochs_bytes")
+        return {"place": place, **dict.fromkeys(figures, "1"), "newest_epoch": None, "last_load": None, **given}
+
+    # Two bricks of other regions in one cell, and one of another day of which nothing is known.
+    bricks = [
+        brick({"day": "1"}, newest_epoch="7", last_load="2026-11-27 20:00:00+00"),
+        brick({"day": "1"}, newest_epoch="10", last_load="2026-11-27 19:00:00+00"),
+        brick({"day": "2"}),
+        brick({"day": "3"}, newest_epoch="3", last_load="2026-11-27 18:00:00.5+00"),
+    ]
+    read = """async ([module, bricks]) => {
+      const { at, most, loads } = (await import(module)).cells(bricks, 'day', null);
+      return { cells: ['1', '2', '3'].map(day => at(day, null)), most: most('rows'), loads: loads() };
+    }"""
+    address = f"{server.address}data/brick_ranges.js"
+    found = page.evaluate(read, [address, bricks])
+    latest, earliest = (
+        call("figures.js", "moment", text) for text in ("2026-11-27 20:00:00+00", "2026-11-27 18:00:00.5+00")
+    )
+    assert [cell["newestEpoch"] for cell in found["cells"]] == [10, None, 3]
+    assert [cell["lastLoad"] for cell in found["cells"]] == [latest, None, earliest]
+    assert (found["most"], found["loads"]) == (2, {"first": earliest, "last": latest})
+    assert page.evaluate(read, [address, [bricks[2]]])["loads"] is None
+
+
+def test_who_is_connected_of_those_that_commits_wait_for(call):
+    def synchronous(names, *replicas, waiting=0):
+        keys = ("pid", "application_name", "sync_state")
+        found = call("now/synchronous.js", "synchronous", names, [dict(zip(keys, row)) for row in replicas], waiting)
+        return found and (found["connected"], found["mark"])
+
+    north, south, west = (("1", "north", "quorum"), ("2", "South", "quorum"), ("3", "west", "async"))
+    assert synchronous("", north) is None
+    assert synchronous(None) is None
+    assert synchronous("ANY 1 (north, south)") == (0, "warning")
+    assert synchronous("ANY 1 (north, south)", west, waiting=1) == (0, "bad")
+    assert synchronous("ANY 1 (north, south)", north, west, waiting=1) == (1, "")
+    assert synchronous("ANY 2 (north, south)", north, west) == (1, "warning")
+    # A name is one machine, and where any name will do each connection is one.
+    assert synchronous("ANY 2 (north, south)", south, ("4", "south", "quorum")) == (1, "warning")
+    assert synchronous("ANY 2 (*)", south, ("4", "south", "quorum")) == (2, "")
+    assert synchronous('ANY 2 ("a*", south)', south, ("4", "south", "quorum")) == (1, "warning")
+    assert synchronous("FIRST 1 (north)", ("1", "north", None)) == (None, "")
+
+
 def test_plan_with_what_was_measured(call):
     node = {
         "Node Type": "AggregateExec",

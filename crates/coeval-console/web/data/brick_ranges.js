@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranges of bricks out of their text: `region in 'a'..'b', day in 2026-01-01..2026-01-31`.
 
+import { moment } from '../figures.js';
+
 const RANGE = /(?:^|, )(\S.*?) in (?:'(.*?)'\.\.'(.*?)'|([^'].*?)\.\.(.+?))(?=, \S.*? in ['\d-]|$)/gs;
 
 /** `{dimension, from, to, text}` for each dimension. */
@@ -37,7 +39,22 @@ export function readBricks(rows) {
   return { bricks, dimensions };
 }
 
-/** The cells of two dimensions; `y` may be missing. What lies in one cell is added up. */
+/** The greater of two of which either may be unknown. */
+function greater(one, other) {
+  return one === null || (other !== null && other > one) ? other : one;
+}
+
+function numberOf(text) {
+  return text === null ? null : Number(text);
+}
+
+/** When it was loaded last, in milliseconds since 1970; `null` if that is not known. */
+function loadOf(brick) {
+  const at = moment(brick.last_load);
+  return Number.isNaN(at) ? null : at;
+}
+
+/** The cells of two dimensions; `y` may be missing. What lies in one cell is added up; of epochs and loads the last one counts. */
 export function cells(bricks, x, y) {
   const found = new Map();
   for (const brick of bricks) {
@@ -50,6 +67,8 @@ export function cells(bricks, x, y) {
       valueBytes: 0,
       epochsEntries: 0,
       epochsBytes: 0,
+      newestEpoch: null,
+      lastLoad: null,
     };
     cell.bricks += 1;
     cell.rows += Number(brick.rows);
@@ -58,11 +77,18 @@ export function cells(bricks, x, y) {
     cell.valueBytes += Number(brick.value_bytes);
     cell.epochsEntries += Number(brick.epochs_entries);
     cell.epochsBytes += Number(brick.epochs_bytes);
+    cell.newestEpoch = greater(cell.newestEpoch, numberOf(brick.newest_epoch));
+    cell.lastLoad = greater(cell.lastLoad, loadOf(brick));
     found.set(key, cell);
   }
   return {
     at: (xText, yText) => found.get(JSON.stringify([xText, yText])),
     /** The most of one kind that a cell has. */
     most: heat => Math.max(1, ...[...found.values()].map(cell => cell[heat])),
+    /** The first and the last of the moments at which cells were loaded last; `null` if none is known. */
+    loads: () => {
+      const known = [...found.values()].map(cell => cell.lastLoad).filter(at => at !== null);
+      return known.length === 0 ? null : { first: Math.min(...known), last: Math.max(...known) };
+    },
   };
 }

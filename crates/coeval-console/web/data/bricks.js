@@ -1,30 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// The picture of a brick table: a cell for each pair of ranges of two dimensions, the darker the more rows.
+// The picture of a brick table: a cell for each pair of ranges of two dimensions, the darker the more rows, or the later its
+// last load.
 
 import { useMemo, useState } from '../vendor/libraries.js';
 import { html } from '../html.js';
 import { Facts } from '../facts.js';
-import { bytes, count, plural } from '../figures.js';
+import { bytes, clockOf, count, plural } from '../figures.js';
 import { Table } from '../table.js';
 import { cells, readBricks } from './brick_ranges.js';
 
 /** More cells than this along a side cannot be told apart. */
 const SIDE_MAX = 160;
 const FAINTEST = 0.14;
+/** Of a cell that has nothing, or of which nothing is known. */
+const NEXT_TO_NOTHING = 0.05;
 /** Narrower cells have no room for what stands below them. */
 const LABELLED_WIDTH = 14;
 
-/** What the cells can be as dark as they have much of. */
+/** What the cells can be as dark as they have much of, or as it is late. */
 const HEATS = {
   rows: 'rows',
   visible: 'rows in sight',
   epochsEntries: 'epochs entries',
   bytes: 'bytes',
+  lastLoad: 'last load',
 };
 
 /** Little is to be seen beside much. */
-function strength(value, most) {
-  return value === 0 ? 0.05 : FAINTEST + (1 - FAINTEST) * Math.sqrt(value / most);
+function strengthOf(value, most) {
+  return value === 0 ? NEXT_TO_NOTHING : FAINTEST + (1 - FAINTEST) * Math.sqrt(value / most);
+}
+
+/** The last load is the darkest, and the others are as far from it as they are in time. */
+function strengthAt(at, loads) {
+  if (at === null) return NEXT_TO_NOTHING;
+  const share = loads.last === loads.first ? 1 : (at - loads.first) / (loads.last - loads.first);
+  return FAINTEST + (1 - FAINTEST) * share;
+}
+
+/** How dark each cell is, and what the darkest one stands for. */
+function scaleOf(heat, { most: mostOf, loads: loadsOf }) {
+  if (heat === 'lastLoad') {
+    const loads = loadsOf();
+    const text = loads ? `loaded last from ${clockOf(loads.first)} to ${clockOf(loads.last)}` : 'no load is known';
+    return { strength: cell => strengthAt(cell.lastLoad, loads), text };
+  }
+  const most = mostOf(heat);
+  const text = `at most ${heat === 'bytes' ? bytes(most) : `${count(most)} ${HEATS[heat]}`} in a cell`;
+  return { strength: cell => strengthOf(cell[heat], most), text };
 }
 
 function About({ cell, names, texts }) {
@@ -40,6 +63,8 @@ function About({ cell, names, texts }) {
     ['of values', bytes(cell.valueBytes)],
     ['Epochs entries', count(cell.epochsEntries)],
     ['Epochs bytes', bytes(cell.epochsBytes)],
+    ['Newest epoch', cell.newestEpoch === null ? 'none in sight' : count(cell.newestEpoch)],
+    ['Last load', cell.lastLoad === null ? 'not known' : clockOf(cell.lastLoad)],
   ]} />`;
 }
 
@@ -47,10 +72,10 @@ function idOf(column, row) {
   return `brick-${column}-${row}`;
 }
 
-function Cell({ place: [column, row], x, y, width, heat, most, cell, isActive }) {
+function Cell({ place: [column, row], x, y, width, strength, cell, isActive }) {
   const ranges = y ? `${x.text}, ${y.text}` : x.text;
   const look = { width: `${width}px`, height: `${width}px` };
-  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell[heat], most)})`;
+  if (cell) look.backgroundColor = `rgb(var(--heat) / ${strength(cell)})`;
   return html`<span id=${idOf(column, row)} role="gridcell" data-x=${column} data-y=${row} aria-selected=${isActive}
     class="brick${cell ? '' : ' none'}${isActive ? ' active' : ''}" style=${look}
     aria-label="${ranges}: ${cell ? plural(cell.rows, 'row') : 'no brick'}"></span>`;
@@ -62,7 +87,7 @@ function Below({ xs, width }) {
     ${xs.map(x => html`<span class="picture-x" style=${{ width: `${width}px` }}><span>${x.from}</span></span>`)}</div>`;
 }
 
-function Picture({ xs, ys, at, heat, most, active, onActive }) {
+function Picture({ xs, ys, at, strength, active, onActive }) {
   const keydown = event => {
     const step = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key];
     const [x, y] = active ?? [0, 0];
@@ -87,7 +112,7 @@ function Picture({ xs, ys, at, heat, most, active, onActive }) {
         (y, row) => html`<div class="picture-row" role="row" key=${row}>
           <span class="picture-label" role="rowheader">${y === null ? '' : y.from}</span>
           ${xs.map(
-            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} heat=${heat} most=${most}
+            (x, column) => html`<${Cell} key=${column} place=${[column, row]} x=${x} y=${y} width=${width} strength=${strength}
               cell=${at(x.text, y?.text ?? null)} isActive=${active?.[0] === column && active?.[1] === row} />`,
           )}</div>`,
       )}
@@ -130,8 +155,8 @@ export function Bricks({ rows, loads, truncated }) {
   const x = dimensions.find(({ name }) => name === xName) ?? byRanges[0];
   const others = dimensions.filter(one => one !== x);
   const y = others.find(({ name }) => name === yName) ?? byRanges.find(one => one !== x) ?? null;
-  const { at, most: mostOf } = cells(bricks, x.name, y?.name ?? null);
-  const most = mostOf(heat);
+  const { at, ...extremes } = cells(bricks, x.name, y?.name ?? null);
+  const { strength, text } = scaleOf(heat, extremes);
   const xs = x.ranges.slice(0, SIDE_MAX);
   const ys = y ? y.ranges.slice(0, SIDE_MAX) : [null];
   const isCut = x.ranges.length > SIDE_MAX || (y?.ranges.length ?? 0) > SIDE_MAX;
@@ -143,7 +168,7 @@ export function Bricks({ rows, loads, truncated }) {
     setActive(null);
   };
   const number = `${plural(bricks.length, 'brick')}${truncated ? ' (cut)' : ''}`;
-  const about = [number, `at most ${heat === 'bytes' ? bytes(most) : `${count(most)} ${HEATS[heat]}`} in a cell`];
+  const about = [number, text];
   if (isCut) about.push(`the first ${SIDE_MAX} ranges of a dimension`);
   const names = y ? [x.name, y.name] : [x.name];
   const cell = isInside ? at(xs[column].text, ys[row]?.text ?? null) : null;
@@ -154,7 +179,7 @@ export function Bricks({ rows, loads, truncated }) {
       <${Heat} heat=${heat} onChoose=${event => setHeat(event.target.value)} />
       <span class="muted">${about.join(', ')}</span></div>
     <div class="bricks-and-facts">
-      <${Picture} xs=${xs} ys=${ys} at=${at} heat=${heat} most=${most} active=${isInside ? active : null} onActive=${setActive} />
+      <${Picture} xs=${xs} ys=${ys} at=${at} strength=${strength} active=${isInside ? active : null} onActive=${setActive} />
       <aside aria-label="The cell" aria-live="polite"><${About} cell=${cell} names=${names} texts=${texts} /></aside>
     </div>
     ${loads.length > 0 && html`<${Loads} loads=${loads} />`}</div>`;

@@ -15,7 +15,7 @@ const SIZES = `
   FROM coeval_tables WHERE table_schema = $1 AND table_name = $2`;
 
 const BRICKS = `
-  SELECT brick, ranges, rows, visible_rows, value_bytes, bytes, epochs_entries, epochs_bytes
+  SELECT brick, ranges, rows, visible_rows, value_bytes, bytes, epochs_entries, epochs_bytes, newest_epoch, last_load
   FROM coeval_bricks WHERE table_schema = $1 AND table_name = $2 ORDER BY brick`;
 
 const DIMENSIONS = `

@@ -102,6 +102,8 @@ export const SYSTEM_TABLES = [
       'bytes',
       'epochs_entries',
       'epochs_bytes',
+      'newest_epoch',
+      'last_load',
     ],
   },
   {

@@ -4,10 +4,11 @@
 import { html } from '../html.js';
 import { Charts } from './charts.js';
 import { Conflicts } from './conflicts.js';
+import { Replication } from './replication.js';
 import { read } from './samples.js';
 import { Sessions } from './sessions.js';
 import { Held, SafeSnapshots } from './snapshots.js';
-import { Archive, Log, Memory, Replication } from './upkeep.js';
+import { Archive, Log, Memory } from './upkeep.js';
 import { useRepeated } from './watch.js';
 
 export function NowPage() {

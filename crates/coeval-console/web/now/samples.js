@@ -20,6 +20,11 @@ const readings = [];
 export const samples = signal(null);
 export const failure = signal(null);
 
+/** A figure of the last reading that stands alone; `null` where it is not there. */
+export function figure(name) {
+  return samples.value && single(samples.value.last, name);
+}
+
 /** Whether the server tells this role its own figures: those of all sessions are for members of pg_monitor. */
 export function isMonitor() {
   return samples.value !== null && samples.value.last.has('coeval_version');

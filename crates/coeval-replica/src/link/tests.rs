@@ -3,11 +3,12 @@
 
 use super::*;
 use crate::copying::copy_database;
+use crate::wire::{SILENCE, Wire};
 use coeval_store::Term;
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).unwrap();
     [&[kind], length.to_be_bytes().as_slice(), body].concat()
 }
@@ -23,16 +24,20 @@ fn row(values: &[&str]) -> Vec<u8> {
 }
 
 /// A server that lets one client in, answers one command with this row, and tells what it hears behind it.
-fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+pub(crate) fn primary_that_says(values: &[&str]) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     primary_that_answers([row(values), message(b'C', b"IDENTIFY_SYSTEM\0")].concat())
 }
 
 /// The same, with these messages.
 fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
+    primary_that_sends([messages, message(b'Z', b"I")].concat())
+}
+
+/// The same, and it does not take another command.
+pub(crate) fn primary_that_sends(answer: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let ready = message(b'Z', b"I");
-    let answer = [messages, ready.clone()].concat();
     let thread = std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut heard = [0; 1024];
@@ -45,6 +50,27 @@ fn primary_that_answers(messages: Vec<u8>) -> (PrimaryAddress, JoinHandle<Vec<u8
         rest
     });
     (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
+}
+
+/// Fails without a thread that speaks: whoever takes long with what came would be taken for gone.
+#[test]
+fn who_is_busy_is_heard_of_and_says_nothing_new() {
+    let (address, primary) = primary_that_says(&[""]);
+    let mut link = Link::open(&address).unwrap();
+    link.row("TERM_HISTORY").unwrap();
+    let wire = Wire::new(link);
+    wire.send_status([3, 2, 1].map(Lsn::new), Answer::Unneeded).unwrap();
+    wire.while_heard(|| std::thread::sleep(SILENCE * 4));
+    drop(wire);
+    let heard = primary.join().unwrap();
+    let places = [3u64, 2, 1].map(u64::to_be_bytes).concat();
+    // A message, within it that of replication: the places, a time, and whether an answer is wanted.
+    let statuses: Vec<_> = heard.chunks(5 + 1 + 24 + 8 + 1).collect();
+    assert!(statuses.len() > 2, "{heard:?}");
+    assert!(
+        statuses.iter().all(|status| status[..6] == *b"d\0\0\0\x26r" && status[6..30] == places),
+        "{heard:?}"
+    );
 }
 
 #[test]
@@ -99,6 +125,30 @@ fn nothing_is_taken_from_a_program_that_writes_a_newer_format() {
     }
 }
 
+/// Of a program that does not say whose its timeline is, the terms of its log do.
+#[test]
+fn a_timeline_is_its_candidates_whoever_says_so() {
+    let second = Term::from(((1 << 32) + 1, 0xab, 80));
+    let number = second.number.to_string();
+    let identity = ["7", "2", "0/100", "", "00ab", &number, "2", "primary", "7", "00bb"];
+    let (address, primary) = primary_that_says(&identity);
+    let found = Link::open(&address).unwrap().identify().unwrap();
+    let timeline = Timeline::new(2).of_candidate(0xbb);
+    assert_eq!(
+        (found.timeline, found.standing.timeline, found.promised),
+        (timeline, timeline, Timeline::new(2))
+    );
+    primary.join().unwrap();
+
+    let terms = TermHistory::of(&[Term::from((1, 11, 0)), second]).to_line();
+    let done = message(b'C', b"\0");
+    let answers = [row(&identity[..9]), done.clone(), message(b'Z', b"I"), row(&[&terms]), done];
+    let (address, primary) = primary_that_answers(answers.concat());
+    let found = Link::open(&address).unwrap().identify().unwrap();
+    assert_eq!(found.timeline, Timeline::new(2).of_candidate(0xab));
+    primary.join().unwrap();
+}
+
 /// It was told "the histories part" by who only lacked the end, and "term ... is not part of this history" by who lacked a term.
 #[test]
 fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
@@ -106,7 +156,7 @@ fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
     let own = TermHistory::of(&terms);
     let address = PrimaryAddress::parse("host=db1,user=coeval").unwrap();
     let found = |role, term_id, durable| {
-        let standing = LogStanding { term: 1, durable: Lsn::new(durable) };
+        let standing = LogStanding::new(1, 0, Lsn::new(durable));
         let (timeline, promised) = (Timeline::FIRST, Timeline::FIRST);
         let identity = Identity { database: 11, standing, term_id, timeline, promised, role, format: 0 };
         match identity.check_not_behind(&own, Lsn::new(300), &address) {

@@ -3,9 +3,10 @@
 
 use super::{ReplicaState, Taking};
 use crate::error::ReplicaError;
-use coeval_archive::{ArchivedLog, ArchivedPart, ArchivedStretch};
-use coeval_store::TermHistory;
+use crate::rejoining::{Kinship, NewHistory};
+use coeval_archive::{ArchiveError, ArchivedLog, ArchivedPart, ArchivedStretch};
 use coeval_store::log::Lsn;
+use coeval_store::{LogTime, StoreError, TermHistory};
 use std::time::{Duration, Instant};
 
 /// While there is a primary, it is asked at least so often whether it is there, or has the log by now.
@@ -25,6 +26,16 @@ impl Ahead {
     }
 }
 
+/// How long ago a clock said this time, at most, that differs by no more than `difference` from the one that says `now`. Nothing if it
+/// differs by more, or no time is known.
+fn age_at_most(time: LogTime, now: LogTime, difference: Duration) -> Option<Duration> {
+    if time == LogTime::ZERO {
+        return None;
+    }
+    let latest = Duration::from_micros(now.micros()).checked_add(difference)?;
+    latest.checked_sub(Duration::from_micros(time.micros()))
+}
+
 impl Taking {
     /// Takes what the archive has, and says whether that was anything; `why` not from the primary, if there is one. None if
     /// there is no archive.
@@ -38,12 +49,33 @@ impl Taking {
             // All that it has came from there.
             self.follower.note_all_published();
         }
-        let outcome = self.take_from(&mut log, why);
+        let outcome = self.take_from(&mut log, why).map_err(|error| self.of_archive(error));
         // Whatever has ended it: what was taken is durable when the next source is asked for what comes behind.
         let synced = self.follower.sync();
         self.note();
+        self.note_age();
         self.log = Some(log);
         Some(outcome.and_then(|took| Ok(synced.map(|_| took)?)))
+    }
+
+    /// What it says that the log here is not the beginning of the archive's newest history, where there is nobody else who knows: that
+    /// may be the history of a replica which was promoted.
+    fn of_archive(&self, error: ReplicaError) -> ReplicaError {
+        let is_parted =
+            matches!(error, ReplicaError::Archive(ArchiveError::Store(StoreError::ForeignHistory(_))));
+        let source = self.sources.archive.as_ref().filter(|_| is_parted && self.sources.primary.is_none());
+        let Some(source) = source else { return error };
+        let new = NewHistory::In(source.archive.clone());
+        match new.kinship(&self.follower.as_former_primary()) {
+            Ok(Kinship::Rewindable { place, .. }) => {
+                self.parted_from.send_replace(Some(new));
+                ReplicaError::Rewindable { parting: place }
+            }
+            Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. })) => beyond,
+            // Nothing of the log is there yet, or the storage does not answer: it is asked again.
+            Err(why) if !why.is_final() => why,
+            Ok(_) | Err(_) => error,
+        }
     }
 
     fn take_from(&mut self, log: &mut ArchivedLog, why: Option<&ReplicaError>) -> Result<bool, ReplicaError> {
@@ -96,10 +128,25 @@ impl Taking {
                 }
             }
             self.note();
+            self.note_age();
         }
         self.follower.sync()?;
         self.note();
         Ok(())
+    }
+
+    /// Notes how old what readers see is at most, if somebody vouches for the clocks. Whatever the primary had published at the last time
+    /// that its log has lies before that.
+    fn note_age(&self) {
+        let difference = self.sources.archive.as_ref().and_then(|source| source.clock_difference);
+        let Some(difference) = difference else { return };
+        if self.follower.shown_position() < self.follower.position() {
+            return;
+        }
+        let age = age_at_most(self.follower.time(), LogTime::now(), difference);
+        if let Some(at) = age.and_then(|age| Instant::now().checked_sub(age)) {
+            self.follower.note_current(at);
+        }
     }
 
     /// Says so once, not at each look.
@@ -116,5 +163,21 @@ impl Taking {
             }
             status.state = state;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if the difference is forgotten: the other clock may have said the time so much earlier.
+    #[test]
+    fn a_time_of_another_clock_may_be_older_by_the_difference() {
+        let (time, second) = (LogTime::from_micros, Duration::from_secs(1));
+        let now = time(100_000_000);
+        assert_eq!(age_at_most(time(97_000_000), now, second), Some(4 * second));
+        assert_eq!(age_at_most(time(100_500_000), now, second), Some(second / 2), "it is ahead of this one");
+        assert_eq!(age_at_most(time(101_000_001), now, second), None, "by more than was said");
+        assert_eq!(age_at_most(LogTime::ZERO, now, second), None);
     }
 }

@@ -7,7 +7,8 @@ use super::{LOOK_INTERVAL, ReplicaState, Taking};
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::{Answer, Identity, Link, Role};
-use crate::rejoining::{Kinship, kinship};
+use crate::rejoining::{Kinship, NewHistory, kinship};
+use crate::wire::Wire;
 use coeval_store::{Acknowledgement, FileWriter, Follower, Frame, TermNumber};
 use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
@@ -79,14 +80,15 @@ impl Taking {
         link.set_patience(LOOK_INTERVAL)?;
         tracing::info!(primary = %from, timeline = %found.timeline, position = %self.follower.position(), "the replica follows");
         self.status.lock().state = ReplicaState::Following;
-        let outcome =
-            self.take(&mut link, found.role).map_err(|error| self.of_source(error, from, found.role));
+        let wire = Wire::new(link);
+        let outcome = wire.while_heard(|| self.take(&wire, found.role));
+        let outcome = outcome.map_err(|error| self.of_source(error, from, found.role));
         // Whatever has ended it: what was taken is durable when the next connection says where it is.
         let synced = self.follower.sync();
         self.note();
         outcome?;
         synced?;
-        link.say_goodbye();
+        wire.say_goodbye();
         Ok(())
     }
 
@@ -99,7 +101,7 @@ impl Taking {
         let asked = (is_of_log && is_later).then(|| kinship(from, &self.follower.as_former_primary()));
         match asked {
             Some(Ok(Kinship::Rewindable { place, .. })) => {
-                self.parted_from.send_replace(Some(from.clone()));
+                self.parted_from.send_replace(Some(NewHistory::Of(from.clone())));
                 ReplicaError::Rewindable { parting: place }
             }
             Some(Ok(Kinship::Parted(beyond @ ReplicaError::CheckpointBeyond { .. }))) => beyond,
@@ -121,13 +123,13 @@ impl Taking {
 
     /// Takes what comes. While the replica is far behind, a group is applied while the one before is made durable and the next one is
     /// read.
-    fn take(&mut self, link: &mut Link, from: Role) -> Result<(), ReplicaError> {
+    fn take(&mut self, wire: &Wire, from: Role) -> Result<(), ReplicaError> {
         let (mut file, stopping) = (None, Arc::clone(&self.stopping));
         let questions = self.follower.questions();
         // A replica's answer says how old its word is, or that its program is older and does not say that of anything.
         let first = if from == Role::Replica { Answer::Wanted } else { Answer::Unneeded };
-        let (mut told, mut synced) = (self.tell(link, first)?, Instant::now());
-        let mut receiving = Receiving::new(link, from, self.follower.position(), &stopping);
+        let (mut told, mut synced) = (self.tell(wire, first)?, Instant::now());
+        let mut receiving = Receiving::new(wire, from, self.follower.position(), &stopping);
         let mut group = Group::default();
         while !self.is_stopping() {
             let (has_more, is_far) = (group.has_more, group.is_far);
@@ -143,7 +145,7 @@ impl Taking {
             let is_synced = is_dirty && (!has_more || !is_far && synced.elapsed() >= SYNC_INTERVAL);
             if is_synced {
                 // Commits may wait for no more than that it is written here.
-                self.tell(receiving.link, Answer::Unneeded)?;
+                self.tell(wire, Answer::Unneeded)?;
                 self.follower.sync()?;
                 synced = Instant::now();
             }
@@ -155,7 +157,7 @@ impl Taking {
             let answer = if questions.have_come() { Answer::Wanted } else { Answer::Unneeded };
             let is_asked = answer == Answer::Wanted;
             if is_far || is_synced || is_shown || is_asked || told.elapsed() >= STATUS_INTERVAL {
-                told = self.tell(receiving.link, answer)?;
+                told = self.tell(wire, answer)?;
             }
             group = next.map_or_else(|| receiving.next_group(&mut self.progress), Ok)?;
         }
@@ -163,9 +165,9 @@ impl Taking {
     }
 
     /// Tells the primary how far this replica is.
-    fn tell(&mut self, link: &mut Link, answer: Answer) -> Result<Instant, ReplicaError> {
+    fn tell(&mut self, wire: &Wire, answer: Answer) -> Result<Instant, ReplicaError> {
         let Acknowledgement { written, flushed, shown } = self.follower.acknowledgement()?;
-        link.send_status([written, flushed, shown], answer)?;
+        wire.send_status([written, flushed, shown], answer)?;
         self.progress.told = shown;
         Ok(Instant::now())
     }

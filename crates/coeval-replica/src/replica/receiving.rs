@@ -3,7 +3,8 @@
 
 use super::progress::Progress;
 use crate::error::ReplicaError;
-use crate::link::{Link, Message, Role};
+use crate::link::{Message, Role};
+use crate::wire::Wire;
 use coeval_store::Frame;
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_txn::Version;
@@ -71,7 +72,7 @@ impl Piece {
 
 /// Reads one connection.
 pub(super) struct Receiving<'a> {
-    pub(super) link: &'a mut Link,
+    link: &'a Wire,
     /// Behind the last record that was read.
     position: Lsn,
     /// When the primary was last heard of.
@@ -81,7 +82,7 @@ pub(super) struct Receiving<'a> {
 }
 
 impl<'a> Receiving<'a> {
-    pub(super) fn new(link: &'a mut Link, from: Role, position: Lsn, stopping: &'a AtomicBool) -> Self {
+    pub(super) fn new(link: &'a Wire, from: Role, position: Lsn, stopping: &'a AtomicBool) -> Self {
         Self { link, position, heard: Instant::now(), ages: Ages::new(from), stopping }
     }
 

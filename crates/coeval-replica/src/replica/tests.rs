@@ -3,11 +3,14 @@
 
 use super::{Replica, ReplicaState, ReplicaStatus, ToldOfPanic};
 use crate::address::PrimaryAddress;
+use crate::rejoining::Kinship;
 use crate::source::{ArchiveSource, Sources};
 use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverStatus, backup, copy_newest};
 use coeval_store::files::DiskFiles;
 use coeval_store::log::Lsn;
-use coeval_store::{AccessMode, CatalogChange, LogTime, Store, StoreOptions};
+use coeval_store::{
+    AccessMode, Candidacy, CatalogChange, FormerPrimary, LogTime, Store, StoreOptions, promote, rewind,
+};
 use coeval_txn::Isolation;
 use parking_lot::Mutex;
 use std::net::TcpListener;
@@ -52,8 +55,18 @@ fn nobody() -> PrimaryAddress {
 }
 
 fn start(dir: &Path, archive: &Archive, primary: Option<PrimaryAddress>) -> (Store, Replica) {
+    start_with_clocks(dir, archive, primary, None)
+}
+
+fn start_with_clocks(
+    dir: &Path,
+    archive: &Archive,
+    primary: Option<PrimaryAddress>,
+    clock_difference: Option<Duration>,
+) -> (Store, Replica) {
     let (store, follower) = Store::open_follower(Arc::new(DiskFiles), dir, StoreOptions::default()).unwrap();
-    let archive = ArchiveSource { archive: archive.clone(), interval: Duration::from_millis(10) };
+    let interval = Duration::from_millis(10);
+    let archive = ArchiveSource { archive: archive.clone(), interval, clock_difference };
     let sources = Sources { primary, archive: Some(archive), peers: Vec::new() };
     (store, Replica::start(follower, sources, None).unwrap())
 }
@@ -115,6 +128,88 @@ fn what_cannot_be_followed_is_said_and_a_primary_may_yet_come() {
     commit(&primary, "second");
     backup(&primary, &archive, &mut |_| {}).unwrap();
     ends_with(&archive, None, &waits("is missing"));
+}
+
+/// Fails if the times in the log are taken for those of this clock whether or not somebody vouches for that, or never.
+#[test]
+fn how_old_the_log_of_an_archive_is_says_who_vouches_for_the_clocks() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path().join("archive").to_str().unwrap()).unwrap();
+    let primary = open(&home.path().join("primary"));
+    commit(&primary, "first");
+    let _archiver = archiver(&primary, &archive);
+    let dir = home.path().join("copy");
+    copy_newest(&archive, &dir, &mut |_| {}).unwrap();
+    let difference = Duration::from_secs(1_000);
+    for clocks in [None, Some(difference)] {
+        commit(&primary, if clocks.is_none() { "second" } else { "third" });
+        let (store, replica) = start_with_clocks(&dir, &archive, None, clocks);
+        let end = primary.log_position().unwrap().0;
+        until(|| replica.status(), |status| status.durable >= end);
+        let Some(difference) = clocks else {
+            assert_eq!(store.current_at(), None);
+            continue;
+        };
+        let at = until(|| store.current_at(), Option::is_some).expect("it was waited for");
+        let age = at.elapsed();
+        assert!(age >= difference && age < difference + Duration::from_secs(120), "{age:?}");
+    }
+}
+
+fn follow_until(dir: &Path, archive: &Archive, end: Lsn) {
+    let (_store, replica) = start(dir, archive, None);
+    until(|| replica.status(), |status| status.durable >= end);
+}
+
+/// A replica was promoted with less than this one has from the archive. Fails if an archive's history that has parted is all that is
+/// said, as it is where nobody was promoted.
+#[test]
+fn a_replica_of_an_archive_is_to_be_cut_back_to_one_that_was_promoted() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path().join("archive").to_str().unwrap()).unwrap();
+    let primary = open(&home.path().join("primary"));
+    commit(&primary, "first");
+    let archiving = archiver(&primary, &archive);
+    let [late, promoted] = ["late", "promoted"].map(|name| home.path().join(name));
+    for dir in [&late, &promoted] {
+        copy_newest(&archive, dir, &mut |_| {}).unwrap();
+    }
+    commit(&primary, "common");
+    let common = primary.log_position().unwrap().0;
+    follow_until(&promoted, &archive, common);
+    commit(&primary, "lost");
+    follow_until(&late, &archive, primary.log_position().unwrap().0);
+    drop(archiving);
+    let promise = {
+        let (store, _follower) =
+            Store::open_follower(Arc::new(DiskFiles), &promoted, StoreOptions::default()).unwrap();
+        Candidacy::begin(&store, "promoted", store.timeline().next()).unwrap().outcome().unwrap()
+    };
+    promote(&DiskFiles, &promoted, promise).unwrap();
+    let new = open(&promoted);
+    let archiving = archiver(&new, &archive);
+    commit(&new, "new");
+    let end = new.log_position().unwrap().0;
+    until(|| archiving.status(), |status| status.archived.is_some_and(|archived| archived >= end));
+
+    let found = {
+        let (_store, replica) = start(&late, &archive, None);
+        let is_parted = |status: &ReplicaStatus| matches!(&status.state, ReplicaState::Stopped(why) if why.contains("cut back"));
+        until(|| replica.status(), is_parted);
+        let found = replica.parted_from.borrow().clone();
+        found.expect("it has stopped for that")
+    };
+    assert!(found.to_string().starts_with("the archive "), "{found}");
+    let own = FormerPrimary::look(&DiskFiles, &late).unwrap();
+    match found.kinship(&own).unwrap() {
+        Kinship::Rewindable { place, timeline } => {
+            rewind(&DiskFiles, &late, place, timeline).unwrap();
+        }
+        other => panic!("{other:?}"),
+    }
+    let (store, replica) = start(&late, &archive, None);
+    until(|| replica.status(), |status| status.durable >= end);
+    assert_eq!((store.terms(), store.world().version()), (new.terms(), new.world().version()));
 }
 
 #[test]

@@ -19,6 +19,7 @@
 
 use super::{Connection, End, Failure, Phase};
 use crate::auth::rules::Purpose;
+use crate::protocol::backend::Severity;
 use crate::protocol::frontend::{Formats, Frontend, violation};
 use crate::protocol::input::Frame as Message;
 use crate::types::columns_of;
@@ -42,6 +43,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// A client that has the whole log is told so, and that we are there.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What takes a client longer than this to take is much, or the way to it is slow.
+const TAKEN_SLOWLY: Duration = Duration::from_secs(1);
+
+/// Who waits for a copy is told so often that it is being prepared: the checkpoint that it begins with takes as long as it takes.
+const BUSY_INTERVAL: Duration = Duration::from_secs(2);
+
 /// From 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_SECONDS: u64 = 946_684_800;
 
@@ -52,6 +59,8 @@ pub(super) enum Piece {
     Frames(Vec<(Vec<u8>, Lsn)>),
     /// Nothing is new.
     Keepalive(Word),
+    /// The copy is not ready to be sent.
+    Busy,
     /// The copy is complete; the log behind it.
     CopyEnd(Box<LogFeed>),
     /// Nothing more can be read.
@@ -66,12 +75,30 @@ pub(super) struct Replicating {
     confirmed: Arc<AtomicU64>,
     /// None for a copy.
     following: Option<Following>,
+    /// When the client last said something, or took much of what it is sent.
+    heard: Instant,
 }
 
 impl Replicating {
     /// What comes next; nothing if the thread has ended without a word.
     pub(super) async fn next(&mut self) -> Option<Piece> {
-        self.pieces.recv().await
+        if self.following.is_some() {
+            return self.pieces.recv().await;
+        }
+        match tokio::time::timeout(BUSY_INTERVAL, self.pieces.recv()).await {
+            Ok(piece) => piece,
+            Err(_) => Some(Piece::Busy),
+        }
+    }
+
+    /// The client has said something.
+    pub(super) fn note_heard(&mut self) {
+        self.heard = Instant::now();
+    }
+
+    /// When the client will have been silent for this long, if it follows. Who gets a copy has nothing to say.
+    pub(super) fn silent_at(&self, max: Option<Duration>) -> Option<Instant> {
+        self.following.as_ref().and(max).and_then(|max| self.heard.checked_add(max))
     }
 }
 
@@ -163,17 +190,23 @@ impl Connection {
             ("promised", Some(store.timeline().to_string())),
             ("role", Some(role.to_owned())),
             ("format", Some(FORMAT_VERSION.to_string())),
+            ("candidate", Some(format!("{:016x}", terms.timeline().candidate()))),
         ];
         self.answer_with_row("IDENTIFY_SYSTEM", row);
     }
 
-    /// Gives a candidate what it needs to be promoted, or says that another has it.
+    /// Gives a candidate what it needs to be promoted, or says that another has it. That ends the commits of whom it is asked of before:
+    /// who may follow, as a feed does, may not ask for it by that alone.
     fn promise_timeline(&mut self, promise: Promise) -> Result<(), SqlError> {
+        self.session.check_asks_for_promises()?;
         let store = self.shared.engine.store();
         let standing = store.promise(promise)?;
         tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");
-        let row =
-            [("term", Some(standing.term.to_string())), ("xlogpos", Some(standing.durable.to_wal_text()))];
+        let row = [
+            ("term", Some(standing.term.to_string())),
+            ("xlogpos", Some(standing.durable.to_wal_text())),
+            ("candidate", Some(format!("{:016x}", standing.timeline.candidate()))),
+        ];
         self.answer_with_row("PROMISE_TIMELINE", row);
         Ok(())
     }
@@ -203,7 +236,8 @@ impl Connection {
         };
         spawn(read)?;
         self.output.copy_response(b'H', CopyEncoding::Binary, 0);
-        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None });
+        let heard = Instant::now();
+        self.replicate(Replicating { pieces, confirmed: Arc::default(), following: None, heard });
         Ok(())
     }
 
@@ -237,7 +271,8 @@ impl Connection {
         let following = engine.followers().add(engine.store(), self.entry.pid(), &name, slot);
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
-        self.replicate(Replicating { pieces, confirmed, following: Some(following) });
+        let heard = Instant::now();
+        self.replicate(Replicating { pieces, confirmed, following: Some(following), heard });
         Ok(())
     }
 
@@ -269,6 +304,11 @@ impl Connection {
                 }
             }
             Piece::Keepalive(word) => self.output.copy_data(&keepalive(word)),
+            Piece::Busy => {
+                let message = "the checkpoint that the copy begins with is being made";
+                let notice = SqlError::new(SqlState::SuccessfulCompletion, message);
+                self.output.report(Severity::Notice, &notice);
+            }
             Piece::CopyEnd(feed) => {
                 self.behind_copy = Some(feed);
                 self.output.copy_done();
@@ -281,6 +321,41 @@ impl Connection {
             }
         }
         Ok(())
+    }
+
+    /// Sends what has gathered, as long as the client takes some of it within the time for which it may be silent.
+    pub(super) async fn flush_to_replica(&mut self) -> Result<(), End> {
+        let Some(max) = self.shared.engine.store().follower_silence_max() else {
+            return self.flush().await.map_err(End::Gone);
+        };
+        let begun = Instant::now();
+        loop {
+            let unsent = self.output.unsent().len();
+            match tokio::time::timeout(max, self.flush()).await {
+                Ok(flushed) => {
+                    flushed.map_err(End::Gone)?;
+                    break;
+                }
+                Err(_) if self.output.unsent().len() < unsent => {}
+                Err(_) => return Err(self.silent()),
+            }
+        }
+        // A little goes into the buffers on the way, also to a client that hangs.
+        if begun.elapsed() > TAKEN_SLOWLY
+            && let Phase::Replicating(replicating) = &mut self.phase
+        {
+            replicating.note_heard();
+        }
+        Ok(())
+    }
+
+    /// The end of a client that follows, or gets a copy, and is not heard of any more.
+    pub(super) fn silent(&self) -> End {
+        tracing::warn!(pid = self.entry.pid(), "a replica says nothing any more: it is not waited for");
+        End::Fatal(SqlError::new(
+            SqlState::AdminShutdown,
+            "terminating the connection of a replica that has said nothing for wal_sender_timeout",
+        ))
     }
 
     fn end_replicating(&mut self, tag: CommandTag) {
@@ -334,6 +409,14 @@ impl Connection {
             Frontend::Flush | Frontend::Sync => Ok(()),
             _ => Err(End::Fatal(violation("a replica takes the log, and asks for nothing else"))),
         }
+    }
+}
+
+/// Ready at this moment; never if there is none.
+pub(super) async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment.into()).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -458,7 +541,7 @@ fn parse(text: &str) -> Result<Command, SqlError> {
             let timeline: u32 = timeline.parse().map_err(|_| malformed())?;
             let candidate =
                 u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
-            Ok(Command::PromiseTimeline(Promise { timeline: Timeline::new(timeline), candidate }))
+            Ok(Command::PromiseTimeline(Promise::of(Timeline::new(timeline), candidate)))
         }
         "BASE_BACKUP" => Ok(Command::BaseBackup),
         "START_REPLICATION" => {
@@ -529,7 +612,7 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap(), Command::CreateSlot("west".to_owned()));
         }
-        let promise = Promise { timeline: Timeline::new(3), candidate: 255 };
+        let promise = Promise::of(Timeline::new(3), 255);
         assert_eq!(parse("PROMISE_TIMELINE 3 '00ff'").unwrap(), Command::PromiseTimeline(promise));
         for wrong in [
             "",
@@ -554,6 +637,22 @@ mod tests {
         let age = |message: &[u8]| u64::from_be_bytes(message[18..].try_into().unwrap());
         assert!((300_000..60_000_000).contains(&age(&message)), "{}", age(&message));
         assert_eq!(age(&keepalive(Word { end: Lsn::START, at: None })), u64::MAX);
+    }
+
+    /// Fails when nothing is said while the copy is prepared: the replica gave up after ten minutes, however often it tried.
+    #[test]
+    fn who_waits_for_a_copy_hears_that_it_is_being_prepared() {
+        let (sender, pieces) = mpsc::channel(1);
+        let mut copying =
+            Replicating { pieces, confirmed: Arc::default(), following: None, heard: Instant::now() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            assert!(matches!(copying.next().await, Some(Piece::Busy)));
+            sender.send(Piece::Frames(Vec::new())).await.unwrap();
+            assert!(matches!(copying.next().await, Some(Piece::Frames(_))));
+            drop(sender);
+            assert!(copying.next().await.is_none());
+        });
     }
 
     #[test]

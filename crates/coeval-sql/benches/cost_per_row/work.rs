@@ -2,6 +2,7 @@
 //! The kinds of work whose cost for each row is measured.
 
 /// One kind of work: what is there before, and what is timed; `{n}` is the number of rows, `{files}` a directory of its own.
+/// What is there before and says `{i}` is there for each row; of definitions, a row is one of them.
 pub(super) struct Work {
     pub(super) name: &'static str,
     pub(super) before: &'static [&'static str],
@@ -726,5 +727,25 @@ pub(super) const WORK: &[Work] = &[
         name: "execute, one by one",
         before: &[T, "PREPARE put (int) AS INSERT INTO t VALUES ($1, 1, 'a')"],
         timed: Timed::Each("EXECUTE put({i})"),
+    },
+    Work {
+        name: "grant on all tables",
+        before: &["CREATE ROLE r; CREATE SCHEMA s", "CREATE TABLE s.t{i} (n int PRIMARY KEY)"],
+        timed: Timed::Whole("GRANT SELECT ON ALL TABLES IN SCHEMA s TO r"),
+    },
+    Work {
+        name: "drop schema cascade",
+        before: &["CREATE SCHEMA s", "CREATE TABLE s.t{i} (n int, v int DEFAULT 1)"],
+        timed: Timed::Whole("DROP SCHEMA s CASCADE"),
+    },
+    Work {
+        name: "drop table cascade, with views",
+        before: &[T, "CREATE VIEW v{i} AS SELECT n FROM t"],
+        timed: Timed::Whole("DROP TABLE t CASCADE"),
+    },
+    Work {
+        name: "create temp table on commit drop",
+        before: &[],
+        timed: Timed::Alone("CREATE TEMP TABLE x (n int) ON COMMIT DROP"),
     },
 ];

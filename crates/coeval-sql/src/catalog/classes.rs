@@ -84,7 +84,7 @@ pub(super) fn column_number(def: &TableDef, index: usize) -> Option<usize> {
 }
 
 fn has_number(column: &ColumnDef) -> bool {
-    !matches!(column.state, ColumnState::Hidden | ColumnState::Computed)
+    !matches!(column.state, ColumnState::Hidden | ColumnState::Computed | ColumnState::Retired { .. })
 }
 
 /// The numbers of these columns; 0 for expressions.
@@ -179,7 +179,7 @@ impl<'a> Attribute<'a> {
     }
 
     fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
-        let dropped = column.state == ColumnState::Dropped;
+        let dropped = column.is_dropped();
         let facts = facts(column.ty);
         Self {
             name: if dropped { dropped_name } else { &column.name },

@@ -94,7 +94,10 @@ pub(super) fn index_key(shape: &IndexShape<'_>, place: usize) -> String {
             operation if operation.starts_with('(') => format!("({operation})"),
             call => call,
         },
-        ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => quoted(&column.name),
+        ColumnState::Live
+        | ColumnState::Hidden
+        | ColumnState::Dropped { .. }
+        | ColumnState::Retired { .. } => quoted(&column.name),
     }
 }
 

@@ -17,7 +17,7 @@ use crate::types::assign_array;
 use crate::values::default_column;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema, SchemaRef, UInt64Type};
-use coeval_store::{ColumnState, LoadError, Rejection, StoreError, TableDef};
+use coeval_store::{LoadError, Rejection, StoreError, TableDef};
 use std::sync::Arc;
 
 /// Bytes of rows that go into a table together, if they can in groups.
@@ -325,9 +325,7 @@ fn complete_batch(
                 let assigned = assign_array(batch.column(place), column.ty, zone);
                 assigned.map_err(|error| name_column(error, &column.name))?
             }
-            None if column.state == ColumnState::Dropped => {
-                new_null_array(&column.ty.arrow(), batch.num_rows())
-            }
+            None if column.is_dropped() => new_null_array(&column.ty.arrow(), batch.num_rows()),
             None => default_column(context, column, batch.num_rows())?,
         });
     }

@@ -78,7 +78,7 @@ pub(super) fn execute(
 
 fn note_on_commit(context: &StatementContext<'_>, finished: &Finished, action: Option<OnCommit>) {
     if let Some(action) = action {
-        context.settings.temporary().note_on_commit(finished.def.id, action);
+        context.settings.temporary().note_on_commit(context.transaction, finished.def.id, action);
     }
 }
 

@@ -2,11 +2,12 @@
 //! What depends on what: foreign keys and views on tables, defaults on sequences.
 
 use super::lookup;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::stored::{view_query, view_query_of};
-use coeval_store::{CatalogChange, QualifiedName, SequenceDef, TableDef, ViewDef};
-use std::collections::BTreeSet;
+use coeval_store::{CatalogChange, QualifiedName, SequenceDef, SequenceId, SpaceId, TableDef, ViewDef};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Whether what depends on a dropped object goes too.
@@ -34,6 +35,7 @@ pub(super) fn views_on(
     let wanted = (Some(name.schema.clone()), name.name.clone());
     let mut found = Vec::new();
     for view in context.transaction.catalog().views() {
+        cancel::check()?;
         if view_query::relations(&*view_query_of(view)?).contains(&wanted) {
             found.push(Arc::clone(view));
         }
@@ -41,23 +43,123 @@ pub(super) fn views_on(
     Ok(found)
 }
 
-/// The views that depend on this relation, and the views that depend on those, nearest first.
-pub(super) fn all_views_on(
-    context: &StatementContext<'_>,
-    name: &QualifiedName,
-) -> Result<Vec<QualifiedName>, SqlError> {
-    let mut seen = BTreeSet::new();
-    let mut order = Vec::new();
-    let mut waiting = vec![name.clone()];
-    while let Some(next) = waiting.pop() {
-        for view in views_on(context, &next)? {
-            if seen.insert(view.name.clone()) {
-                order.push(view.name.clone());
-                waiting.push(view.name.clone());
+/// What uses relations and sequences, found in one pass over all views or tables when it is first asked for.
+///
+/// It serves a statement that only drops: what was found may be gone by the time it is asked for, and is left out then;
+/// nothing is missing. To look through all views and tables for each object that goes would take their square.
+#[derive(Debug, Default)]
+pub(super) struct Users {
+    views: Option<ViewUsers>,
+    sequences: Option<SequenceUsers>,
+}
+
+/// For each relation the views whose query names it.
+type ViewUsers = HashMap<QualifiedName, Vec<QualifiedName>>;
+
+#[derive(Debug, Default)]
+struct SequenceUsers {
+    /// The columns that take their values from it.
+    fed: HashMap<SequenceId, Vec<(SpaceId, usize)>>,
+    /// By its bare name the columns whose default names it, with the schema that it says.
+    named: HashMap<String, Vec<(Option<String>, SpaceId, usize)>>,
+}
+
+impl Users {
+    /// The views that depend on this relation, and the views that depend on those, nearest first.
+    pub(super) fn all_views_on(
+        &mut self,
+        context: &StatementContext<'_>,
+        name: &QualifiedName,
+    ) -> Result<Vec<QualifiedName>, SqlError> {
+        if self.views.is_none() {
+            self.views = Some(view_users(context)?);
+        }
+        let (users, catalog) = (self.views.get_or_insert_default(), context.transaction.catalog());
+        let mut seen = BTreeSet::new();
+        let mut order = Vec::new();
+        let mut waiting = vec![name.clone()];
+        while let Some(next) = waiting.pop() {
+            cancel::check()?;
+            for view in users.get(&next).into_iter().flatten() {
+                if catalog.view(view).is_some() && seen.insert(view) {
+                    order.push(view.clone());
+                    waiting.push(view.clone());
+                }
+            }
+        }
+        Ok(order)
+    }
+
+    fn sequences(&mut self, context: &StatementContext<'_>) -> Result<&SequenceUsers, SqlError> {
+        if self.sequences.is_none() {
+            self.sequences = Some(sequence_users(context)?);
+        }
+        Ok(self.sequences.get_or_insert_default())
+    }
+
+    /// The columns that take their values from this sequence: the table and the column's index.
+    pub(super) fn columns_fed_by(
+        &mut self,
+        context: &StatementContext<'_>,
+        sequence: &SequenceDef,
+    ) -> Result<Vec<(Arc<TableDef>, usize)>, SqlError> {
+        let fed = self.sequences(context)?.fed.get(&sequence.id).into_iter().flatten();
+        let now = fed.filter_map(|&(table, place)| {
+            let def = context.transaction.table_def(table).ok()?;
+            (def.columns.get(place)?.sequence == Some(sequence.id)).then(|| (Arc::clone(def), place))
+        });
+        Ok(now.collect())
+    }
+
+    /// The columns whose default names this sequence in a `nextval` or its like.
+    pub(super) fn defaults_naming(
+        &mut self,
+        context: &StatementContext<'_>,
+        sequence: &SequenceDef,
+    ) -> Result<Vec<(Arc<TableDef>, usize)>, SqlError> {
+        let named = self.sequences(context)?.named.get(&sequence.name.name).into_iter().flatten();
+        let meant =
+            named.filter(|(schema, ..)| schema.as_ref().is_none_or(|schema| *schema == sequence.name.schema));
+        let now = meant.filter_map(|&(_, table, place)| {
+            let def = context.transaction.table_def(table).ok()?;
+            def.columns.get(place)?.default.is_some().then(|| (Arc::clone(def), place))
+        });
+        Ok(now.collect())
+    }
+}
+
+fn view_users(context: &StatementContext<'_>) -> Result<ViewUsers, SqlError> {
+    let mut users = ViewUsers::new();
+    for view in context.transaction.catalog().views() {
+        cancel::check()?;
+        for (schema, name) in view_query::relations(&*view_query_of(view)?) {
+            // A view says the schema of everything but what is the system's own.
+            let Some(schema) = schema else { continue };
+            users.entry(QualifiedName { schema, name }).or_default().push(view.name.clone());
+        }
+    }
+    Ok(users)
+}
+
+fn sequence_users(context: &StatementContext<'_>) -> Result<SequenceUsers, SqlError> {
+    let mut users = SequenceUsers::default();
+    for def in lookup::tables(context) {
+        cancel::check()?;
+        for (place, column) in def.columns.iter().enumerate() {
+            if let Some(sequence) = column.sequence {
+                users.fed.entry(sequence).or_default().push((def.id, place));
+            }
+        }
+        for (place, column) in def.live_columns() {
+            let Some(default) = &column.default else { continue };
+            // One that names it twice uses it once.
+            let names: BTreeSet<_> = super::expressions::named_sequences(default)?.into_iter().collect();
+            for (schema, name) in names {
+                users.named.entry(name).or_default().push((schema, def.id, place));
             }
         }
     }
-    Ok(order)
+    Ok(users)
 }
 
 /// The foreign keys of other tables that refer to this table: the child and the constraint's name.
@@ -111,45 +213,7 @@ pub(super) fn drop_foreign_key(
     Ok(())
 }
 
-/// The columns that take their values from this sequence: the table and the column's index.
-pub(super) fn columns_fed_by(
-    context: &StatementContext<'_>,
-    sequence: &SequenceDef,
-) -> Vec<(Arc<TableDef>, usize)> {
-    let tables = lookup::tables(context).into_iter();
-    let fed = tables.flat_map(|def| {
-        let columns = def.columns.iter().enumerate();
-        let fed = columns.filter(|(_, column)| column.sequence == Some(sequence.id));
-        let places: Vec<usize> = fed.map(|(place, _)| place).collect();
-        places.into_iter().map(move |place| (Arc::clone(&def), place))
-    });
-    fed.collect()
-}
-
-/// The columns whose default names this sequence in a `nextval` or its like.
-pub(super) fn defaults_naming(
-    context: &StatementContext<'_>,
-    sequence: &SequenceDef,
-) -> Result<Vec<(Arc<TableDef>, usize)>, SqlError> {
-    let mut found = Vec::new();
-    for def in lookup::tables(context) {
-        for (place, column) in def.live_columns() {
-            if let Some(default) = &column.default
-                && super::expressions::named_sequences(default)?.iter().any(|(schema, name)| {
-                    *name == sequence.name.name
-                        && schema.as_ref().is_none_or(|schema| *schema == sequence.name.schema)
-                })
-            {
-                found.push((Arc::clone(&def), place));
-            }
-        }
-    }
-    Ok(found)
-}
-
 /// The sequences that this table's columns own.
 pub(super) fn owned_sequences(context: &StatementContext<'_>, def: &TableDef) -> Vec<Arc<SequenceDef>> {
-    let sequences = context.transaction.catalog().sequences();
-    let owned = sequences.filter(|sequence| sequence.owned_by.is_some_and(|(table, _)| table == def.id));
-    owned.cloned().collect()
+    context.transaction.catalog().owned_sequences(def.id).cloned().collect()
 }

@@ -2,8 +2,9 @@
 //! DROP TABLE, VIEW, SEQUENCE, INDEX and SCHEMA.
 
 use super::access::Owned;
-use super::dependents::{self, Behavior, still_needed};
+use super::dependents::{self, Behavior, Users, still_needed};
 use super::{enum_types, index, lookup};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
@@ -52,10 +53,11 @@ pub(super) fn execute(
         return Ok(StatementResult::plain(tag));
     }
     let doomed: Vec<_> = find_all(context, drop)?;
+    let mut users = Users::default();
     for (name, object) in &doomed {
         // An object named twice, or dropped with one before it, is gone already.
         if context.transaction.catalog().resolve(name) == Some(*object) {
-            drop_one(context, name, *object, drop, &doomed)?;
+            drop_one(context, name, *object, drop, &doomed, &mut users)?;
         }
     }
     Ok(StatementResult::plain(tag))
@@ -121,21 +123,23 @@ fn drop_one(
     object: ObjectRef,
     drop: &Drop<'_>,
     doomed: &[(QualifiedName, ObjectRef)],
+    users: &mut Users,
 ) -> Result<(), SqlError> {
+    cancel::check()?;
     match object {
         ObjectRef::Table(id) => {
             let def = Arc::clone(context.transaction.table_def(id)?);
-            drop_table(context, &def, drop.behavior, doomed)
+            drop_table(context, &def, drop.behavior, doomed, users)
         }
         ObjectRef::View => {
-            drop_views_on(context, name, &format!("view {}", name.name), drop.behavior, doomed)?;
+            drop_views_on(context, name, &format!("view {}", name.name), drop.behavior, doomed, users)?;
             context.transaction.change_catalog(CatalogChange::RemoveView(name.clone()))?;
             Ok(())
         }
         ObjectRef::Sequence(id) => {
             let sequence = context.transaction.catalog().sequence(id).cloned();
             let sequence = sequence.ok_or_else(|| SqlError::internal(format!("sequence {name} is lost")))?;
-            drop_sequence(context, &sequence, drop.behavior)
+            drop_sequence(context, &sequence, drop.behavior, users)
         }
         ObjectRef::Index(table, id) => index::drop(context, name, table, id),
     }
@@ -149,6 +153,7 @@ pub(super) fn drop_owned_relation(
     context: &mut StatementContext<'_>,
     owned: &Owned,
     behavior: Behavior,
+    users: &mut Users,
 ) -> Result<(), SqlError> {
     let (name, object) = match owned {
         Owned::Table(def) => (def.name.clone(), ObjectRef::Table(def.id)),
@@ -158,7 +163,7 @@ pub(super) fn drop_owned_relation(
         Owned::Schema(..) | Owned::Server(..) => return Err(SqlError::internal("a relation was expected")),
     };
     let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
-    drop_one(context, &name, object, &drop, &[])
+    drop_one(context, &name, object, &drop, &[], users)
 }
 
 /// Drops a table with its sequences, and with CASCADE what depends on it.
@@ -167,6 +172,7 @@ fn drop_table(
     def: &TableDef,
     behavior: Behavior,
     doomed: &[(QualifiedName, ObjectRef)],
+    users: &mut Users,
 ) -> Result<(), SqlError> {
     let children = dependents::children(context, def)?;
     if behavior == Behavior::Restrict {
@@ -181,12 +187,12 @@ fn drop_table(
         }
     }
     require_no_children_on_server(context, def, doomed)?;
-    drop_views_on(context, &def.name, &format!("table {}", def.name), behavior, doomed)?;
+    drop_views_on(context, &def.name, &format!("table {}", def.name), behavior, doomed, users)?;
     for (child, key) in children {
         dependents::drop_foreign_key(context, &child, &key)?;
     }
     for sequence in dependents::owned_sequences(context, def) {
-        forget_defaults(context, &sequence, behavior, Some(def))?;
+        forget_defaults(context, &sequence, behavior, Some(def), users)?;
         context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     }
     context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
@@ -223,14 +229,18 @@ pub(super) fn drop_views_on(
     what: &str,
     behavior: Behavior,
     doomed: &[(QualifiedName, ObjectRef)],
+    users: &mut Users,
 ) -> Result<(), SqlError> {
-    let views = dependents::all_views_on(context, name)?;
-    let staying = views.iter().filter(|view| !doomed.iter().any(|(other, _)| other == *view));
-    let details: Vec<String> = staying.map(|view| format!("view {view} depends on {what}")).collect();
-    if behavior == Behavior::Restrict && !details.is_empty() {
-        return Err(still_needed(what, &details));
+    let views = users.all_views_on(context, name)?;
+    if behavior == Behavior::Restrict {
+        let staying = views.iter().filter(|view| !doomed.iter().any(|(other, _)| other == *view));
+        let details: Vec<String> = staying.map(|view| format!("view {view} depends on {what}")).collect();
+        if !details.is_empty() {
+            return Err(still_needed(what, &details));
+        }
     }
     for view in views {
+        cancel::check()?;
         context.transaction.change_catalog(CatalogChange::RemoveView(view))?;
     }
     Ok(())
@@ -241,8 +251,9 @@ fn drop_sequence(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
     behavior: Behavior,
+    users: &mut Users,
 ) -> Result<(), SqlError> {
-    for (def, place) in dependents::columns_fed_by(context, sequence) {
+    for (def, place) in users.columns_fed_by(context, sequence)? {
         let column = &def.columns[place];
         if column.identity.is_some() || column.state == ColumnState::Hidden {
             let message = format!(
@@ -253,7 +264,7 @@ fn drop_sequence(
                 .with_hint(format!("You can drop column {} of table {} instead.", column.name, def.name)));
         }
     }
-    forget_defaults(context, sequence, behavior, None)?;
+    forget_defaults(context, sequence, behavior, None, users)?;
     context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     Ok(())
 }
@@ -264,11 +275,12 @@ fn forget_defaults(
     sequence: &SequenceDef,
     behavior: Behavior,
     except: Option<&TableDef>,
+    users: &mut Users,
 ) -> Result<(), SqlError> {
-    let mut users = dependents::columns_fed_by(context, sequence);
-    users.extend(dependents::defaults_naming(context, sequence)?);
-    users.retain(|(def, _)| except.is_none_or(|except| except.id != def.id));
-    if behavior == Behavior::Restrict && !users.is_empty() {
+    let mut columns = users.columns_fed_by(context, sequence)?;
+    columns.extend(users.defaults_naming(context, sequence)?);
+    columns.retain(|(def, _)| except.is_none_or(|except| except.id != def.id));
+    if behavior == Behavior::Restrict && !columns.is_empty() {
         let detail = |(def, place): &(Arc<TableDef>, usize)| {
             let column = &def.columns[*place].name;
             format!(
@@ -276,10 +288,10 @@ fn forget_defaults(
                 def.name, sequence.name
             )
         };
-        let details: Vec<String> = users.iter().map(detail).collect();
+        let details: Vec<String> = columns.iter().map(detail).collect();
         return Err(still_needed(&format!("sequence {}", sequence.name), &details));
     }
-    for (def, place) in users {
+    for (def, place) in columns {
         let mut changed = TableDef::clone(&**context.transaction.table_def(def.id)?);
         changed.columns[place].default = None;
         changed.columns[place].sequence = None;
@@ -289,6 +301,7 @@ fn forget_defaults(
 }
 
 fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(), SqlError> {
+    let mut users = Users::default();
     for name in drop.names {
         let (None, schema) = lookup::split_name(name)? else {
             return Err(SqlError::syntax(format!("improper schema name: {name}")));
@@ -301,13 +314,18 @@ fn drop_schemas(context: &mut StatementContext<'_>, drop: &Drop<'_>) -> Result<(
             return Err(lookup::unknown_schema(&schema));
         }
         context.rights().require_owner(Object::Schema(&schema))?;
-        drop_schema(context, &schema, drop.behavior)?;
+        drop_schema(context, &schema, drop.behavior, &mut users)?;
     }
     Ok(())
 }
 
 /// Drops a schema, with CASCADE also what is in it.
-fn drop_schema(context: &mut StatementContext<'_>, schema: &str, behavior: Behavior) -> Result<(), SqlError> {
+fn drop_schema(
+    context: &mut StatementContext<'_>,
+    schema: &str,
+    behavior: Behavior,
+    users: &mut Users,
+) -> Result<(), SqlError> {
     let inside: Vec<(QualifiedName, ObjectRef)> = context
         .transaction
         .catalog()
@@ -336,7 +354,7 @@ fn drop_schema(context: &mut StatementContext<'_>, schema: &str, behavior: Behav
     for (name, object) in tables.into_iter().chain(others) {
         if context.transaction.catalog().resolve(name) == Some(*object) {
             let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
-            drop_one(context, name, *object, &drop, &inside)?;
+            drop_one(context, name, *object, &drop, &inside, users)?;
         }
     }
     for def in types {

@@ -6,11 +6,11 @@ use super::dependents::{self, Behavior, still_needed};
 use super::{expressions, generated_columns, index_keys, lookup, rewrite, view_columns};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use coeval_store::{CatalogChange, ColumnState, SpaceId, TableDef};
+use coeval_store::{CatalogChange, SpaceId, TableDef};
 use std::sync::Arc;
 
 /// Drops the column with the indexes and constraints of the table that are about it; returns the table's
-/// number, which is new if the column was in the primary key. The column keeps its place in old rows.
+/// number, which is new if the column was in the primary key. The column keeps its number, and its slot in rows that are there.
 ///
 /// # Errors
 /// 42703 if it is not there; 2BP01 if a view or a foreign key of another table needs it and CASCADE was not
@@ -71,14 +71,7 @@ pub(super) fn execute(
     for sequence in owned.filter(|sequence| sequence.owned_by == Some((def.id, index))) {
         context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     }
-    let column = &mut def.columns[index];
-    column.state = ColumnState::Dropped;
-    column.name = format!("........dropped.{index}........");
-    column.not_null = false;
-    column.default = None;
-    column.generated = None;
-    column.identity = None;
-    column.sequence = None;
+    def.drop_column(index);
     put(context, def)
 }
 
@@ -99,8 +92,9 @@ fn release_views(
             using.iter().map(|view| format!("view {view} depends on {what}")).collect();
         return Err(still_needed(what, &details));
     }
+    let mut users = dependents::Users::default();
     for view in using {
-        super::drop::drop_views_on(context, &view, what, Behavior::Cascade, &[])?;
+        super::drop::drop_views_on(context, &view, what, Behavior::Cascade, &[], &mut users)?;
         context.transaction.change_catalog(CatalogChange::RemoveView(view))?;
     }
     Ok(())

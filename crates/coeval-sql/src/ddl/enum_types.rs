@@ -9,6 +9,7 @@ use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
 use super::{expressions, lookup, owners};
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -20,7 +21,7 @@ use crate::values;
 use crate::walk::visit_expressions;
 use coeval_store::{
     CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
-    TypeDef,
+    TypeDef, ViewColumn, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, DataType,
@@ -61,9 +62,24 @@ pub(super) fn create(
     let store = context.engine.store();
     let (id, array_id) = (store.new_space_id(), store.new_space_id());
     let def = EnumDef::new(id, array_id, name, labels.iter().map(|label| label.value.clone()));
-    let def = TypeDef { ty: EnumType::of(def), access: lookup::own_access(context) };
+    let def = TypeDef { ty: defined(def)?, access: lookup::own_access(context) };
     context.transaction.change_catalog(CatalogChange::PutType(def))?;
     Ok(StatementResult::plain("CREATE TYPE"))
+}
+
+/// The type with a new definition, which the process keeps until it ends, whatever becomes of the transaction.
+///
+/// # Errors
+/// `53200` if it has kept too many.
+fn defined(def: EnumDef) -> Result<EnumType, SqlError> {
+    EnumType::defined(def).ok_or_else(|| {
+        SqlError::new(SqlState::OutOfMemory, "out of memory for definitions of enum types")
+            .with_detail(
+                "Each definition of an enum type takes memory until the database's process ends, also one that was rolled \
+                 back or that another has replaced.",
+            )
+            .with_hint("Start the process again: it begins with the types that there are.")
+    })
 }
 
 /// ALTER TYPE.
@@ -277,22 +293,33 @@ fn add_label(
 
 /// Gives a type its new definition, and with it the columns that are of it.
 fn change(context: &mut StatementContext<'_>, old: &TypeDef, new: EnumDef) -> Result<EnumType, SqlError> {
-    let ty = EnumType::of(new);
+    let ty = defined(new)?;
     let access = old.access.clone();
     context.transaction.change_catalog(CatalogChange::PutType(TypeDef { ty, access }))?;
     for table in tables_with(context, old.id()) {
         let mut changed = TableDef::clone(&table);
-        for column in &mut changed.columns {
-            if column.ty.user_type().is_some_and(|used| used.def().id == old.id()) {
-                column.ty = match column.ty {
-                    ColumnType::Array(_) => ColumnType::Array(ElementType::Enum(ty)),
-                    _ => ColumnType::Enum(ty),
-                };
-            }
-        }
+        changed.columns.iter_mut().for_each(|column| follow(&mut column.ty, ty));
         put(context, changed)?;
     }
+    let views = context.transaction.catalog().views();
+    let uses = |column: &ViewColumn| column.ty.user_type().is_some_and(|used| used.def().id == old.id());
+    let views = views.filter(|view| view.output.iter().flatten().any(uses));
+    let views: Vec<_> = views.map(|view| ViewDef::clone(view)).collect();
+    for mut view in views {
+        view.output.iter_mut().flatten().for_each(|column| follow(&mut column.ty, ty));
+        context.transaction.change_catalog(CatalogChange::PutView(view))?;
+    }
     Ok(ty)
+}
+
+/// A column's type becomes the new version of its enum, if it is of that.
+fn follow(column: &mut ColumnType, new: EnumType) {
+    if column.user_type().is_some_and(|used| used.def().id == new.def().id) {
+        *column = match *column {
+            ColumnType::Array(_) => ColumnType::Array(ElementType::Enum(new)),
+            _ => ColumnType::Enum(new),
+        };
+    }
 }
 
 /// The tables with columns of a type, dropped ones included: they keep their place and their type.
@@ -369,11 +396,13 @@ fn texts_with(
 ) -> Result<Vec<String>, SqlError> {
     let mut found = Vec::new();
     for view in context.transaction.catalog().views() {
+        cancel::check()?;
         if mentions(&*view_query_of(view)?, is_wanted) {
             found.push(format!("view {}", view.name));
         }
     }
     for table in lookup::tables(context) {
+        cancel::check()?;
         for check in &table.checks {
             if mentions(&expressions::parse(&check.expression)?, is_wanted) {
                 found.push(format!("constraint {} on table {}", check.name, table.name));

@@ -18,7 +18,10 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
         let expr = expressions::parse(text)?;
         let place = match column.state {
             ColumnState::Computed => "index expression",
-            ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => "column generation expression",
+            ColumnState::Live
+            | ColumnState::Hidden
+            | ColumnState::Dropped { .. }
+            | ColumnState::Retired { .. } => "column generation expression",
         };
         expressions::refuse_subquery(&expr, place)?;
         expressions::refuse_aggregates_in(context, &expr, place)?;
@@ -36,9 +39,10 @@ pub(super) fn validate(context: &StatementContext<'_>, def: &TableDef) -> Result
         if counts_days || expressions::is_changing(context, &expr) {
             let message = match column.state {
                 ColumnState::Computed => "functions in index expression must be marked IMMUTABLE",
-                ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => {
-                    "generation expression is not immutable"
-                }
+                ColumnState::Live
+                | ColumnState::Hidden
+                | ColumnState::Dropped { .. }
+                | ColumnState::Retired { .. } => "generation expression is not immutable",
             };
             return Err(SqlError::new(SqlState::InvalidObjectDefinition, message));
         }

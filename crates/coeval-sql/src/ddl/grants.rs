@@ -5,6 +5,7 @@ use super::access::Owned;
 use super::lookup;
 use super::role_syntax::{GrantOption, Objects, Reach, RoleName};
 use super::roles::owner_named;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Kind, all_privileges, denied};
@@ -29,6 +30,7 @@ pub(super) fn grant(
     }
     // What everyone may do with what has no rights of its own needs no grant.
     for owned in found(context, objects)? {
+        cancel::check()?;
         let granted = wanted(&owned, privileges)?;
         let (grantor, granted) = as_grantor(context, &owned, granted)?;
         let mut access = owned.access().clone();
@@ -59,6 +61,7 @@ pub(super) fn revoke(
     }
     let grantees = grantees(context, from)?;
     for owned in found(context, objects)? {
+        cancel::check()?;
         let revoked = wanted(&owned, privileges)?;
         let (grantor, revoked) = as_grantor(context, &owned, revoked)?;
         let mut access = owned.access().clone();
@@ -81,12 +84,12 @@ fn invalid(message: impl Into<String>) -> SqlError {
 enum Grantee {
     Public,
     Role(String),
-    /// Who may do everything anyway.
+    /// The administrator, who may do everything anyway.
     Administrator,
 }
 
 impl Grantee {
-    /// What an object's grants call it; `None` for who needs none there.
+    /// The name by which an object's grants list it; `None` if it needs no grant on that object.
     fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
         match self {
             Self::Public => Some(None),
@@ -170,7 +173,8 @@ fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges,
     Ok(Privileges::of(privileges))
 }
 
-/// In whose name the session grants, and what of the wanted it may: the owner's if it has the owner's rights.
+/// The role in whose name the session grants, which is the owner if the session has the owner's rights; and those of the wanted
+/// privileges that it may grant.
 fn as_grantor(
     context: &StatementContext<'_>,
     owned: &Owned,

@@ -98,8 +98,7 @@ pub(super) fn retire(def: &mut TableDef, gone: &[SpaceId]) {
     for column in going.iter().flat_map(|index| &index.columns).copied() {
         let is_needed = staying.iter().any(|index| index.columns.contains(&column));
         if def.columns[column].state == ColumnState::Computed && !is_needed {
-            def.columns[column].generated = None;
-            def.columns[column].name = format!("........retired.{column}........");
+            def.drop_column(column);
         }
     }
     def.indexes = staying;
@@ -131,7 +130,10 @@ pub(super) fn name_parts(def: &TableDef, columns: &[usize]) -> Vec<String> {
             Ok(Expr::Function(function)) => function.name.to_string().to_lowercase(),
             _ => "expr".to_owned(),
         },
-        ColumnState::Live | ColumnState::Hidden | ColumnState::Dropped => def.columns[column].name.clone(),
+        ColumnState::Live
+        | ColumnState::Hidden
+        | ColumnState::Dropped { .. }
+        | ColumnState::Retired { .. } => def.columns[column].name.clone(),
     };
     keys_of(def, columns).iter().map(part).collect()
 }

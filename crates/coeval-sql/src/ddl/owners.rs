@@ -12,10 +12,11 @@
 //! | `DROP OWNED` | its rights | |
 
 use super::access::Owned;
-use super::dependents::{self, Behavior};
+use super::dependents::{self, Behavior, Users};
 use super::drop::drop_owned_relation;
 use super::role_syntax::RoleName;
 use super::roles;
+use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Object, Rights, insufficient, is_member};
@@ -151,6 +152,7 @@ pub(super) fn reassign(
         let from = roles::known(context, role)?;
         may_act_for(context, Some(&from), "reassign objects")?;
         for owned in Owned::all(context) {
+            cancel::check()?;
             if owned.access().owner.as_deref() == Some(from.as_str()) {
                 may_give_away(context, &owned)?;
                 hand_over(context, &owned, to.as_deref())?;
@@ -173,16 +175,18 @@ fn may_act_for(context: &StatementContext<'_>, role: Option<&str>, what: &str) -
 /// # Errors
 /// As [`reassign`].
 pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName]) -> Result<(), SqlError> {
+    let mut users = Users::default();
     for name in names {
         let role = roles::known(context, name)?;
         may_act_for(context, Some(&role), "drop objects")?;
         for owned in Owned::all(context) {
+            cancel::check()?;
             // What went before may have taken it along, or changed it.
             let Some(owned) = owned.current(context) else { continue };
             let is_own = owned.access().owner.as_deref() == Some(role.as_str());
             match (&owned, is_own) {
                 (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_) | Owned::Type(_), true) => {
-                    drop_owned_relation(context, &owned, Behavior::Cascade)?;
+                    drop_owned_relation(context, &owned, Behavior::Cascade, &mut users)?;
                 }
                 (Owned::Schema(..) | Owned::Server(..), true) => hand_over(context, &owned, None)?,
                 (_, false) => {

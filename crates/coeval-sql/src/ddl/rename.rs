@@ -146,7 +146,7 @@ fn rename_in_defaults(
     sequence: &SequenceDef,
     new: &QualifiedName,
 ) -> Result<(), SqlError> {
-    for (def, place) in dependents::defaults_naming(context, sequence)? {
+    for (def, place) in dependents::Users::default().defaults_naming(context, sequence)? {
         let mut changed = TableDef::clone(&**context.transaction.table_def(def.id)?);
         if let Some(default) = &mut changed.columns[place].default {
             let mut expr = expressions::parse(default)?;

@@ -152,7 +152,8 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
     let mut mapping = Mapping { places: Vec::new(), columns: Vec::new() };
     for (index, column) in def.columns.iter().enumerate() {
         let stays = match (column.state, change) {
-            (ColumnState::Dropped, _) | (ColumnState::Hidden, Change::PrimaryKey { .. }) => false,
+            (ColumnState::Dropped { .. } | ColumnState::Retired { .. }, _)
+            | (ColumnState::Hidden, Change::PrimaryKey { .. }) => false,
             (ColumnState::Live | ColumnState::Hidden | ColumnState::Computed, _) => true,
         };
         mapping.places.push(stays.then_some(mapping.columns.len()));

@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlState};
 use crate::password::Verifier;
 use crate::relations::CATALOG_NAME;
 use crate::result::StatementResult;
-use crate::rights::{MONITOR, Standing, insufficient, is_member, unknown_role};
+use crate::rights::{FAILOVER, MONITOR, Standing, insufficient, is_member, unknown_role};
 use crate::types::parse_value;
 use coeval_store::{CatalogChange, ColumnType, Membership, RoleAttribute, RoleDef, Value};
 
@@ -136,7 +136,8 @@ fn may_make_roles(context: &StatementContext<'_>) -> bool {
 
 fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
     let is_monitor = name == MONITOR && context.rights().is_superuser();
-    if name.starts_with("pg_") && !is_monitor || matches!(name, "public" | "none") {
+    let is_failover = name == FAILOVER && !context.rights().is_superuser();
+    if name.starts_with("pg_") && !is_monitor || is_failover || matches!(name, "public" | "none") {
         let message = format!("role name \"{name}\" is reserved");
         return Err(SqlError::new(SqlState::ReservedName, message));
     }

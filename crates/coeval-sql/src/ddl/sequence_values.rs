@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sequences that begin anew.
 
-use super::dependents::columns_fed_by;
+use super::dependents::Users;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use coeval_store::{CatalogChange, SequenceDef, SetValue, TableDef};
@@ -36,7 +36,7 @@ pub(super) fn restart(
         context.sequences.last = Some(fresh.id);
     }
     // Those that it feeds, whether one of them owns it or not.
-    let fed = columns_fed_by(context, sequence);
+    let fed = Users::default().columns_fed_by(context, sequence)?;
     let new = fresh.id;
     context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     context.transaction.change_catalog(CatalogChange::PutSequence(fresh))?;

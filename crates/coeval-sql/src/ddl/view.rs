@@ -10,10 +10,13 @@ use crate::rights::Object;
 use crate::stored::view_query::quoted;
 use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
+use crate::types::column_type_of_field;
 use crate::values;
 use crate::walk::Walk;
-use arrow::datatypes::Schema;
-use coeval_store::{CatalogChange, ObjectRef, QualifiedName, TableDef, ViewDef};
+use arrow::datatypes::{DataType, Field, Schema};
+use coeval_store::{
+    CatalogChange, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef,
+};
 use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -66,9 +69,19 @@ pub(super) fn create(
     };
     let own: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let query = if has_wildcard(&body) { fix_columns(&body, &own) } else { body.to_string() };
-    let view = ViewDef { name, columns, query, access, comment };
+    let output =
+        names.into_iter().zip(schema.fields()).map(|(name, field)| ViewColumn { name, ty: type_of(field) });
+    let output = Some(output.collect());
+    let view = ViewDef { name, columns, query, access, comment, output };
     context.transaction.change_catalog(CatalogChange::PutView(view))?;
     Ok(StatementResult::plain("CREATE VIEW"))
+}
+
+/// The type that the view's definition has for a column. Rows, and arrays of arrays, are shown as text.
+fn type_of(field: &Field) -> ColumnType {
+    let is_list = matches!(field.data_type(), DataType::List(_));
+    let shown = if is_list { ColumnType::Array(ElementType::Text) } else { ColumnType::Text };
+    column_type_of_field(field).unwrap_or(shown)
 }
 
 /// The table that the view reads under this name.

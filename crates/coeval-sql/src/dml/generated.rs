@@ -7,7 +7,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{self, Kind};
 use crate::scalar::{Environment, Inputs, NoRows, Scope, parse_stored};
-use coeval_store::{Catalog, ColumnDef, ColumnState, ColumnType, SequenceDef, StoreError, TableDef, Value};
+use coeval_store::{Catalog, ColumnDef, ColumnType, SequenceDef, StoreError, TableDef, Value};
 use std::sync::Arc;
 
 /// Where a column's value comes from if the statement gives none.
@@ -38,7 +38,7 @@ impl Generator {
         catalog: &Catalog,
         expressions: &mut Expressions<'_>,
     ) -> Result<Self, SqlError> {
-        if column.state == ColumnState::Dropped {
+        if column.is_dropped() {
             return Ok(Self::Null);
         }
         if let Some(sequence) = column.sequence {

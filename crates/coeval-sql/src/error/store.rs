@@ -162,7 +162,7 @@ impl SqlState {
                 SlotError::Exists(_) => Self::DuplicateObject,
                 SlotError::Missing(_) => Self::UndefinedObject,
                 SlotError::Active(_) => Self::ObjectInUse,
-                SlotError::TooMany => Self::ConfigurationLimitExceeded,
+                SlotError::TooMany | SlotError::Outgrown(_) => Self::ConfigurationLimitExceeded,
                 // What it kept has gone: whoever follows by it takes the log from an archive, as where it never was kept.
                 SlotError::Lost(_) => Self::UndefinedFile,
                 _ => Self::ObjectNotInPrerequisiteState,

@@ -3,7 +3,8 @@
 //!
 //! Whenever log is sent, the end of the durable log is noted with the time. Once the other side says that it has come to that end, the
 //! time since is its lag. An end that is the same as the one before says nothing new, so an idle database has the lag of its last
-//! commit for a while, and then none, as in PostgreSQL.
+//! commit for a while, and then none, as in PostgreSQL. Beyond PostgreSQL, one who stays behind is as late as the oldest end is that he
+//! has not come to: what was measured last would say of a replica that is stuck, or gone without a word, that all is well.
 
 use coeval_store::log::Lsn;
 use std::collections::VecDeque;
@@ -27,8 +28,8 @@ pub struct Reply {
     pub applied: Lsn,
 }
 
-/// The time from when log was durable here until it was heard that the other side has it; nothing if that is not known, or it has had
-/// everything for a while.
+/// The time from when log was durable here until it was heard that the other side has it, or until now if that is longer and it was
+/// not heard; nothing if nothing was sent, or it has had everything for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lags {
     /// In its log.
@@ -81,6 +82,12 @@ impl Stage {
         self.ends.push_back((end, now));
     }
 
+    /// How late the other side is: as it was when it said so last, or as it has become since.
+    fn lag_at(&self, now: Instant) -> Option<Duration> {
+        let lacking = self.ends.front().map(|(_, since)| now.saturating_duration_since(*since));
+        self.lag.max(lacking)
+    }
+
     /// Whether this measures anything.
     fn note_place(&mut self, place: Lsn, now: Instant) -> bool {
         let mut reached = None;
@@ -116,9 +123,9 @@ impl LagTracker {
         }
     }
 
-    pub(super) fn lags(&self) -> Lags {
-        let [write, flush, replay] = &self.stages;
-        Lags { write: write.lag, flush: flush.lag, replay: replay.lag }
+    pub(super) fn lags(&self, now: Instant) -> Lags {
+        let [write, flush, replay] = self.stages.each_ref().map(|stage| stage.lag_at(now));
+        Lags { write, flush, replay }
     }
 }
 
@@ -144,27 +151,45 @@ mod tests {
         let after = |millis| begun + Duration::from_millis(millis);
         let mut tracker = LagTracker::default();
         tracker.note_reply(reply(0, 0, 0), begun);
-        assert_eq!(tracker.lags(), Lags::default(), "nothing was sent");
+        assert_eq!(tracker.lags(after(0)), Lags::default(), "nothing was sent");
         tracker.note_sent(at(100), after(0));
         tracker.note_sent(at(100), after(30));
         tracker.note_sent(at(200), after(50));
-        assert_eq!(tracker.lags(), Lags::default(), "and nothing was heard");
         tracker.note_reply(reply(100, 99, 0), after(60));
-        assert_eq!(millis(tracker.lags()), [Some(60), None, None]);
+        assert_eq!(millis(tracker.lags(after(60))), [Some(60); 3], "of what it lacks, since it was sent");
         tracker.note_reply(reply(200, 200, 150), after(70));
-        assert_eq!(millis(tracker.lags()), [Some(20), Some(20), Some(70)]);
+        assert_eq!(millis(tracker.lags(after(70))), [Some(20), Some(20), Some(70)]);
         tracker.note_reply(reply(200, 200, 200), after(9_000));
-        assert_eq!(millis(tracker.lags()), [Some(20), Some(20), Some(8_950)]);
+        assert_eq!(millis(tracker.lags(after(9_500))), [Some(20), Some(20), Some(8_950)]);
         // One who says nothing new for a while, and has everything, is not late.
         tracker.note_reply(reply(200, 200, 200), after(18_999));
-        assert_eq!(tracker.lags().replay, Some(Duration::from_millis(8_950)));
+        assert_eq!(tracker.lags(after(18_999)).replay, Some(Duration::from_millis(8_950)));
         tracker.note_reply(reply(200, 200, 200), after(19_000));
-        assert_eq!(tracker.lags(), Lags::default());
-        // One who lacks something keeps what was measured last.
-        tracker.note_sent(at(300), after(20_000));
-        tracker.note_reply(reply(300, 300, 200), after(20_010));
-        tracker.note_reply(reply(300, 300, 200), after(90_000));
-        assert_eq!(millis(tracker.lags()), [Some(10), Some(10), None]);
+        assert_eq!(tracker.lags(after(19_000)), Lags::default());
+    }
+
+    /// The last lag that was measured stayed: a replica that was stuck for hours was a few milliseconds late.
+    #[test]
+    fn one_who_stays_behind_is_later_and_later() {
+        let begun = Instant::now();
+        let after = |millis| begun + Duration::from_millis(millis);
+        let mut tracker = LagTracker::default();
+        tracker.note_sent(at(100), after(0));
+        assert_eq!(millis(tracker.lags(after(40))), [Some(40); 3], "it has said nothing yet");
+        tracker.note_reply(reply(100, 100, 100), after(50));
+        tracker.note_sent(at(200), after(1_000));
+        tracker.note_sent(at(300), after(2_000));
+        // It takes the log, and shows nothing of it.
+        tracker.note_reply(reply(300, 300, 100), after(2_010));
+        assert_eq!(millis(tracker.lags(after(2_010))), [Some(10), Some(10), Some(1_010)]);
+        tracker.note_reply(reply(300, 300, 100), after(90_000));
+        assert_eq!(millis(tracker.lags(after(90_000))), [Some(10), Some(10), Some(89_000)]);
+        // It has gone without a word.
+        assert_eq!(millis(tracker.lags(after(200_000)))[2], Some(199_000));
+        tracker.note_reply(reply(300, 300, 250), after(200_000));
+        assert_eq!(millis(tracker.lags(after(200_000)))[2], Some(199_000), "so late was what it has come to");
+        tracker.note_reply(reply(300, 300, 300), after(200_010));
+        assert_eq!(millis(tracker.lags(after(200_010)))[2], Some(198_010));
     }
 
     #[test]
@@ -176,13 +201,14 @@ mod tests {
         assert!(tracker.stages.iter().all(|stage| stage.ends.len() <= ENDS_MAX));
         let now = begun + Duration::from_millis(100_000);
         tracker.note_reply(reply(99_999, 50_000, 1), now);
-        let lags = tracker.lags();
+        let lags = tracker.lags(now);
         let [write, flush, replay] = millis(lags).map(Option::unwrap);
         assert_eq!(replay, 99_999);
         assert!((1..300).contains(&write) && (50_000..50_300).contains(&flush), "{lags:?}");
         // It is exact again behind that.
         tracker.note_sent(at(100_000), now);
-        tracker.note_reply(reply(100_000, 100_000, 100_000), now + Duration::from_millis(7));
-        assert_eq!(tracker.lags().write, Some(Duration::from_millis(7)));
+        let heard = now + Duration::from_millis(7);
+        tracker.note_reply(reply(100_000, 100_000, 100_000), heard);
+        assert_eq!(tracker.lags(heard).write, Some(Duration::from_millis(7)));
     }
 }

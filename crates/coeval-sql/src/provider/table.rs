@@ -63,7 +63,7 @@ impl CoevalTable {
             ColumnState::Live => true,
             // Rows of bricks have no row id.
             ColumnState::Hidden => hidden == HiddenColumns::Shown && def.bricks.is_none(),
-            ColumnState::Computed | ColumnState::Dropped => false,
+            ColumnState::Computed | ColumnState::Dropped { .. } | ColumnState::Retired { .. } => false,
         };
         let columns: Vec<usize> =
             (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();

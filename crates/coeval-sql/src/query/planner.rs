@@ -2,6 +2,7 @@
 //! Names in a query, resolved in the transaction's catalog: tables, views, system tables, functions.
 
 mod remote;
+mod view_sizes;
 
 use super::apply::Extent;
 use super::typing::OuterTables;
@@ -17,6 +18,7 @@ use crate::provider::{CoevalTable, HiddenColumns, Keys};
 use crate::rights::{Authority, Checks, Kind, Object, Rights};
 use crate::settings::Settings;
 use crate::stack::with_room;
+use crate::temporary::is_temporary;
 use crate::walk::visit_expressions;
 use arrow::datatypes::DataType;
 use coeval_store::{ObjectRef, Privilege, QualifiedName, SpaceId, TableDef, Transaction, ViewDef};
@@ -37,6 +39,7 @@ use remote::Remote;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use view_sizes::ViewSizes;
 
 /// How deep views may stand on views.
 const VIEW_DEPTH_MAX: usize = 32;
@@ -66,6 +69,7 @@ pub(super) struct Planner<'a> {
     asks_the_catalog: Cell<bool>,
     /// The views that are being planned, each within the one before.
     within: RefCell<Vec<QualifiedName>>,
+    view_sizes: RefCell<ViewSizes>,
 }
 
 /// What a planned statement depends on.
@@ -115,6 +119,7 @@ impl<'a> Planner<'a> {
             takes_sequence_values: Cell::new(false),
             asks_the_catalog: Cell::new(false),
             within: RefCell::default(),
+            view_sizes: RefCell::default(),
         }
     }
 
@@ -166,10 +171,18 @@ impl<'a> Planner<'a> {
         cancel::check()?;
         self.reads_system_tables.set(true);
         let rights = Rights::of_view(view, &self.authority())?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(self.view_plan_with(view, rights)?, None))))
+    }
+
+    /// The plan of a view with these rights, which counts with those of the statement's other views.
+    fn view_plan_with(&self, view: &ViewDef, rights: Rights) -> Result<LogicalPlan> {
+        let before = self.view_sizes.borrow().note_text(view)?;
         self.within.borrow_mut().push(view.name.clone());
         let plan = self.with_rights(rights, || with_room(|| self.view_plan(view)));
         self.within.borrow_mut().pop();
-        Ok(provider_as_source(Arc::new(ViewTable::new(plan?, None))))
+        let plan = plan?;
+        self.view_sizes.borrow().note_plan(view, &plan, before)?;
+        Ok(plan)
     }
 
     /// Refuses a view that is within itself, by way of whatever others, and more views than the stack has room for.
@@ -234,23 +247,47 @@ impl<'a> Planner<'a> {
         LogicalPlanBuilder::from(plan).project(expressions)?.build()
     }
 
-    /// The columns of all views that can be planned. Within a view there are none: views that list columns would
-    /// plan each other without end.
-    fn view_columns(&self) -> ViewColumns {
-        if self.is_within_view() {
-            return ViewColumns::new();
+    /// The columns of the views as their definitions have them, but of other sessions' temporary ones.
+    ///
+    /// # Errors
+    /// That of a cancelled statement.
+    fn view_columns(&self) -> Result<ViewColumns> {
+        let own = self.settings.temporary().schema();
+        let mut found = ViewColumns::new();
+        for view in self.transaction.catalog().views() {
+            if is_temporary(&view.name.schema) && view.name.schema != own {
+                continue;
+            }
+            let columns = match &view.output {
+                Some(columns) => {
+                    let columns = columns.iter().map(|column| (column.name.clone(), column.ty.arrow()));
+                    Some(columns.collect())
+                }
+                None => self.planned_columns(view)?,
+            };
+            found.extend(columns.map(|columns| (view.name.clone(), columns)));
         }
-        let columns = |view: &ViewDef| {
-            let everything = Rights::of_owner(None, self.authority());
-            self.within.borrow_mut().push(view.name.clone());
-            let plan = self.with_rights(everything, || self.view_plan(view));
-            self.within.borrow_mut().pop();
-            let schema = plan.ok()?.schema().inner().clone();
-            let column =
-                |field: &Arc<arrow::datatypes::Field>| (field.name().clone(), field.data_type().clone());
-            Some((view.name.clone(), schema.fields().iter().map(column).collect()))
-        };
-        self.transaction.catalog().views().filter_map(|view| columns(view)).collect()
+        Ok(found)
+    }
+
+    /// The columns of a view made by a program that did not keep them, if it can be planned. Within a view there are none:
+    /// views that list columns would plan each other without end.
+    ///
+    /// # Errors
+    /// That of a cancelled statement.
+    fn planned_columns(&self, view: &ViewDef) -> Result<Option<Vec<(String, DataType)>>> {
+        if self.is_within_view() {
+            return Ok(None);
+        }
+        cancel::check()?;
+        let everything = Rights::of_owner(None, self.authority());
+        // It is no part of the statement, so it counts alone.
+        let before = self.view_sizes.take();
+        let plan = self.view_plan_with(view, everything);
+        self.view_sizes.replace(before);
+        let Ok(plan) = plan else { return cancel::check().map(|()| None).map_err(Into::into) };
+        let fields = plan.schema().fields().iter();
+        Ok(Some(fields.map(|field| (field.name().clone(), field.data_type().clone())).collect()))
     }
 
     fn source(&self, schema: Option<&str>, name: &str) -> Result<Arc<dyn TableSource>> {
@@ -273,8 +310,10 @@ impl<'a> Planner<'a> {
             open: self.open,
             has_table_ids: self.has_table_ids,
         };
-        let view_columns =
-            if crate::catalog::lists_columns(name) { self.view_columns() } else { ViewColumns::new() };
+        let view_columns = match crate::catalog::lists_columns(name) {
+            true => self.view_columns()?,
+            false => ViewColumns::new(),
+        };
         if crate::catalog::is_secret(name) && !self.rights.borrow().is_superuser() {
             return Err(crate::rights::denied(Kind::Table, name).into());
         }
@@ -456,3 +495,6 @@ impl ContextProvider for Planner<'_> {
         self.state.window_functions().keys().cloned().collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

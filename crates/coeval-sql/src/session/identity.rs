@@ -47,6 +47,20 @@ impl Session {
         }
     }
 
+    /// Whether who has opened the session may have the server promise that it acknowledges no primary of before: a superuser, or a
+    /// member of `coeval_failover`.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub fn check_asks_for_promises(&self) -> Result<(), SqlError> {
+        if self.rights_of(self.settings.principal()).may_ask_for_promises() {
+            return Ok(());
+        }
+        Err(insufficient("must be superuser or a member of coeval_failover to ask for a promise").with_hint(
+            "On the primary, as a superuser: CREATE ROLE coeval_failover; then GRANT coeval_failover TO the role that --peer names.",
+        ))
+    }
+
     /// SET ROLE; `None` and `none` end what it began.
     ///
     /// # Errors
@@ -74,7 +88,7 @@ impl Session {
         })
     }
 
-    /// SET SESSION AUTHORIZATION; `None` makes it again the session of who has opened it.
+    /// SET SESSION AUTHORIZATION; `None` goes back to the role that opened the session.
     ///
     /// # Errors
     /// `22023` for a role that is not there, `42501` unless a superuser has opened the session.

@@ -10,8 +10,8 @@ use crate::hand_over::aside;
 use crate::names::fold;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
-    Deferrable, MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SLOT_SIZE_DEFAULT, Settings, WAL_KEEP_SIZE,
-    canonical, limit, log_bytes, of_database, slot_bytes,
+    Deferrable, MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT,
+    Settings, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, limit, log_bytes, of_database, slot_bytes,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -197,6 +197,12 @@ impl Session {
                     None => store.options().log_keep_bytes,
                     Some(value) => log_bytes(value).ok_or_else(|| refused(name, value, "It is a size."))?,
                 });
+            }
+            WAL_SENDER_TIMEOUT => {
+                allowed()?;
+                let mut checked = self.settings.clone();
+                checked.set(name, value.unwrap_or(SENDER_TIMEOUT_DEFAULT))?;
+                store.set_follower_silence_max(limit(checked.get(name)?));
             }
             _ => return Ok(Assigned::No),
         }

@@ -3,7 +3,9 @@
 
 use super::compatible::COMPATIBLE;
 use super::formats::Format;
-use super::units::{SLOT_SIZE_DEFAULT, bytes, milliseconds, shown_duration, shown_size};
+use super::units::{
+    SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT, bytes, milliseconds, shown_duration, shown_size,
+};
 use crate::error::{SqlError, SqlState};
 use crate::standby_names::SYNCHRONOUS_STANDBY_NAMES;
 use coeval_txn::Isolation;
@@ -13,6 +15,9 @@ pub(crate) const MAX_SLOT_WAL_KEEP_SIZE: &str = "max_slot_wal_keep_size";
 
 /// The name of the setting that says how much log stays behind checkpoints, whoever is connected.
 pub(crate) const WAL_KEEP_SIZE: &str = "wal_keep_size";
+
+/// The name of the setting that bounds the silence of who follows.
+pub(crate) const WAL_SENDER_TIMEOUT: &str = "wal_sender_timeout";
 
 /// The name of the setting that bounds how old safe snapshots become.
 pub(crate) const SAFE_SNAPSHOT_MAX_LAG: &str = "coeval.safe_snapshot_max_lag";
@@ -205,6 +210,12 @@ pub(super) const KNOWN: &[Known] = &[
         "0",
         Domain::Text,
         "Log that stays behind each checkpoint, whoever follows. Of the whole database, until it is closed.",
+    ),
+    known(
+        WAL_SENDER_TIMEOUT,
+        SENDER_TIMEOUT_DEFAULT,
+        Domain::Duration,
+        "Longest silence of who follows; 0 for any. Of the whole database, until it is closed.",
     ),
 ];
 

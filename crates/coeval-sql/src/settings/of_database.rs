@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings that are of the whole database: whoever asks is answered by that, and not by what his session has set.
+//! Settings of the whole database: SHOW gives the database's value, not one that the session has set.
 
+use super::units::shown_limit;
 use super::{
-    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes,
-    snapshot_lag,
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, shown_log_bytes,
+    shown_slot_bytes, snapshot_lag,
 };
 use crate::registry::Registry;
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
@@ -27,6 +28,7 @@ pub(crate) fn of_database(
         SYNCHRONOUS_STANDBY_NAMES => standby_names::shown(store.recorded_replicas().as_ref()),
         MAX_SLOT_WAL_KEEP_SIZE => shown_slot_bytes(store.slot_bytes_max()),
         WAL_KEEP_SIZE => shown_log_bytes(store.log_keep_bytes()),
+        WAL_SENDER_TIMEOUT => shown_limit(store.follower_silence_max()),
         _ => return None,
     })
 }

@@ -45,6 +45,11 @@ pub(super) fn shown_duration(milliseconds: i64) -> String {
     shown(milliseconds, &DURATION_UNITS)
 }
 
+/// The same as it is shown.
+pub(super) fn shown_limit(limit: Option<Duration>) -> String {
+    shown_duration(limit.map_or(0, |limit| i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// A duration of which 0 is none.
 pub(crate) fn limit(value: &str) -> Option<Duration> {
     let milliseconds = u64::try_from(milliseconds(value)?).ok()?;
@@ -63,6 +68,9 @@ pub(super) fn shown_size(bytes: usize) -> String {
 
 /// `max_slot_wal_keep_size`, if nobody sets it.
 pub(crate) const SLOT_SIZE_DEFAULT: &str = "16GB";
+
+/// `wal_sender_timeout`, if nobody sets it.
+pub(crate) const SENDER_TIMEOUT_DEFAULT: &str = "1min";
 
 /// The bytes of log that a slot may keep, in MB if there is no unit; -1: any.
 pub(crate) fn slot_bytes(value: &str) -> Option<Option<u64>> {
@@ -97,6 +105,7 @@ mod tests {
         assert_eq!(slot_bytes("64"), Some(Some(64 << 20)));
         let store = coeval_store::Store::in_memory(coeval_store::StoreOptions::default());
         assert_eq!(slot_bytes(SLOT_SIZE_DEFAULT), Some(store.slot_bytes_max()), "what a store begins with");
+        assert_eq!(limit(SENDER_TIMEOUT_DEFAULT), store.follower_silence_max(), "likewise");
         assert_eq!((slot_bytes("-2"), slot_bytes("1 XB"), slot_bytes("")), (None, None, None));
         assert_eq!(
             (shown_slot_bytes(None), shown_slot_bytes(Some(64 << 20))),

@@ -15,7 +15,7 @@ const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
 
 /// `coeval_bricks`: one row for each brick that has rows, visible or not. Its ranges, which are values of rows, are shown to
-/// who may read the table.
+/// who may read the table. When it was loaded last is known of loads since the last checkpoint before the database was opened.
 pub(super) fn bricks(transaction: &Transaction, rights: &Rights) -> Rows {
     let mut rows = Rows::new(&[
         ("table_schema", TEXT),
@@ -28,6 +28,8 @@ pub(super) fn bricks(transaction: &Transaction, rights: &Rights) -> Rows {
         ("bytes", BIGINT),
         ("epochs_entries", BIGINT),
         ("epochs_bytes", BIGINT),
+        ("newest_epoch", BIGINT),
+        ("last_load", ColumnType::TimestampTz),
     ]);
     for (name, def) in table_defs(transaction) {
         if def.bricks.is_none() {
@@ -49,6 +51,8 @@ pub(super) fn bricks(transaction: &Transaction, rights: &Rights) -> Rows {
                 count(memory.block_bytes + memory.epochs_bytes),
                 count(brick.epochs_entries()),
                 count(memory.epochs_bytes),
+                snapshot.newest_epoch(brick).map_or(ValueRef::Null, |epoch| count(epoch.get())),
+                brick.loaded_at().map_or(ValueRef::Null, count),
             ]);
         }
     }

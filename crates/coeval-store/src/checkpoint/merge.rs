@@ -28,7 +28,7 @@
 
 use crate::catalog::TableDef;
 use crate::chunk::{Chunk, ChunkSize};
-use crate::column::{ColumnBuilder, compact, constant_column};
+use crate::column::{ColumnBuilder, compact, constant_column, dropped_column};
 use crate::delta::{Change, Delta, DeltaEntry};
 use crate::error::StoreError;
 use crate::key::Key;
@@ -382,6 +382,9 @@ impl<'a, S: FnMut(Made) -> Result<(), StoreError>> RunMerge<'a, S> {
         column: usize,
         rows: usize,
     ) -> Result<ArrayRef, StoreError> {
+        if def.columns[column].dropped_at().is_some() {
+            return Ok(dropped_column(rows));
+        }
         let ty = def.columns[column].ty.stored();
         let mut builder = ColumnBuilder::new(ty, self.rows.len());
         for row in &self.rows {

@@ -176,7 +176,7 @@ impl<'d> SpaceWriter<'d> {
             let form = if self.finished.is_empty() { KeyForm::OfFirst } else { KeyForm::Variable };
             let number = self.disk.new_segment();
             self.written.push(number);
-            self.current = Some(SegmentWriter::create(self.disk, number, chunk, form)?);
+            self.current = Some(SegmentWriter::create(self.disk.place(), number, chunk, form)?);
         }
         self.current.as_mut().expect("a segment was just begun").push(chunk)
     }

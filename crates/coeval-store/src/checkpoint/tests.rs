@@ -3,12 +3,12 @@
 //! twice or not at all, in memory and after the directory is opened again.
 
 mod damage;
+mod dropped_columns;
 
 use super::{Checkpoint, run};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, SimulatedFiles};
-use crate::key::KeyWriter;
 use crate::log::LogOptions;
 use crate::model_workload::{Outcome, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions, Trials};
@@ -17,7 +17,7 @@ use crate::segment::segment_path;
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::verify::verify;
 use coeval_txn::Isolation;
 use rand::Rng;

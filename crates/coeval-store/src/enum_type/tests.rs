@@ -43,3 +43,27 @@ fn equal_definitions_are_one_version_and_their_arrow_type_leads_back_to_it() {
     let text = serde_json::to_string(&one).unwrap();
     assert_eq!(serde_json::from_str::<EnumType>(&text).unwrap(), one);
 }
+
+#[test]
+fn a_new_definition_is_refused_where_there_is_no_room_and_a_known_one_never() {
+    let known = EnumType::of(mood(&["known", "before"]));
+    assert_eq!(EnumType::defined_within(mood(&["known", "before"]), 0), Some(known));
+    assert_eq!(EnumType::defined_within(mood(&["never", "seen"]), 0), None);
+    let labels: Vec<String> = (0..1_000).map(|label| format!("label {label}")).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let before = VERSIONS.read().bytes;
+    EnumType::of(mood(&labels));
+    assert!(VERSIONS.read().bytes >= before + 40_000, "what a version takes counts");
+    assert!(EnumType::defined(mood(&["room", "enough"])).is_some());
+}
+
+#[test]
+fn labels_are_found_by_name_in_a_type_of_many() {
+    let labels: Vec<String> = (0..1_000).map(|label| format!("{}", label * 7_919 % 1_000)).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let ty = EnumType::of(mood(&labels));
+    for label in &ty.def().labels {
+        assert_eq!(ty.place_of(&label.name), Some(label.place));
+    }
+    assert_eq!((ty.place_of(""), ty.place_of("1000"), ty.place_of("x")), (None, None, None));
+}

@@ -119,7 +119,7 @@ impl<'a> ChangedRow<'a> {
         match self.0 {
             Place::Row(row) => row.get(column),
             Place::Columns(columns, row) => match &columns[column] {
-                Some(array) => crate::column::value_at(array, row),
+                Some(array) => crate::value::value_at(array, row),
                 None => ValueRef::Null,
             },
         }

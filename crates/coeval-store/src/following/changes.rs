@@ -8,7 +8,7 @@
 use super::change_token::FeedPlace;
 use super::{ChangeSink, ChangeToken, ChangedRow, FedChange, FedTransaction};
 use crate::bricks::{BrickChange, BrickRows};
-use crate::bulk::BulkLoad;
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{CatalogChange, TableDef};
 use crate::clock::LogTime;
 use crate::delta::Change as KeyChange;

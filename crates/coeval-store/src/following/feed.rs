@@ -3,10 +3,9 @@
 
 use super::CopiedFile;
 use crate::error::StoreError;
-use crate::kept_log::KeptLog;
 use crate::log::{LogError, LogReader, LogRecord, Lsn};
 use crate::record::decode_places;
-use crate::retention::Hold;
+use crate::retention::{Hold, SlotError};
 use crate::segment::segment_path;
 use crate::shared::Shared;
 use coeval_txn::Version;
@@ -94,7 +93,8 @@ impl LogFeed {
     pub fn with_slot(mut self, name: &str) -> Result<Self, StoreError> {
         // Held since this began: what is there stays until the slot holds it.
         let from = self.reader.is_reached().then(|| self.reader.position());
-        self.hold = self.shared.retention.attach_slot(name, from)?;
+        let end = self.shared.pipeline.log().map_or(Lsn::START, |log| log.end_lsn());
+        self.hold = self.shared.retention.attach_slot(name, from, end)?;
         self.note_kept();
         Ok(self)
     }
@@ -119,8 +119,12 @@ impl LogFeed {
     ///
     /// # Errors
     /// [`StoreError::Log`] with [`LogError::Gone`](crate::log::LogError::Gone), or [`StoreError::File`], if the follower was
-    /// away for too long; damage of the log.
+    /// away for too long; [`StoreError::Slot`] if its slot was let go of, so that what it lacks may go with any checkpoint; damage of
+    /// the log.
     pub fn next_piece(&mut self) -> Result<Option<Fed>, StoreError> {
+        if let Some(slot) = self.hold.lost_slot() {
+            return Err(SlotError::Outgrown((*slot).to_owned()).into());
+        }
         if let Some(fed) = self.waiting.pop_front() {
             return Ok(Some(fed));
         }
@@ -245,8 +249,13 @@ impl LogFeed {
         }
     }
 
-    /// The follower has everything up to here durably: it is not held any more.
+    /// The follower has everything up to here durably: it is not held any more, as far as it was given and is durable here.
+    ///
+    /// A follower may have more. What it asks for, and was not given yet, stays for it all the same. And what is not durable here goes
+    /// with a crash: if it is a replica that is followed, log of another history may come in its place, which the follower has not.
     pub fn confirm(&mut self, position: Lsn) {
+        let durable = self.shared.pipeline.log().map_or(Lsn::START, |log| log.durable_lsn());
+        let position = position.min(self.position()).min(durable);
         let mut version = Version::ZERO;
         while let Some((_, confirmed)) = self.unconfirmed.front().filter(|(end, _)| *end <= position) {
             version = *confirmed;
@@ -289,29 +298,5 @@ impl Drop for LogFeed {
         if self.hold.is_kept() {
             self.note_kept();
         }
-    }
-}
-
-impl Shared {
-    /// Notes in the directory what is kept of the log; `through` is the newest version that there may be of a
-    /// bulk load whose fate is not known here. What was left and is too much by now is let go of first.
-    ///
-    /// # Errors
-    /// [`StoreError::File`]; what was noted before is there then.
-    pub(crate) fn note_kept_log(&self, through: Version) -> Result<(), StoreError> {
-        let Some((disk, log)) = self.disk.as_ref().zip(self.pipeline.log()) else { return Ok(()) };
-        // Looked at and written by one at a time: what is newer is not replaced by what is older.
-        let _turn = disk.noting_turn();
-        if let Some(from) = self.retention.let_go_of_too_much(log.end_lsn()) {
-            tracing::warn!(%from, "more log is kept for an archive or a slot than may be: it is let go of");
-        }
-        let (files, dir) = (&**disk.files(), disk.dir());
-        let (kept, slots) = (self.retention.kept(), self.retention.slots());
-        let places = self.retention.earlier_places();
-        if kept.is_none() && slots.is_empty() && places.is_empty() {
-            return Ok(KeptLog::remove(files, dir)?);
-        }
-        let loads = disk.loads_behind(self.retention.loads_through(through), through);
-        Ok(KeptLog { kept, slots, places, loads }.write(files, dir)?)
     }
 }

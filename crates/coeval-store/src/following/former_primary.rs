@@ -3,15 +3,16 @@
 //! primary, or of a replica that followed it. Nothing is opened and nothing is changed: the manifest is read, and of the log behind it
 //! the terms.
 
-use super::rewinding_mark::refuse_unfinished_rewinding;
+use super::is_replica;
 use crate::disk::{LOG_DIR, UNFINISHED_COPY_FILE};
 use crate::error::StoreError;
 use crate::files::FileSystem;
 use crate::log::{ChecksumPolicy, Lsn, read};
 use crate::manifest::{Manifest, manifest_path};
-use crate::promises::KeptPromise;
+use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{LogMark, decode_mark};
 use crate::recovery::{ReplayError, open_error, refuse_incomplete};
+use crate::rewinding_mark::refuse_unfinished_rewinding;
 use crate::terms::{Parting, TermHistory, TermNumber, Timeline};
 use std::path::Path;
 
@@ -66,15 +67,17 @@ impl FormerPrimary {
         };
         let checkpoint = Lsn::new(manifest.log);
         let found = read(files, &dir.join(LOG_DIR), checkpoint, &mut note).map_err(open_error)?;
-        let promised = KeptPromise::read(files, dir)?.map(|kept| kept.promise.timeline);
-        let promised = promised.unwrap_or(Timeline::new(0));
+        let kept = KeptPromise::read(files, dir)?.map(|kept| kept.beside(terms.timeline()));
+        let promised = kept.map_or(Timeline::new(0), |kept| kept.promise.timeline);
         Ok(Self { terms, end: found.end, checkpoint, promised })
     }
 
-    /// Whether a machine whose last term has this number has come after it. Nobody else's log is a reason to give up one's own.
+    /// Whether a machine whose log is in this timeline, and whose last term has this number, has come after it. Nobody else's log is a
+    /// reason to give up one's own.
     #[must_use]
-    pub fn comes_before(&self, term: TermNumber) -> bool {
-        self.terms.last().is_none_or(|last| last.number < term.0)
+    pub fn comes_before(&self, timeline: Timeline, term: TermNumber) -> bool {
+        let own = self.terms.timeline();
+        self.terms.last().is_none_or(|last| (own, last.number) < (timeline, term.0))
     }
 
     /// How it can go on with the log of a machine that has these terms and [has come after it](Self::comes_before).
@@ -91,6 +94,23 @@ impl FormerPrimary {
             Some(parting) => WayBack::CutBack(parting),
         }
     }
+}
+
+/// The timeline that the primary in a directory, which nobody has open, has promised to another machine, if that is beyond the one of
+/// its log: it takes no commits. `None` of any other primary, and of a replica.
+///
+/// # Errors
+/// As [`FormerPrimary::look`] has them.
+///
+/// Cost: reads the log behind the checkpoint once, if something was promised.
+pub fn superseded(files: &dyn FileSystem, dir: &Path) -> Result<Option<Timeline>, StoreError> {
+    let kept = KeptPromise::read(files, dir)?.filter(|kept| kept.to == PromisedTo::Another);
+    let Some(KeptPromise { promise, .. }) = kept else { return Ok(None) };
+    if is_replica(files, dir)? {
+        return Ok(None);
+    }
+    let own = FormerPrimary::look(files, dir)?.terms.timeline();
+    Ok(Some(promise.timeline).filter(|promised| *promised > own))
 }
 
 /// The manifest of a directory that has one.

@@ -127,7 +127,7 @@ impl OwnReplay<'_> {
         observer: Option<&mut dyn ObserveReplay>,
     ) -> Result<(), ChangeFeedError> {
         let (world, terms) = (self.world.clone(), self.terms.clone());
-        let mut replayer = Replayer::following(self.disk, world, terms, self.numbers);
+        let mut replayer = Replayer::following(self.disk, world, terms, self.numbers).at(self.time);
         if let Some(observer) = observer {
             replayer = replayer.observed(observer);
         }

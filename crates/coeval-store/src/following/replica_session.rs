@@ -6,8 +6,8 @@ use crate::error::StoreError;
 use crate::log::Lsn;
 use crate::publishing::Until;
 use crate::replicas::{Progress, ReplicaStanding, SynchronousCommit, SynchronousReplicas};
-use crate::shared::{BeginAt, Shared};
-use crate::transaction::AccessMode;
+use crate::shared::Shared;
+use crate::transaction::{AccessMode, BeginAt, Transaction};
 use coeval_txn::{Isolation, Version};
 use std::fmt;
 use std::sync::Arc;
@@ -102,7 +102,8 @@ impl Shared {
 
     /// The same, without a wait for the disk.
     fn put_required(self: &Arc<Self>, required: Option<SynchronousReplicas>) -> Result<Version, StoreError> {
-        let mut change = self.begin(Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Applied);
+        let mut change =
+            Transaction::begin(self, Isolation::Snapshot, AccessMode::ReadWrite, BeginAt::Applied);
         change.change_catalog(CatalogChange::PutSynchronousReplicas(required))?;
         change.set_synchronous_commit(SynchronousCommit::Local);
         Ok(change.commit_applied()?.version)
@@ -134,11 +135,6 @@ impl Shared {
     /// as long as that is not confirmed, others are told of nothing.
     pub(crate) fn published_for_others(&self) -> Version {
         if self.has_confirmed() { self.published_slot().load().version() } else { Version::ZERO }
-    }
-
-    /// How far safe snapshots of who follows may go, of one that writes the log: likewise.
-    pub(crate) fn boundary_for_others(&self) -> Version {
-        if self.replicas.have_recovered() { self.final_version() } else { Version::ZERO }
     }
 
     /// Whether what readers see of what the store was opened with is with as many replicas as are asked for; of a replica,

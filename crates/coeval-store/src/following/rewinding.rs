@@ -77,9 +77,8 @@
 //! as for a promotion. Who follows this replica loses the connection, comes back, and finds by the same terms that its own log
 //! parts, as soon as this one has the new term: it is cut back by the same steps. Until then this one only has less, and it waits.
 
+use super::copy_writer;
 use super::former_primary::manifest_of;
-use super::rewinding_mark::RewindingMark;
-use super::{copy_writer, refuse_unfinished_rewinding};
 use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR};
 use crate::error::StoreError;
 use crate::files::{FileError, FileSystem, FileWriter, replace_file};
@@ -89,8 +88,9 @@ use crate::manifest::Manifest;
 use crate::promises::{KeptPromise, PromisedTo};
 use crate::record::{LogMark, decode_count, decode_mark, decode_places};
 use crate::recovery::{ReplayError, open_error};
+use crate::rewinding_mark::{RewindingMark, refuse_unfinished_rewinding};
 use crate::segment::{SegmentRef, segment_path};
-use crate::terms::{Term, TermNumber, Timeline};
+use crate::terms::{TermHistory, TermNumber, Timeline};
 use coeval_txn::Version;
 use std::path::{Path, PathBuf};
 
@@ -130,12 +130,12 @@ pub fn rewind(
     rewind_if(files, dir, (place, timeline), check_successor)
 }
 
-/// The same, if `check` lets that timeline pass beside the last term of the log, and what the directory has promised.
+/// The same, if `check` lets that timeline pass beside that of the log, and what the directory has promised.
 pub(super) fn rewind_if(
     files: &dyn FileSystem,
     dir: &Path,
     (place, timeline): (Lsn, Timeline),
-    check: impl FnOnce(Option<Term>, Option<KeptPromise>, Timeline) -> Result<(), StoreError>,
+    check: impl FnOnce(Timeline, Option<KeptPromise>, Timeline) -> Result<(), StoreError>,
 ) -> Result<Rewound, StoreError> {
     let _lock = files.lock(dir)?;
     refuse_unfinished_rewinding(files, dir)?;
@@ -150,9 +150,10 @@ pub(super) fn rewind_if(
     if !beyond.is_border {
         return Err(refused("no record of its log ends there".to_owned()));
     }
-    let kept = KeptPromise::read(files, dir)?;
-    check(beyond.last_term, kept, timeline)?;
-    promise(files, dir, (beyond.last_term, kept), timeline)?;
+    let own = beyond.terms.timeline();
+    let kept = KeptPromise::read(files, dir)?.map(|kept| kept.beside(own));
+    check(own, kept, timeline)?;
+    promise(files, dir, (own, kept), timeline)?;
     let mark = RewindingMark {
         place,
         end: beyond.end,
@@ -189,8 +190,8 @@ struct Beyond {
     version: Version,
     transactions: u64,
     loads: Vec<SegmentRef>,
-    /// The last term of the whole log.
-    last_term: Option<Term>,
+    /// Those of the whole log.
+    terms: TermHistory,
     end: Lsn,
 }
 
@@ -202,7 +203,7 @@ impl Beyond {
             version: Version::new(manifest.version),
             transactions: 0,
             loads: Vec::new(),
-            last_term: manifest.terms.last().copied(),
+            terms: TermHistory::of(&manifest.terms),
             end: checkpoint,
         };
         let mut note = |end: Lsn, payload: &[u8]| beyond.note(end, payload, place);
@@ -220,7 +221,7 @@ impl Beyond {
                 let named = decode_places(payload)?.map(|(_, segments)| segments);
                 self.loads.extend(named.unwrap_or_default());
             }
-            LogMark::Term(term) => self.last_term = Some(term),
+            LogMark::Term(term) => self.terms.begin(term).map_err(ReplayError::Malformed)?,
             LogMark::Time(_) | LogMark::Other => {}
         }
         Ok(())
@@ -229,7 +230,7 @@ impl Beyond {
     /// Copies it into a directory of its own, durably, whose name is returned. Of two that have one name both have the same records:
     /// the id of a term is no other one's.
     fn put_aside(&self, files: &dyn FileSystem, dir: &Path, place: Lsn) -> Result<String, StoreError> {
-        let (number, id) = self.last_term.map_or((0, 0), |term| (term.number, term.id));
+        let (number, id) = self.terms.last().map_or((0, 0), |term| (term.number, term.id));
         let (from, to) = (place.get(), self.end.get());
         let name = format!("term-{}-{id:016x}-from-{from}-to-{to}", TermNumber(number));
         let aside = dir.join(REWOUND_DIR).join(&name);
@@ -245,17 +246,12 @@ impl Beyond {
     }
 }
 
-/// Whether a machine in this timeline has come after the one that wrote the last term of a log, and after its directory was promoted,
-/// if it was.
+/// Whether a machine in this timeline has come after the one that wrote the end of a log in the timeline `own`, and after its directory was
+/// promoted, if it was.
 ///
 /// # Errors
 /// [`StoreError::PromisedAnother`].
-fn check_successor(
-    own: Option<Term>,
-    kept: Option<KeptPromise>,
-    timeline: Timeline,
-) -> Result<(), StoreError> {
-    let own = own.map_or(Timeline::FIRST, |term| term.timeline());
+fn check_successor(own: Timeline, kept: Option<KeptPromise>, timeline: Timeline) -> Result<(), StoreError> {
     // It may not have been opened since.
     let promoted = kept.filter(|kept| kept.to == PromisedTo::Itself).map(|kept| kept.promise.timeline);
     let reached = promoted.map_or(own, |promoted| promoted.max(own));
@@ -269,10 +265,9 @@ fn check_successor(
 fn promise(
     files: &dyn FileSystem,
     dir: &Path,
-    (own, kept): (Option<Term>, Option<KeptPromise>),
+    (own, kept): (Timeline, Option<KeptPromise>),
     timeline: Timeline,
 ) -> Result<(), StoreError> {
-    let own = own.map_or(Timeline::FIRST, |term| term.timeline());
     let kept = kept.map_or(own, |kept| kept.promise.timeline.max(own));
     if timeline > kept {
         KeptPromise::of_begun(timeline).write(files, dir)?;

@@ -364,8 +364,9 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     transaction.put(def.id, row(&def, 2, 2)).unwrap();
     transaction.commit().unwrap();
     assert_eq!(promoted.terms().database_id(), primary.terms().database_id());
-    let (one, other) = (primary.terms().last().unwrap(), promoted.terms().last().unwrap());
-    assert_eq!((one.timeline(), other.timeline()), (Timeline::FIRST, Timeline::new(2)));
+    let (one, other) = (primary.terms().timeline(), promoted.terms().timeline());
+    assert_eq!((one, other.get()), (Timeline::FIRST, 2));
+    assert_eq!(promoted.own_promise().map(|promise| promise.timeline), Some(other));
     // The former primary is not taken for a beginning of it once it has written more.
     let mut transaction = primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     transaction.put(def.id, row(&def, 3, 3)).unwrap();

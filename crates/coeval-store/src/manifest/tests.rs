@@ -3,7 +3,7 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewDef};
+use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewColumn, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -41,6 +41,7 @@ fn some_manifest() -> Manifest {
             query: "SELECT '\\'".into(),
             access: ObjectAccess::default(),
             comment: None,
+            output: None,
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
@@ -91,7 +92,7 @@ fn rights_on_servers_make_it_a_manifest_of_version_5() {
 }
 
 #[test]
-fn synchronous_replicas_make_it_a_manifest_of_version_7() {
+fn synchronous_replicas_make_it_a_manifest_of_version_7_and_a_list_behind_another_of_version_8() {
     let (names, primary) = (vec!["a".to_owned()], "b".to_owned());
     let before = vec![SynchronousReplicas {
         count: 2,
@@ -100,10 +101,26 @@ fn synchronous_replicas_make_it_a_manifest_of_version_7() {
         primary: String::new(),
         before: Vec::new(),
     }];
-    let synchronous = SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before };
-    let manifest = Manifest { synchronous_replicas: Some(synchronous), ..some_manifest() };
-    assert_eq!(version_of(&manifest), 7);
-    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    let first =
+        SynchronousReplicas { count: 1, choice: ReplicaChoice::Any, names, primary, before: Vec::new() };
+    let behind_another = SynchronousReplicas { before, ..first.clone() };
+    for (list, version) in [(first, 7), (behind_another, 8)] {
+        let manifest = Manifest { synchronous_replicas: Some(list), ..some_manifest() };
+        assert_eq!(version_of(&manifest), version);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+}
+
+#[test]
+fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read() {
+    let without = some_manifest();
+    let text = serde_json::to_string(&without.views).unwrap();
+    assert!(!text.contains("output"), "as programs before version 8 wrote it: {text}");
+    assert_eq!(decode(&without.encode()).unwrap(), without);
+    let mut with = without;
+    with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int }]);
+    assert_eq!(version_of(&with), 8);
+    assert_eq!(decode(&with.encode()).unwrap(), with);
 }
 
 #[test]
@@ -146,12 +163,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 8;
+    bytes[8] = 9;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 8, supported: 7, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 9, supported: 8, .. }), "{error}");
 }
 
 #[test]

@@ -4,17 +4,15 @@
 use super::model::{Draft, TableModel, encode};
 use super::{IDS, Workload};
 use crate::catalog::{
-    CatalogChange, ColumnDef, ColumnState, IndexDef, QualifiedName, SequenceDef, TableDef, Uniqueness,
-    ViewDef,
+    CatalogChange, ColumnDef, IndexDef, QualifiedName, SequenceDef, TableDef, Uniqueness, ViewDef,
 };
 use crate::column::ColumnBuilder;
 use crate::error::{ConstraintError, StoreError};
-use crate::key::KeyWriter;
 use crate::store::Store;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::view::TableView;
 use arrow::array::RecordBatch;
 use rand::rngs::StdRng;
@@ -101,7 +99,7 @@ impl Workload {
         let table = self.pick_table(draft);
         match (kind, table.def.columns.len() > FIRST_COLUMNS) {
             (0, _) => table.def.name = QualifiedName::new("public", name),
-            (1, true) => table.def.columns[FIRST_COLUMNS].state = ColumnState::Dropped,
+            (1, true) => table.def.drop_column(FIRST_COLUMNS),
             _ => table.def.columns[2].name = name,
         }
         put_table(tx, &table.def).unwrap();
@@ -133,6 +131,7 @@ impl Workload {
             query: query.clone(),
             access: Default::default(),
             comment: None,
+            output: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         views.insert(name, query);

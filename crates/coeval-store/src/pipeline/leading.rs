@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Holding the leader's lock: for how long, and what becomes of a panic meanwhile.
 
-use super::Leader;
+use super::{Leader, Pipeline};
 use crate::log::LogError;
-use crate::shared::Shared;
-use crate::stopping::stop;
+use crate::publishing::stop;
 use parking_lot::MutexGuard;
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -13,15 +12,15 @@ use std::time::Instant;
 /// again: it stops commits before the lock is given back.
 pub(crate) struct Leading<'a> {
     leader: MutexGuard<'a, Leader>,
-    shared: &'a Shared,
+    pipeline: &'a Pipeline,
     since: Instant,
     /// Whoever cleans up behind a panic of its own has left nothing half changed here.
     was_panicking: bool,
 }
 
 impl<'a> Leading<'a> {
-    pub(crate) fn new(leader: MutexGuard<'a, Leader>, shared: &'a Shared) -> Self {
-        Self { leader, shared, since: Instant::now(), was_panicking: std::thread::panicking() }
+    pub(crate) fn new(leader: MutexGuard<'a, Leader>, pipeline: &'a Pipeline) -> Self {
+        Self { leader, pipeline, since: Instant::now(), was_panicking: std::thread::panicking() }
     }
 }
 
@@ -43,8 +42,11 @@ impl Drop for Leading<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.was_panicking {
             let text = "the process reported its text".to_owned();
-            stop(self.shared, LogError::Panicked { during: "under the commit leader's lock", text });
+            stop(
+                &self.pipeline.publishing,
+                LogError::Panicked { during: "under the commit leader's lock", text },
+            );
         }
-        self.shared.pipeline.stays.note(self.since.elapsed());
+        self.pipeline.stays.note(self.since.elapsed());
     }
 }

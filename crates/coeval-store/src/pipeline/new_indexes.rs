@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! New indexes, and the rows that others commit beside the transaction that makes them.
 //!
-//! A transaction builds an index over its snapshot. What came since is taken in by whoever commits it, without the
-//! leader's lock, in rounds: each brings the index up to the newest rows, and leaves to the next what was committed
-//! meanwhile. What is little in the end the leader takes in. If it never is, because rows come faster than the index
-//! follows, the transaction is refused; nobody waits for an index under the leader's lock.
+//! A transaction builds an index over its snapshot. Rows that were committed since are added when it commits, without the
+//! leader's lock, in rounds: each round brings the index up to the newest rows, and leaves to the next round what was committed
+//! meanwhile. When little is left, the leader adds that. If that never happens, because rows come faster than the index can
+//! follow, the transaction is refused; no other commit waits for an index under the leader's lock.
 
-use super::{Leader, Pipeline, conflict_beside_index, takes_rows_of_others};
+use super::certifying::conflict_beside_index;
+use super::{Leader, Pipeline};
 use crate::build_index::{build_checked_index, build_index, catch_up};
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::error::StoreError;
+use crate::ground::Ground;
 use crate::ids::SpaceId;
 use crate::key::Key;
-use crate::shared::Shared;
 use crate::space::Space;
 use crate::submission::{RebuiltIndex, Submission};
 use crate::table::Table;
@@ -43,7 +44,7 @@ impl Pipeline {
     /// damaged.
     pub(super) fn catch_indexes_up(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         submission: &Submission,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let mut all = Vec::new();
@@ -51,7 +52,7 @@ impl Pipeline {
             if let Some(read) = submission.snapshot.table(def.id)
                 && def.indexes.iter().any(|index| read.index(index.id).is_some())
             {
-                all.append(&mut self.catch_up_with(shared, submission, def, read)?);
+                all.append(&mut self.catch_up_with(ground, submission, def, read)?);
             }
         }
         Ok(all)
@@ -60,14 +61,14 @@ impl Pipeline {
     /// The same for the indexes of one table, which were built over `read`.
     fn catch_up_with(
         &self,
-        shared: &Shared,
+        ground: &Ground,
         submission: &Submission,
         def: &TableDef,
         read: &Arc<Table>,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
         // Others of the definition are there already, and followed by every commit.
-        let applied = shared.applied();
+        let applied = ground.applied();
         let is_known =
             |index: &IndexDef| applied.table(def.id).is_some_and(|table| table.index(index.id).is_some());
         let built =
@@ -80,13 +81,13 @@ impl Pipeline {
         }
         for _ in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
-                let leader = self.lock_leader(shared);
-                let newest = shared.applied();
+                let leader = self.lock_leader(ground);
+                let newest = ground.applied();
                 let Some(table) = newest.table(def.id) else { break };
                 let lacks = leader.lacks(submission, &read, since, table);
                 (Arc::clone(table), newest.version(), lacks)
             };
-            let few = shared.sizes.leader_rows_max;
+            let few = ground.sizes.leader_rows_max;
             let is_left_to_leader = match &lacks {
                 Lacks::Nothing => true,
                 Lacks::Keys { among, .. } => *among <= few,
@@ -95,10 +96,10 @@ impl Pipeline {
             if is_left_to_leader {
                 break;
             }
-            shared.trap.pass(Step::CatchUp);
+            ground.trap.pass(Step::CatchUp);
             for (position, entries) in &mut indexes {
                 *entries =
-                    shared.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
+                    ground.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
             }
             (read, since) = (table, version);
         }
@@ -194,6 +195,14 @@ impl Lacks {
             Self::Everything => build_index(table, def, position),
         }
     }
+}
+
+/// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
+/// table nor loaded rows into it.
+fn takes_rows_of_others(submission: &Submission, table: SpaceId) -> bool {
+    let empties = |change: &CatalogChange| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == table);
+    !(submission.catalog_changes.iter().any(empties)
+        || submission.loads.iter().any(|load| load.table() == table))
 }
 
 /// The tables that are made or changed.

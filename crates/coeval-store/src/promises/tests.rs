@@ -42,6 +42,48 @@ fn a_promise_is_kept_and_damage_is_found() {
     }
 }
 
+/// A program that compared numbers alone may have promised one candidate, and others have followed another of that number.
+#[test]
+fn a_promise_of_an_older_program_is_of_a_number_alone() {
+    let (files, dir) = (SimulatedFiles::new(5), Path::new(DIR));
+    files.create_dir_all(dir).unwrap();
+    let mut bytes = [7_u32.to_le_bytes().as_slice(), &[0], &9_u64.to_le_bytes()].concat();
+    bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+    replace_file(&files, &dir.join(FILE_NAME), &bytes).unwrap();
+    let kept = KeptPromise::read(&files, dir).unwrap().unwrap();
+    let promise = Promise { timeline: Timeline::new(7), candidate: 9 };
+    assert_eq!(kept, KeptPromise { promise, to: PromisedTo::Another });
+    // It began the timeline under another id than it was promised.
+    let itself = KeptPromise { promise: Promise::of(Timeline::new(7), 9), to: PromisedTo::Itself };
+    let begun = Timeline::new(7).of_candidate(3);
+    assert_eq!(itself.beside(begun).promise, Promise::of_begun(begun));
+    assert_eq!(itself.beside(Timeline::new(6)), itself, "it has not begun it yet");
+    assert_eq!(kept.beside(begun), kept);
+}
+
+/// Two that were promoted into timelines of one number, by other machines each. Fails if numbers alone are compared: both would take
+/// commits for as long as nobody is promoted again.
+#[test]
+fn of_two_of_one_number_the_lower_one_is_superseded_and_not_the_higher_one() {
+    let files = SimulatedFiles::new(6);
+    drop(open(&files));
+    let own = Promise::of(Timeline::new(2), 51);
+    KeptPromise { promise: own, to: PromisedTo::Itself }.write(&files, Path::new(DIR)).unwrap();
+    let store = open(&files);
+    let def = table(&store, "t");
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
+    tx.commit().unwrap();
+    assert_eq!(store.terms().timeline(), own.timeline);
+    assert!(store.promise(Promise::of(Timeline::new(2), 49)).is_err());
+    assert_eq!(store.superseded_by(), None);
+    let higher = Promise::of_begun(Timeline::new(2).of_candidate(53));
+    store.promise(higher).unwrap();
+    assert_eq!(store.superseded_by(), Some(higher.timeline));
+    drop(store);
+    assert_eq!(open(&files.crash()).superseded_by(), Some(higher.timeline));
+}
+
 #[test]
 fn a_timeline_is_promised_to_one_and_lower_ones_to_nobody() {
     let store = open(&SimulatedFiles::new(2));
@@ -57,7 +99,7 @@ fn a_timeline_is_promised_to_one_and_lower_ones_to_nobody() {
     assert_eq!(refused(asked_for(5)), 5);
     assert_eq!(refused(asked_for(4)), 5);
     store.promise(asked_for(6)).unwrap();
-    assert_eq!(store.timeline(), Timeline::new(6));
+    assert_eq!(store.timeline().get(), 6);
     assert!(matches!(
         Store::in_memory(StoreOptions::default()).promise(asked_for(2)),
         Err(StoreError::NoDirectory)
@@ -84,7 +126,7 @@ fn a_primary_that_has_promised_takes_no_commits_and_can_be_read() {
     // It stays so, whatever is done to it, and adds nothing to its log.
     drop(store);
     let store = open(&files.crash());
-    assert_eq!(store.superseded_by(), Some(Timeline::new(2)));
+    assert_eq!(store.superseded_by().map(Timeline::get), Some(2));
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     assert!(tx.get(def.id, &crate::id_value::key(1)).unwrap().is_some());
     tx.insert(def.id, row(&def, 3, 3)).unwrap();

@@ -4,7 +4,8 @@
 use super::MendTables;
 use crate::bricks::{BrickChange, NotReplayed};
 use crate::build_index::build_index;
-use crate::bulk::{BulkLoad, inserted_entries};
+use crate::bulk::is_free;
+use crate::bulk_load::{BulkLoad, inserted_entries};
 use crate::catalog::CatalogChange;
 use crate::chunk::Chunk;
 use crate::clock::LogTime;
@@ -20,11 +21,12 @@ use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrite
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
-use crate::submission::{TableWrites, WriteSet};
 use crate::table::{RowRef, Table};
+use crate::table_writes::TableWrites;
 use crate::terms::TermHistory;
-use crate::transaction::{check_brick_definition, is_free};
+use crate::transaction::check_brick_definition;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Member;
 use coeval_txn::{CommitOrder, Epoch, EpochSet, TransactionId, Version};
 use std::collections::{BTreeMap, HashMap};
@@ -137,7 +139,7 @@ pub(crate) struct Replayer<'d> {
     commits: usize,
     /// Whether nobody would miss the last record.
     ends_inert: bool,
-    /// Who takes what can be read of bulk loads.
+    /// Takes the parts of damaged bulk loads that can be read, if there is a repair.
     mender: Option<&'d mut (dyn MendTables + 'd)>,
     observer: Option<&'d mut (dyn ObserveReplay + 'd)>,
     /// The tables that cannot be read, if it goes on without them.
@@ -237,6 +239,12 @@ impl<'d> Replayer<'d> {
         }
     }
 
+    /// The same behind a log that has come to this time.
+    pub(crate) fn at(mut self, time: LogTime) -> Self {
+        self.time = time;
+        self
+    }
+
     /// The same going on without tables that cannot be read: these, and those of which a record cannot be applied.
     pub(crate) fn salvaging(mut self, damaged: BTreeMap<SpaceId, TableDamage>) -> Self {
         self.damaged = Some(damaged);
@@ -322,7 +330,7 @@ impl<'d> Replayer<'d> {
             }
             Record::Term(term) => {
                 self.terms.begin(term).map_err(ReplayError::Malformed)?;
-                // Who opened the log found what had not committed to be gone, and begins behind all of it.
+                // The opening that began this term discarded what had not committed, and began after all of it.
                 self.end_epochs(self.newest_epoch);
             }
             Record::Ended(epoch) => self.end_epochs(epoch),
@@ -443,7 +451,7 @@ impl<'d> Replayer<'d> {
         let rows = table.bricks().ok_or_else(|| {
             ReplayError::Malformed(format!("a change of bricks of table {}, which has none", change.table))
         })?;
-        let newest = match rows.replay(change) {
+        let newest = match rows.replay(change, self.time) {
             Ok(newest) => newest,
             // Its epoch is used all the same.
             Err(NotReplayed::Misfit(_)) if self.loses_append(&table) => change.epoch,

@@ -148,6 +148,14 @@ fn so_many_have_to_promise_that_all_that_was_acknowledged_is_with_one() {
     assert_eq!(needed(2, &["p", "a", "b"], "p"), Some(1));
     assert_eq!(needed(2, &["p", "a", "b", "c", "d"], "p"), Some(3));
     assert_eq!(needed(5, &["a", "A", "b"], "p"), Some(1));
+    let few = |count, names: &[&str], primary: &str| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (choice, primary, before) = (ReplicaChoice::Any, primary.to_owned(), Vec::new());
+        SynchronousReplicas { count, choice, names, primary, before }.is_promised_by_few()
+    };
+    assert!(few(1, &["p", "a"], "p") && few(2, &["p", "a", "b"], "p") && few(2, &["p", "a", "b", "c"], "p"));
+    assert!(!few(1, &["a", "b"], "p") && !few(1, &["p", "a", "b"], "p") && !few(1, &["a"], "p"));
+    assert!(!few(1, &["a", "*"], "p"), "nobody is promoted by that");
     assert_eq!(needed(1, &["a", "*"], "p"), None);
 }
 

@@ -99,6 +99,90 @@ proptest! {
     }
 }
 
+/// What became of a column in a random history of a table.
+#[derive(Clone, Debug)]
+struct Step {
+    added: (Physical, Value),
+    dropped: Option<prop::sample::Index>,
+    has_row: bool,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    (any_value(), any::<Option<prop::sample::Index>>(), any::<bool>())
+        .prop_map(|(added, dropped, has_row)| Step { added, dropped, has_row })
+}
+
+proptest! {
+    #[test]
+    fn rows_read_back_whenever_columns_are_added_and_dropped(steps in prop::collection::vec(any_step(), 1..24)) {
+        let mut columns: Vec<LayoutColumn> = Vec::new();
+        let mut values: Vec<Value> = Vec::new();
+        let mut rows: Vec<(Row, Vec<Value>)> = Vec::new();
+        for step in &steps {
+            columns.push(step.added.0.into());
+            values.push(step.added.1.clone());
+            if let Some(dropped) = &step.dropped {
+                let column = dropped.index(columns.len());
+                let count = columns.len() as u16;
+                columns[column].dropped_at.get_or_insert(count);
+                values[column] = Value::Null;
+            }
+            let layout = Layout::new(columns.iter().copied());
+            if step.has_row {
+                let mut writer = RowWriter::new(&layout);
+                values.iter().for_each(|value| writer.push(value.borrow()).unwrap());
+                rows.push((writer.finish(), values.clone()));
+            }
+            for (row, written) in &rows {
+                prop_assert!(Row::check(row.as_bytes(), &layout));
+                for (column, value) in written.iter().enumerate() {
+                    prop_assert_eq!(row.get(&layout, column), Some(value.borrow()));
+                }
+                let nulls: Vec<usize> = row.null_columns().collect();
+                let expected: Vec<usize> =
+                    (0..written.len()).filter(|&column| written[column] == Value::Null).collect();
+                prop_assert_eq!(nulls, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_column_that_was_dropped_takes_no_byte_once_another_was_added() {
+    let text = LayoutColumn::from(Physical::Text);
+    let write = |columns: &[LayoutColumn], values: &[ValueRef<'_>]| {
+        let layout = Layout::new(columns.iter().copied());
+        let mut writer = RowWriter::new(&layout);
+        values.iter().for_each(|value| writer.push(*value).unwrap());
+        writer.finish().as_bytes().len()
+    };
+    let gone = LayoutColumn { dropped_at: Some(2), ..text };
+    let never_there = write(&[text, text], &[ValueRef::Text("a"), ValueRef::Text("b")]);
+    let behind_it = write(&[text, gone, text], &[ValueRef::Text("a"), ValueRef::Null, ValueRef::Text("b")]);
+    assert_eq!(behind_it, never_there);
+    let given = write(&[text, gone, text], &[ValueRef::Text("a"), ValueRef::Text("x"), ValueRef::Text("b")]);
+    assert_eq!(given, never_there, "what is given for it is not kept");
+    let at_once = write(&[text, gone], &[ValueRef::Text("a"), ValueRef::Null]);
+    assert_eq!(
+        at_once,
+        write(&[text, text], &[ValueRef::Text("a"), ValueRef::Null]),
+        "no column was added yet"
+    );
+}
+
+#[test]
+fn a_value_where_a_row_has_no_slot_is_damage() {
+    let gone = LayoutColumn { physical: Physical::Int32, dropped_at: Some(1) };
+    let layout = Layout::new([gone, Physical::Int32.into()]);
+    let mut writer = RowWriter::new(&layout);
+    writer.push(ValueRef::Null).unwrap();
+    writer.push(ValueRef::Int32(7)).unwrap();
+    let mut bytes = writer.finish().as_bytes().to_vec();
+    assert!(Row::check(&bytes, &layout));
+    bytes[COUNT_SIZE] &= !1;
+    assert!(!Row::check(&bytes, &layout));
+}
+
 #[test]
 fn a_row_that_lacks_columns_is_not_patched() {
     let (short, long) = (Layout::new([Physical::Int32]), Layout::new([Physical::Int32, Physical::Int32]));

@@ -4,10 +4,10 @@
 //! It is JSON under the key [`INDEX_KEY`] of the Arrow footer's custom metadata. Keys and bounds are
 //! hexadecimal: keys as they are, bounds as a key component of the column's type.
 
-use crate::chunk::{ChunkStats, ColumnStats};
-use crate::key::{Key, KeyReader, KeyWriter, Nullable};
+use crate::chunk_stats::{ChunkStats, ColumnStats};
+use crate::key::Key;
 use crate::types::Physical;
-use crate::value::Value;
+use crate::value::{KeyReader, KeyWriter, Nullable, Value};
 use arrow::datatypes::{DataType, Schema};
 use serde::{Deserialize, Serialize};
 

@@ -62,6 +62,7 @@ impl<'a> Layouts<'a> {
         self.node += 1;
         let (rows, nulls) = (number(node.length())?, number(node.null_count())?);
         let count = match data_type {
+            DataType::Null => 0,
             DataType::Binary => 3,
             DataType::Utf8View | DataType::BinaryView => 2 + self.next_view_buffers()?,
             _ => 2,
@@ -104,9 +105,9 @@ impl<'a> Layouts<'a> {
 }
 
 impl Layout {
-    /// Where its first buffer begins in the body.
-    pub(super) fn start(&self) -> usize {
-        self.buffers[0].start
+    /// Where its first buffer begins in the body; `None` if it has none, as a column of nothing but NULLs.
+    pub(super) fn start(&self) -> Option<usize> {
+        self.buffers.first().map(|buffer| buffer.start)
     }
 
     /// The array, out of the body's bytes from `start` on. Its buffers are parts of `bytes`.
@@ -125,7 +126,9 @@ impl Layout {
             let from = from.ok_or_else(|| malformed("a buffer outside of its column"))?;
             Ok::<_, ArrowError>(bytes.slice_with_length(from, place.len()))
         };
-        let (valid, values) = self.buffers.split_first().expect("a column has buffers");
+        let Some((valid, values)) = self.buffers.split_first() else {
+            return ArrayDataBuilder::new(data_type.clone()).len(self.rows).build();
+        };
         let child_type = |index: usize| match data_type {
             DataType::List(item) if index == 0 => Ok(item.data_type()),
             _ => Err(malformed("a column inside of what is no list")),

@@ -38,6 +38,7 @@ fn type_of(field: ipc::Field<'_>, place: Place) -> Option<DataType> {
         return None;
     }
     Some(match field.type_type() {
+        ipc::Type::Null if place == Place::Column => DataType::Null,
         ipc::Type::Bool => DataType::Boolean,
         ipc::Type::Int => {
             let int = field.type_as_int().filter(ipc::Int::is_signed)?;

@@ -5,14 +5,12 @@ use super::{KeyForm, Segment, SegmentRef, SegmentWriter, parse_segment_name, seg
 use crate::chunk::Chunk;
 use crate::column::ColumnBuilder;
 use crate::disk::{Disk, chunks_of};
-use crate::element::ElementType;
 use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::key_column::KeyColumnBuilder;
-use crate::list::ListEncoder;
 use crate::log::ChecksumPolicy;
-use crate::types::ColumnType;
-use crate::value::{IntervalValue, Value};
+use crate::types::{ColumnType, ElementType};
+use crate::value::{IntervalValue, ListEncoder, Value};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::ipc::reader::FileReader;
 use proptest::prelude::*;
@@ -112,7 +110,7 @@ fn chunks_of_all_types_come_back_as_they_were_written() {
         let files = SimulatedFiles::new(1);
         let disk = disk(&files);
         let chunks = [chunk(0..1, form), chunk(10..40, form), chunk(100..101, form)];
-        let reference = write_segment(&disk, 5, &chunks).unwrap();
+        let reference = write_segment(disk.place(), 5, &chunks).unwrap();
         disk.sync_segments().unwrap();
         drop(disk);
         let files = files.crash();
@@ -132,7 +130,7 @@ fn any_arrow_reader_reads_a_segment() {
     let files = SimulatedFiles::new(1);
     let disk = disk(&files);
     let chunks = [chunk(0..20, Keys::Fixed), chunk(20..50, Keys::Fixed)];
-    write_segment(&disk, 1, &chunks).unwrap();
+    write_segment(disk.place(), 1, &chunks).unwrap();
     let bytes = files.read(&segment_path(Path::new(DIR), 1)).unwrap();
     let batches: Vec<_> =
         FileReader::try_new(Cursor::new(bytes), None).unwrap().map(Result::unwrap).collect();
@@ -150,11 +148,11 @@ fn a_segment_of_keys_of_one_length_takes_no_others() {
     let files = SimulatedFiles::new(1);
     let disk = disk(&files);
     let (fixed, mixed) = (chunk(0..8, Keys::Fixed), chunk(8..16, Keys::Mixed));
-    let writer = SegmentWriter::create(&disk, 1, &fixed, KeyForm::OfFirst).unwrap();
-    assert!(writer.takes(&fixed) && !writer.takes(&mixed));
-    let writer = SegmentWriter::create(&disk, 2, &fixed, KeyForm::Variable).unwrap();
-    assert!(writer.takes(&fixed) && writer.takes(&mixed));
-    let reference = write_segment(&disk, 3, &[Arc::clone(&fixed), Arc::clone(&mixed)]).unwrap();
+    let writer = SegmentWriter::create(disk.place(), 1, &*fixed, KeyForm::OfFirst).unwrap();
+    assert!(writer.takes(&*fixed) && !writer.takes(&*mixed));
+    let writer = SegmentWriter::create(disk.place(), 2, &*fixed, KeyForm::Variable).unwrap();
+    assert!(writer.takes(&*fixed) && writer.takes(&*mixed));
+    let reference = write_segment(disk.place(), 3, &[Arc::clone(&fixed), Arc::clone(&mixed)]).unwrap();
     let segment = disk.open_segment(reference).unwrap();
     let read = chunks_of(&segment);
     assert_same(&read[0], &fixed);
@@ -177,7 +175,7 @@ fn small_segment() -> (Vec<u8>, SegmentRef, [Arc<Chunk>; 2]) {
     let files = SimulatedFiles::new(1);
     let disk = disk(&files);
     let chunks = [chunk(0..6, Keys::Mixed), chunk(6..13, Keys::Mixed)];
-    let reference = write_segment(&disk, 1, &chunks).unwrap();
+    let reference = write_segment(disk.place(), 1, &chunks).unwrap();
     (files.read(&segment_path(Path::new(DIR), 1)).unwrap(), reference, chunks)
 }
 
@@ -258,7 +256,8 @@ proptest! {
     ) {
         let files = SimulatedFiles::new(1);
         let disk = disk(&files);
-        let segment = disk.open_segment(write_segment(&disk, 1, &[chunk(0..6, Keys::Mixed)]).unwrap()).unwrap();
+        let reference = write_segment(disk.place(), 1, &[chunk(0..6, Keys::Mixed)]).unwrap();
+        let segment = disk.open_segment(reference).unwrap();
         let mut text = super::index::encode_index(&[segment.chunk(0).clone()]).into_bytes();
         for (index, value) in changes {
             let place = index.index(text.len());

@@ -4,10 +4,11 @@
 use super::index::{ChunkDescription, Extent, INDEX_KEY, encode_index};
 use super::part::Layouts;
 use super::{SegmentRef, segment_path, unfinished_path};
-use crate::chunk::Chunk;
-use crate::disk::Disk;
+use crate::chunk_stats::ChunkStats;
 use crate::error::StoreError;
-use crate::files::FileWriter;
+use crate::files::{FileSystem, FileWriter};
+use crate::key::Key;
+use crate::key_column::KeyColumn;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -15,6 +16,7 @@ use arrow::ipc::MetadataVersion;
 use arrow::ipc::writer::{FileWriter as IpcWriter, IpcWriteOptions};
 use crc32c::crc32c;
 use std::mem;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Buffers begin at multiples of this: a cache line, and more than any Arrow type needs.
@@ -29,9 +31,23 @@ const END_OF_STREAM_BYTES: usize = 8;
 /// The bytes in front of an IPC message's flatbuffer.
 pub(super) const MESSAGE_PREFIX_BYTES: usize = 8;
 
+/// A chunk, as a segment file takes it. What it has in another file is read when it is asked for.
+pub(crate) trait SegmentChunk {
+    fn keys(&self) -> &KeyColumn;
+    fn column_count(&self) -> usize;
+    /// None if there are not so many.
+    fn column(&self, column: usize) -> Option<&ArrayRef>;
+    fn stats(&self) -> &ChunkStats;
+    fn first_key(&self) -> Key;
+    fn last_key(&self) -> Key;
+}
+
+/// The files of a database, and its directory.
+type Place<'d> = (&'d dyn FileSystem, &'d Path);
+
 /// A segment file that is being written, chunk by chunk.
 pub(crate) struct SegmentWriter<'d> {
-    disk: &'d Disk,
+    place: Place<'d>,
     number: u64,
     file: FileWriter,
     /// Encodes into memory, one batch at a time, so that each part's checksum can be taken.
@@ -46,20 +62,21 @@ impl<'d> SegmentWriter<'d> {
     /// # Errors
     /// When the file cannot be made.
     pub(crate) fn create(
-        disk: &'d Disk,
+        place: Place<'d>,
         number: u64,
-        first: &Chunk,
+        first: &impl SegmentChunk,
         keys: KeyForm,
     ) -> Result<Self, StoreError> {
         let schema = schema_of(first, keys);
-        let file = FileWriter::create(&**disk.files(), &unfinished_path(disk.dir(), number))?;
+        let (files, dir) = place;
+        let file = FileWriter::create(files, &unfinished_path(dir, number))?;
         let options = IpcWriteOptions::try_new(ALIGNMENT, false, MetadataVersion::V5)?;
         let encoder = IpcWriter::try_new_with_options(Vec::new(), &schema, options)?;
-        Ok(Self { disk, number, file, encoder, schema, chunks: Vec::new() })
+        Ok(Self { place, number, file, encoder, schema, chunks: Vec::new() })
     }
 
     /// Whether the chunk has the columns and a form of keys that this segment takes.
-    pub(crate) fn takes(&self, chunk: &Chunk) -> bool {
+    pub(crate) fn takes(&self, chunk: &impl SegmentChunk) -> bool {
         match self.schema.field(0).data_type() {
             DataType::FixedSizeBinary(width) => chunk.keys().width() == Some(*width),
             _ => true,
@@ -70,7 +87,7 @@ impl<'d> SegmentWriter<'d> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn push(&mut self, chunk: &Chunk) -> Result<(), StoreError> {
+    pub(crate) fn push(&mut self, chunk: &impl SegmentChunk) -> Result<(), StoreError> {
         // What the encoder has written so far: the head of the file, before the first batch.
         self.drain()?;
         let batch = batch_of(chunk, &self.schema)?;
@@ -97,8 +114,8 @@ impl<'d> SegmentWriter<'d> {
         let footer_checksum = crc32c(&end[END_OF_STREAM_BYTES..]);
         self.drain()?;
         self.file.finish()?;
-        let dir = self.disk.dir();
-        self.disk.files().rename(&unfinished_path(dir, self.number), &segment_path(dir, self.number))?;
+        let (files, dir) = self.place;
+        files.rename(&unfinished_path(dir, self.number), &segment_path(dir, self.number))?;
         Ok(SegmentRef { number: self.number, footer_checksum })
     }
 
@@ -128,22 +145,22 @@ pub(crate) enum KeyForm {
 /// # Panics
 /// If there is no chunk.
 pub(crate) fn write_segment(
-    disk: &Disk,
+    place: Place<'_>,
     number: u64,
-    chunks: &[Arc<Chunk>],
+    chunks: &[Arc<impl SegmentChunk>],
 ) -> Result<SegmentRef, StoreError> {
     let first = chunks.first().expect("a segment has chunks");
     let width = first.keys().width();
     let same = width.is_some() && chunks.iter().all(|chunk| chunk.keys().width() == width);
     let keys = if same { KeyForm::OfFirst } else { KeyForm::Variable };
-    let mut writer = SegmentWriter::create(disk, number, first, keys)?;
+    let mut writer = SegmentWriter::create(place, number, &**first, keys)?;
     for chunk in chunks {
-        writer.push(chunk)?;
+        writer.push(&**chunk)?;
     }
     writer.finish()
 }
 
-fn schema_of(first: &Chunk, keys: KeyForm) -> SchemaRef {
+fn schema_of(first: &impl SegmentChunk, keys: KeyForm) -> SchemaRef {
     let key_type = match (keys, first.keys().width()) {
         (KeyForm::OfFirst, Some(width)) => DataType::FixedSizeBinary(width),
         (KeyForm::OfFirst, None) | (KeyForm::Variable, _) => DataType::Binary,
@@ -156,7 +173,7 @@ fn schema_of(first: &Chunk, keys: KeyForm) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-fn batch_of(chunk: &Chunk, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+fn batch_of(chunk: &impl SegmentChunk, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let keys: ArrayRef = match schema.field(0).data_type() {
         DataType::FixedSizeBinary(_) => chunk.keys().to_array(),
         _ => Arc::new(chunk.keys().to_variable()),
@@ -167,7 +184,7 @@ fn batch_of(chunk: &Chunk, schema: &SchemaRef) -> Result<RecordBatch, ArrowError
 
 /// Describes the chunk whose message `message` is, at `offset` of the file.
 fn describe(
-    chunk: &Chunk,
+    chunk: &impl SegmentChunk,
     batch: &RecordBatch,
     message: &[u8],
     offset: u64,
@@ -181,11 +198,11 @@ fn describe(
     let record = decoded.header_as_record_batch().ok_or_else(malformed)?;
     let mut layouts = Layouts::new(record)?;
     let starts = batch.columns().iter().map(|column| Ok(layouts.next(column.data_type())?.start()));
-    let mut starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
-    if !layouts.is_at_end() || starts.first() != Some(&0) {
+    let starts = starts.collect::<Result<Vec<_>, ArrowError>>()?;
+    if !layouts.is_at_end() || starts.first() != Some(&Some(0)) {
         return Err(malformed());
     }
-    starts.push(body.len());
+    let starts = starts_of_all(&starts, body.len());
     let parts = starts.windows(2).map(|pair| extent(&body[pair[0]..pair[1]])).collect();
     Ok(ChunkDescription {
         stats: chunk.stats().clone(),
@@ -195,6 +212,16 @@ fn describe(
         header: extent(header),
         parts,
     })
+}
+
+/// Where each column begins in a body of this length, and the body's end. A column without buffers begins and ends where the
+/// one behind it begins.
+fn starts_of_all(starts: &[Option<usize>], end: usize) -> Vec<usize> {
+    let mut all = vec![end; starts.len() + 1];
+    for (column, start) in starts.iter().enumerate().rev() {
+        all[column] = start.unwrap_or(all[column + 1]);
+    }
+    all
 }
 
 fn extent(bytes: &[u8]) -> Extent {

@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Certifications`]: the part of serializability that belongs to the leader of commits.
 
-use super::{ActiveGuard, Serializable};
+use super::Serializable;
+use crate::certification::Certification;
 use crate::conflicts::{ConflictCause, ConflictError, ConflictPlace, ConflictReason};
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::options::Trials;
-use crate::submission::{Submission, WriteSet};
-use crate::transaction::ReadSet;
+use crate::reads::ReadSet;
+use crate::submission::Submission;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::{Certified, Counterpart, Member, Ssi, SsiConflict, SsiLimits};
 use coeval_txn::{CommitOrder, TransactionId, Version};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// What a transaction brings to certification.
-#[derive(Debug)]
-pub(crate) struct Certification {
-    pub(crate) begin: Version,
-    pub(crate) reads: ReadSet,
-    /// None for a reader that was declared one.
-    pub(crate) guard: Option<Arc<ActiveGuard>>,
-}
 
 /// The leader's part: certifies, and remembers who committed.
 pub(crate) struct Certifications {
@@ -35,7 +28,7 @@ pub(crate) struct Certifications {
     unmarked_bytes: usize,
 }
 
-/// So many keys that a transaction has written are looked at for who looks on.
+/// How many of the keys that a transaction has written are shown to observers, at most.
 pub(crate) const SHOWN_WRITES_MAX: usize = 1_024;
 
 /// With more of them than this, commits are marked though nobody has asked for it.

@@ -10,6 +10,7 @@ use crate::bricks::{
     BrickChange, BrickChanges, BrickRows, Bricks, ScanOrder, WrittenBricks, begin_append, encode_delete,
     ranges_of,
 };
+use crate::clock::LogTime;
 use crate::column::slice_bytes;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
@@ -109,7 +110,8 @@ impl Transaction {
         }
         let bricks = load.bricks().collect();
         let epoch = self.bricks.epoch(self.world.shared_bricks(), self.id);
-        self.bricks.push(Done { table, rows: Arc::clone(rows), epoch, bricks, bytes });
+        let done = Done { table, rows: Arc::clone(rows), kind: ChangeKind::Load, epoch, bricks, bytes };
+        self.bricks.push(done);
         let ticket = rows.table().append(epoch, load)?;
         self.bricks.tickets.lock().push(ticket);
         Ok(())
@@ -164,8 +166,8 @@ impl Transaction {
         own.dedup();
         let deletion = Deletion { epoch, covered: self.world.epochs().clone(), own };
         let bytes = if self.shared.disk.is_some() { encode_delete(&deletion, &bricks) } else { Vec::new() };
-        let done = Done { table, rows: Arc::clone(&snapshot.rows), epoch, bricks: bricks.clone(), bytes };
-        self.bricks.push(done);
+        let (rows_now, kind) = (Arc::clone(&snapshot.rows), ChangeKind::Delete);
+        self.bricks.push(Done { table, rows: rows_now, kind, epoch, bricks: bricks.clone(), bytes });
         let ticket = snapshot.rows.table().delete(deletion, &bricks)?;
         self.bricks.tickets.lock().push(ticket);
         Ok(rows)
@@ -340,6 +342,12 @@ impl BrickSnapshot {
         brick.visible(&self.reader).count(brick.rows())
     }
 
+    /// The newest epoch of which rows of a brick are visible, if any are. Cost: its epochs vector.
+    #[must_use]
+    pub fn newest_epoch(&self, brick: &BrickView) -> Option<Epoch> {
+        brick.newest_visible(&self.reader)
+    }
+
     /// The visible rows of a brick, block by block, with the live columns that `projection` names by their position.
     /// Strings are dictionaries.
     pub fn batches(
@@ -395,10 +403,20 @@ impl BrickSnapshot {
     }
 }
 
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChangeKind {
+    /// Rows come.
+    Load,
+    /// Rows go.
+    Delete,
+}
+
 /// One change of a brick table.
 struct Done {
     table: SpaceId,
     rows: Arc<BrickRows>,
+    kind: ChangeKind,
     epoch: Epoch,
     bricks: Vec<BrickId>,
     /// For the log; empty without one.
@@ -506,9 +524,15 @@ impl BrickWrites {
         Ok(BrickChanges { changes, written, epochs, is_committed: Arc::clone(&self.is_committed) })
     }
 
-    /// The log has the strings that came with the changes.
-    pub(super) fn note_logged(&self) {
+    /// The transaction has just been committed: the log has the strings that came with the changes.
+    pub(super) fn note_committed(&self) {
+        if self.done.is_empty() {
+            return;
+        }
         self.strings.iter().for_each(|(rows, counts)| rows.note_logged(counts));
+        let now = LogTime::now();
+        let loads = self.done.iter().filter(|done| done.kind == ChangeKind::Load);
+        loads.for_each(|done| done.rows.note_loaded(&done.bricks, now));
     }
 
     /// Undoes everything behind the mark.

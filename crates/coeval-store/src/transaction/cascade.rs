@@ -8,9 +8,10 @@
 
 use super::children::refers_to;
 use super::foreign_key::{PendingCheck, in_width_of};
-use super::{IfLocked, RowLock, Savepoint, Transaction, definition_key};
+use super::{IfLocked, RowLock, Savepoint, Transaction};
 use crate::catalog::{ForeignKeyDef, ReferentialAction, TableDef};
 use crate::error::{ConstraintError, StoreError};
+use crate::footprint::definition_key;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::row::Row;
@@ -205,7 +206,7 @@ fn cascaded(
     changes.collect()
 }
 
-/// Whether a parent row that goes, or changes, had a key that children can refer to, and has it no more.
+/// Whether a parent row that is deleted or changed had a key that children can refer to, and no longer has it.
 fn is_given_up(parent: &Table, foreign_key: &ForeignKeyDef, old: &Row, new: Option<&Row>) -> bool {
     let (def, missing) = (parent.def(), parent.missing());
     let old = RowRef::of_row(def, missing, old);

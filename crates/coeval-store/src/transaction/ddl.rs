@@ -2,16 +2,19 @@
 //! Changing definitions inside a transaction: in a private copy of the world, certified by the names and
 //! definitions it touches.
 
-use super::{Footmark, Transaction, definition_key, name_key, role_key};
+use super::{Footmark, Transaction};
 use crate::access_rights::ObjectAccess;
 use crate::build_index::{build_index_until, check_unique, entry};
+use crate::bulk::realign;
 use crate::catalog::{CatalogChange, ColumnState, IndexDef, TableDef};
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::error::StoreError;
+use crate::footprint::{definition_key, name_key, role_key};
 use crate::ids::SpaceId;
 use crate::space::add_one;
-use crate::submission::TableWrites;
 use crate::table::Table;
+use crate::table_writes::TableWrites;
+use crate::types::ColumnType;
 use coeval_txn::Access;
 use std::sync::Arc;
 
@@ -63,7 +66,7 @@ impl Transaction {
                 self.check_new_indexes(old.as_deref(), def)?;
             }
             CatalogChange::RemoveTable(id) | CatalogChange::Truncate(id) => {
-                self.writes.retain(|writes| writes.table != *id);
+                self.writes.remove(*id);
                 Arc::make_mut(&mut self.loads).retain(|load| load.table() != *id);
             }
             CatalogChange::PutSchema(_)
@@ -99,6 +102,7 @@ impl Transaction {
             }
             CatalogChange::PutView(view) => {
                 self.mark_roles(&view.access);
+                self.mark_types(view.output.iter().flatten().map(|column| column.ty));
                 self.mark(name_key("", &view.name.schema), Access::Reference);
                 self.mark(name_key(&view.name.schema, &view.name.name), Access::Identity);
             }
@@ -160,6 +164,13 @@ impl Transaction {
         }
     }
 
+    /// What has columns of a type that users have made relies on its definition.
+    fn mark_types(&mut self, columns: impl Iterator<Item = ColumnType>) {
+        for ty in columns.filter_map(ColumnType::user_type) {
+            self.mark(definition_key(ty.def().id), Access::Reference);
+        }
+    }
+
     fn mark_table(&mut self, def: &TableDef) {
         let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
         self.mark(name_key("", &def.name.schema), Access::Reference);
@@ -167,9 +178,7 @@ impl Transaction {
         if old.as_ref().is_none_or(|old| old.name != def.name) {
             self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
         }
-        for ty in def.columns.iter().filter_map(|column| column.ty.user_type()) {
-            self.mark(definition_key(ty.def().id), Access::Reference);
-        }
+        self.mark_types(def.columns.iter().map(|column| column.ty));
         for index in &def.indexes {
             if old.as_ref().is_none_or(|old| old.index(&index.name).is_none()) {
                 self.mark(name_key(&def.name.schema, &index.name), Access::Identity);
@@ -181,8 +190,8 @@ impl Transaction {
             }
         }
         // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
-        // are no conflict; those that are still running do not know of the index and are. Who owns the table and who
-        // may use it changes nothing for those who do.
+        // are no conflict; those that are still running do not know of the index and are. A change of the owner or of privileges
+        // does not concern running transactions that use the table.
         let (certify, admit) = match old.as_deref().map_or(Difference::Other, |old| Difference::of(old, def))
         {
             Difference::Access => (Access::Update, Access::Update),
@@ -205,7 +214,7 @@ impl Transaction {
         }
         let stop = self.stop();
         for load in Arc::make_mut(&mut self.loads).iter_mut().filter(|load| load.table() == def.id) {
-            Arc::make_mut(load).realign(old, def, &stop)?;
+            realign(Arc::make_mut(load), old, def, &stop)?;
         }
         Ok(())
     }
@@ -236,9 +245,9 @@ impl Transaction {
 
     /// Private writes follow the new definition's list of indexes.
     fn realign_writes(&mut self, old: &Arc<Table>, def: &TableDef) -> Result<(), StoreError> {
-        let Some(at) = self.writes.iter().position(|writes| writes.table == def.id) else { return Ok(()) };
+        let Some(place) = self.writes.place(def.id) else { return Ok(()) };
         let Some(table) = self.world.table(def.id).cloned() else { return Ok(()) };
-        let writes = &self.writes[at];
+        let writes = self.writes.at(place);
         let indexes = def
             .indexes
             .iter()
@@ -250,7 +259,7 @@ impl Transaction {
                 }
             })
             .collect::<Result<_, StoreError>>()?;
-        self.writes[at].indexes = indexes;
+        writes.indexes = indexes;
         Ok(())
     }
 
@@ -266,7 +275,7 @@ impl Transaction {
         };
         for (position, index) in def.indexes.iter().enumerate() {
             if index.uniqueness.is_unique() && !is_known(index) {
-                check_unique(&table, position)?;
+                check_unique(&table, position, &self.stop())?;
             }
         }
         Ok(())

@@ -6,17 +6,18 @@
 //! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit
 //! (DESIGN 5.4). So the checks here, which read the snapshot and own writes, hold at commit too.
 
-use super::{GlobalKey, Transaction, definition_key};
+use super::{GlobalKey, Transaction};
 use crate::catalog::{ForeignKeyDef, TableDef};
 use crate::chunk::Chunk;
 use crate::error::{ConstraintError, StoreError};
+use crate::footprint::definition_key;
 use crate::ids::SpaceId;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::row::Row;
 use crate::space::Found;
 use crate::table::{RowRef, Table, describe_columns};
 use crate::types::Physical;
-use crate::value::{Value, ValueRef};
+use crate::value::{KeyWriter, Value, ValueRef};
 use coeval_txn::Access;
 use std::collections::HashSet;
 use std::sync::Arc;

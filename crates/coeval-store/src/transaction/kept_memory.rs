@@ -12,26 +12,8 @@ use super::Transaction;
 use crate::catalog::TableDef;
 use crate::error::StoreError;
 use crate::key::Key;
+use crate::memory_accounts::MemoryAccount;
 use crate::row::Row;
-use std::fmt;
-
-/// Gives each transaction that needs it an account of its own.
-pub trait MemoryAccounts: fmt::Debug + Send + Sync {
-    /// A new account, with nothing on it.
-    fn open(&self) -> Box<dyn MemoryAccount>;
-}
-
-/// What one transaction has of the memory. Dropping it gives everything back.
-pub trait MemoryAccount: fmt::Debug + Send + Sync {
-    /// Takes so many bytes more.
-    ///
-    /// # Errors
-    /// Why it may not have them, for the user. The account is as before.
-    fn grow(&mut self, bytes: usize) -> Result<(), String>;
-
-    /// Gives so many bytes back, of those that it has.
-    fn shrink(&mut self, bytes: usize);
-}
 
 /// What a transaction may keep without an account: most never open one.
 const FREE_BYTES: usize = 256 << 10;

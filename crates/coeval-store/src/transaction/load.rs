@@ -2,12 +2,12 @@
 //! Loading many rows at once.
 
 use super::Transaction;
-use crate::bulk::{BulkLoad, index_chunks, ordered_chunks, sorted_chunks};
+use crate::bulk::{index_chunks, is_free, ordered_chunks, sorted_chunks};
+use crate::bulk_load::BulkLoad;
 use crate::chunk::Chunk;
-use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
-use crate::range::{Direction, KeyRange};
+use crate::range::KeyRange;
 use crate::space::{Found, Space};
 use crate::table::{RowRef, Table};
 use arrow::array::RecordBatch;
@@ -154,25 +154,6 @@ impl Transaction {
         }
         Ok(())
     }
-}
-
-/// Whether chunks may go into this range: no chunk overlaps it and no changed key lies in it.
-///
-/// # Errors
-/// [`StoreError::Corrupt`] if a chunk of the range is damaged.
-pub(crate) fn is_free(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
-    let rows = table.rows();
-    if rows.has_changes_in(span) || overlapping_chunk(table, span).is_some() {
-        return Ok(false);
-    }
-    Ok(SpaceCursor::new(rows, None, span, Direction::Forward).next().transpose()?.is_none())
-}
-
-/// A chunk whose first key lies in the range or before it with its last key inside or behind.
-fn overlapping_chunk<'a>(table: &'a Table, span: &KeyRange) -> Option<&'a Arc<Chunk>> {
-    let (Bound::Included(first), Bound::Included(last)) = (&span.lower, &span.upper) else { return None };
-    let (_, chunk) = table.rows().base().floor(last)?;
-    (chunk.last_key() >= *first).then_some(chunk)
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 //! A serializable transaction: its registration, and what it notes of its reads.
 
 use super::Transaction;
-use super::reads::{ReadSet, Reads, Walked};
 use crate::bricks::BrickChanges;
+use crate::certification::{ActiveGuard, Certification};
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
 use crate::range::{Direction, KeyRange};
-use crate::serializable::{ActiveGuard, Certification, SHOWN_WRITES_MAX};
-use crate::submission::WriteSet;
+use crate::reads::{ReadSet, Reads, Walked};
+use crate::serializable::SHOWN_WRITES_MAX;
 use crate::world::World;
+use crate::write_set::WriteSet;
 use coeval_txn::ssi::Written;
 use coeval_txn::{SnapshotGuard, Version};
 use std::sync::Arc;
@@ -50,8 +51,8 @@ impl Serializing {
     }
 }
 
-/// What a serializable transaction has read, for who looks at it from outside; it may go on or end meanwhile. And what it
-/// had written by then.
+/// What a serializable transaction has read and written at one moment, to be looked at from outside; the transaction may go on or
+/// end meanwhile.
 #[derive(Clone, Debug)]
 pub struct Reading {
     begin: Version,
@@ -103,7 +104,7 @@ impl Transaction {
     pub fn reading(&self) -> Option<Reading> {
         let serializing = self.serializing.as_ref()?;
         let reads = Arc::clone(&serializing.reads);
-        let written = WriteSet::new(&self.world, &self.writes, &[], &[], &[], &BrickChanges::default());
+        let written = WriteSet::new(&self.world, self.writes.iter(), &[], &[], &[], &BrickChanges::default());
         Some(Reading { begin: self.snapshot, reads, written })
     }
 

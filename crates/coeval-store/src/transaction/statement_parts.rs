@@ -6,7 +6,6 @@ use super::{Savepoint, Transaction};
 use crate::error::StoreError;
 use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::key::Key;
-use crate::submission::TableWrites;
 use crate::view::TableView;
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ impl Transaction {
     fn view_of_savepoint(&self, savepoint: &Savepoint, id: SpaceId) -> Result<TableView, StoreError> {
         self.check_writes_of(self.row_table(id)?)?;
         let table = savepoint.world.table(id).ok_or(StoreError::UnknownSpace(id))?;
-        Ok(match savepoint.writes.iter().find(|writes| writes.table == id) {
+        Ok(match savepoint.writes.get(id) {
             None => TableView::new(Arc::clone(table)),
             Some(writes) => TableView::new(Arc::new(table.overlaid(writes))),
         })
@@ -41,7 +40,7 @@ impl Transaction {
     /// Whether this transaction has written the row with this key since the savepoint.
     #[must_use]
     pub fn has_written_since(&self, savepoint: &Savepoint, table: SpaceId, key: &Key) -> bool {
-        let before = savepoint.writes.iter().find(|writes| writes.table == table);
+        let before = savepoint.writes.get(table);
         let now = self.writes_of(table).and_then(|writes| writes.rows.get(key));
         let before = before.and_then(|writes| writes.rows.get(key));
         match (before, now) {
@@ -79,7 +78,7 @@ impl Transaction {
         assert!(!self.is_tied(), "a private copy of a world does not move");
         self.note_undone(savepoint.footprint);
         self.writes.clone_from(&savepoint.writes);
-        self.writes.iter_mut().for_each(TableWrites::forget_positions);
+        self.writes.forget_positions();
         self.footprint.truncate(savepoint.footprint);
         self.pending.clone_from(&savepoint.pending);
         self.child_lookups.clear();

@@ -3,7 +3,7 @@
 
 use super::cascade::Cascade;
 use super::{Transaction, index_position};
-use crate::catalog::{IndexDef, TableDef};
+use crate::catalog::IndexDef;
 use crate::cursor::SpaceCursor;
 use crate::delta::{BasePosition, DeltaEntry};
 use crate::error::{ConstraintError, StoreError};
@@ -13,7 +13,8 @@ use crate::key_size::check_key_size;
 use crate::range::{Direction, KeyRange};
 use crate::row::Row;
 use crate::space::{add_one, position_of};
-use crate::table::{RowRef, Table, describe_columns, index_prefix};
+use crate::table::{RowRef, Table, index_prefix};
+use crate::taken_keys::{primary_key_taken, unique_key_taken};
 use coeval_txn::Access;
 use std::sync::Arc;
 
@@ -327,21 +328,5 @@ fn check_not_null(row: RowRef<'_>) -> Result<(), ConstraintError> {
             table: Box::new(def.name.clone()),
             column: def.columns[column].name.clone(),
         }),
-    }
-}
-
-pub(crate) fn primary_key_taken(def: &TableDef, row: RowRef<'_>) -> ConstraintError {
-    ConstraintError::Unique {
-        table: Box::new(def.name.clone()),
-        constraint: def.primary_key_name.clone(),
-        key: describe_columns(def, &def.primary_key, |column| row.get(column)),
-    }
-}
-
-pub(crate) fn unique_key_taken(def: &TableDef, index: &IndexDef, row: RowRef<'_>) -> ConstraintError {
-    ConstraintError::Unique {
-        table: Box::new(def.name.clone()),
-        constraint: index.name.clone(),
-        key: describe_columns(def, &index.columns, |column| row.get(column)),
     }
 }

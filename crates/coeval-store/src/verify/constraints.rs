@@ -6,10 +6,12 @@ use super::{DamagedChunks, VerifyReport, is_damaged};
 use crate::build_index::check_unique;
 use crate::catalog::ForeignKeyDef;
 use crate::checks::CheckCompiler;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::range::KeyRange;
+use crate::stop::never;
 use crate::table::{RowRef, Table};
 use crate::transaction::in_width_of;
+use crate::value::KeyWriter;
 use crate::world::World;
 use std::sync::Arc;
 
@@ -25,7 +27,7 @@ pub(super) fn check_table_constraints(
     let name = &table.def().name;
     for (position, index) in table.def().indexes.iter().enumerate() {
         if index.uniqueness.is_unique()
-            && let Err(error) = check_unique(table, position)
+            && let Err(error) = check_unique(table, position, &never)
         {
             report.add_fact(format!("table {name}: {error}"));
         }

@@ -95,7 +95,7 @@ fn fed_columns(world: &World) -> Vec<FedColumn> {
     }
     let fed = found.into_iter().filter_map(|(sequence, table, column)| {
         let (sequence, table) = (catalog.sequence(sequence)?, world.table(table)?);
-        let is_there = table.def().columns.get(column)?.state != ColumnState::Dropped;
+        let is_there = !table.def().columns.get(column)?.is_dropped();
         let (sequence, table) = (Arc::clone(sequence), Arc::clone(table));
         (is_there && !sequence.cycle).then_some(FedColumn { sequence, table, column })
     });

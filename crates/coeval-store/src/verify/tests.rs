@@ -17,8 +17,9 @@ use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::record::{encode_batch, encode_body};
 use crate::row::{Row, RowWriter};
 use crate::store::Store;
-use crate::submission::{Submission, TableWrites};
+use crate::submission::Submission;
 use crate::table::{RowRef, missing_values};
+use crate::table_writes::TableWrites;
 use crate::transaction::AccessMode;
 use crate::types::ColumnType;
 use crate::value::{Value, ValueRef};
@@ -89,7 +90,7 @@ fn child(def: &TableDef, id: i64, code: Option<i64>, parent: i64) -> Row {
 }
 
 fn key(id: i64) -> Key {
-    let mut writer = crate::key::KeyWriter::new();
+    let mut writer = crate::value::KeyWriter::new();
     writer.push(ValueRef::Int64(id));
     writer.finish()
 }

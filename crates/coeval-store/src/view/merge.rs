@@ -5,7 +5,7 @@
 //! Most changes are updates, which keep every row in its place: then a column of numbers is copied and the new
 //! values are written over the old ones. Everything else is gathered by index from both sides.
 
-use super::changes::WindowChanges;
+use crate::pieces::WindowChanges;
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray, downcast_primitive,
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running scan of a part of a table: batches of rows in key order, out of chunks and their changes.
 
-use super::changes::Changes;
 use super::merge::Merge;
-use super::pieces::Piece;
 use super::{SCAN_BATCH_ROWS, ScanPart};
-use crate::chunk::{Chunk, ChunkStats};
+use crate::chunk::Chunk;
+use crate::chunk_stats::ChunkStats;
 use crate::column::{constant_column, shown};
 use crate::error::StoreError;
+use crate::pieces::{Changes, Piece};
 use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -88,7 +88,7 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
         let chunk = self.pieces[index].chunk().cloned();
         let is_read = chunk.as_ref().is_some_and(|chunk| (self.may_match)(chunk.stats()));
         let def = self.table.def();
-        let changes = self.pieces[index].changes(&self.table)?;
+        let changes = self.pieces[index].changes(self.table.rows().delta(), def.columns.len())?;
         let new = changes.map(|changes| changes.columns(def, self.table.missing(), &self.projection));
         let new_rows = changes.map_or(0, Changes::rows);
         let (columns, rows) = match &chunk {
@@ -130,7 +130,8 @@ impl<P: Fn(&ChunkStats) -> bool> BatchScan<P> {
             (None, None) => return Ok(None),
             (Some(columns), None) | (None, Some(columns)) => (slices(columns), window.len()),
             (Some(chunk), Some(new)) => {
-                let changes = self.pieces[index].changes(&self.table)?;
+                let (delta, def) = (self.table.rows().delta(), self.table.def());
+                let changes = self.pieces[index].changes(delta, def.columns.len())?;
                 let changes = changes.expect("what there are new columns of has changes");
                 let merge = Merge::new(window.clone(), changes.of_window(window, rows));
                 let columns = chunk.iter().zip(new).map(|(chunk, new)| merge.column(chunk, new));

@@ -4,12 +4,12 @@
 
 use super::*;
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName};
-use crate::column::value_at;
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::row::{Row, RowWriter};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
+use crate::value::value_at;
 use coeval_txn::Isolation;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -38,7 +38,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
     called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |call| replayed_time(call.access()?)),
     strict("pg_wal_lsn_diff", 2..=2, Gives::BigInt, distance),
-    called("pg_promote", 0..=2, Gives::Bool, |call| promote(call, "pg_promote", PromotionLoss::Refused)),
+    strict("pg_promote", 0..=2, Gives::Bool, |call| promote(call, "pg_promote", PromotionLoss::Refused)),
     called("coeval_promote_accepting_loss", 0..=0, Gives::Bool, |call| {
         promote(call, "coeval_promote_accepting_loss", PromotionLoss::Accepted)
     }),
@@ -133,7 +133,7 @@ fn resume(call: &Call<'_>) -> Result<Cell, SqlError> {
 }
 
 /// # Errors
-/// `42501` for who is no superuser.
+/// `42501` if the role is no superuser.
 pub(super) fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlError> {
     if access.rights().is_superuser() {
         return Ok(());
@@ -141,12 +141,33 @@ pub(super) fn check_superuser(access: &CatalogAccess, function: &str) -> Result<
     Err(insufficient(format!("permission denied for function {function}")))
 }
 
+/// PostgreSQL's arguments `wait` and `wait_seconds` of a promotion. They change nothing: whoever asks is answered before the server begins
+/// anew, which ends all sessions, and once others have promised, which takes some seconds at most.
+///
+/// # Errors
+/// `22003` for a time that PostgreSQL does not take.
+fn check_wait_seconds(call: &Call<'_>) -> Result<(), SqlError> {
+    if call.int(1).is_some_and(|seconds| seconds <= 0) {
+        let message = "\"wait_seconds\" must not be negative or zero";
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+    }
+    Ok(())
+}
+
 /// Asks the server to make the replica that it serves a database of its own, once others have promised what that needs. True as
 /// soon as it has been asked.
 fn promote(call: &Call<'_>, function: &str, loss: PromotionLoss) -> Result<Cell, SqlError> {
     let access = call.access()?;
     check_superuser(access, function)?;
+    if let Some(timeline) = access.store().superseded_by() {
+        let message = format!("this was a primary, and timeline {timeline} was promised to another machine");
+        return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message).with_hint(
+            "Start it with --replica-of that one. If that one is lost for good: stop this server; coeval promote DIR \
+             --accept-loss makes it the primary again.",
+        ));
+    }
     replica(access)?;
+    check_wait_seconds(call)?;
     let refused = |message| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
     let upstream = access.upstream().filter(|_| access.registry().can_promote()).ok_or_else(|| {
         refused("no server has this replica that could promote it")
@@ -173,7 +194,7 @@ fn drop_slot(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok("".into())
 }
 
-/// Who may have the log kept: superusers, and roles with REPLICATION.
+/// Refuses all but superusers and roles with REPLICATION, who may have the log kept.
 fn check_replication(access: &CatalogAccess) -> Result<(), SqlError> {
     if access.may_replicate() {
         return Ok(());

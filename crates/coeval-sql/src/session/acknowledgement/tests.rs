@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `synchronous_commit` through SQL; what it waives survives crashes as `coeval-store` says (`store/crash_tests/waived.rs`).
+//! `synchronous_commit` through SQL; what it waives survives crashes as `coeval-store` says (`crash_tests/waived.rs`).
 
 use super::*;
 use crate::engine::Engine;

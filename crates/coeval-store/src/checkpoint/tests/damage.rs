@@ -4,7 +4,7 @@
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
 use crate::error::StoreError;
 use crate::files::{Fault, SimulatedFiles};
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::log::LogOptions;
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
@@ -14,7 +14,7 @@ use crate::space::Space;
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
-use crate::value::{Value, ValueRef};
+use crate::value::{KeyWriter, Value, ValueRef};
 use crate::verify::verify;
 use coeval_txn::Isolation;
 use std::path::Path;

@@ -4,6 +4,7 @@
 use super::{copy, feed_of, open_follower, open_primary, take, take_all};
 use crate::brick_def::{BrickDef, BrickDimension};
 use crate::catalog::{CatalogChange, ColumnDef, ColumnState, QualifiedName, TableDef};
+use crate::clock::LogTime;
 use crate::files::SimulatedFiles;
 use crate::following::{Follower, LogFeed};
 use crate::store::Store;
@@ -223,6 +224,31 @@ fn a_follower_purges_what_its_primary_has_and_passes_loads_that_were_rolled_back
     pair.take_all();
     assert_eq!(pair.store.world().epochs().except(), []);
     assert_eq!(pair.same_ids(), [5, 6].into_iter().chain(10..20).chain([39]).collect::<Vec<_>>());
+}
+
+/// The log carries times, and a follower takes them from it: its own clock says when it heard of a load.
+#[test]
+fn a_follower_knows_when_its_primary_loaded() {
+    let begun = LogTime::now().micros();
+    let mut pair = Pair::new(9);
+    let loaded_at = |store: &Store| {
+        let world = store.world();
+        let rows = world.table(pair.def.id).unwrap().bricks().unwrap();
+        let view = rows.table().view(&rows.table().selection());
+        view.bricks().iter().map(|brick| brick.loaded_at().unwrap()).collect::<Vec<u64>>()
+    };
+    load(&pair.primary, &pair.def, 1, &[1]);
+    // Two groups of records: the second one may say no time of its own.
+    take_all(&mut pair.feed, &mut pair.follower);
+    load(&pair.primary, &pair.def, 11, &[2]);
+    let done = LogTime::now().micros();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    take_all(&mut pair.feed, &mut pair.follower);
+    let (own, taken) = (loaded_at(&pair.primary), loaded_at(&pair.store));
+    assert_eq!(taken.len(), 2);
+    for (own, taken) in own.iter().zip(&taken) {
+        assert!((begun..=done).contains(taken) && taken <= own, "{begun}..={done}: {own} {taken}");
+    }
 }
 
 /// A delete covers what its transaction saw. The follower has nobody who reads a world as old, but must not forget which rows

@@ -23,6 +23,7 @@ impl Interrupt for Set {
 
 /// A primary that waits for any one replica, and one replica.
 struct Synchronous {
+    primary_files: SimulatedFiles,
     files: SimulatedFiles,
     primary: Store,
     store: Store,
@@ -52,7 +53,7 @@ impl Synchronous {
                 before: Vec::new(),
             }))
             .unwrap();
-        Self { files, primary, store, follower, feed, next: 0 }
+        Self { primary_files, files, primary, store, follower, feed, next: 0 }
     }
 
     fn apply(&mut self, level: SynchronousCommit) -> Version {
@@ -60,8 +61,30 @@ impl Synchronous {
         let mut tx = self.primary.begin(Isolation::Snapshot, AccessMode::ReadWrite);
         tx.insert(def.id, row(&def, self.next, 0)).unwrap();
         self.next += 1;
-        self.primary.set_synchronous_commit(&mut tx, level);
+        // Without the thread that syncs what waits for nobody.
+        tx.set_synchronous_commit(level);
         tx.commit_applied().unwrap().version
+    }
+
+    /// A commit that is published before it is durable, and the word of it, which the follower has before its record.
+    fn publish_ahead(&mut self) -> Version {
+        self.follow();
+        // There is somebody who syncs it, who has not come to it yet.
+        self.primary.shared.pipeline.publishing.begin_syncer();
+        let version = self.apply(SynchronousCommit::Off);
+        assert_eq!(self.sees(version), (true, false));
+        let fed = self.feed.next_piece().unwrap();
+        assert!(matches!(fed, Some(Fed::Published(told)) if told == version), "{fed:?}");
+        self.follower.note_published(version);
+        version
+    }
+
+    /// The follower's process ends in order and begins anew; its primary is not there. Whether it knows that all it has is published.
+    fn is_confirmed_when_reopened(self) -> bool {
+        let Self { files, store, follower, feed, .. } = self;
+        drop((feed, follower, store));
+        let (store, _follower) = open_follower(&files);
+        store.has_confirmed()
     }
 
     /// Takes all that the feed has within a while.
@@ -281,4 +304,77 @@ fn an_empty_list_ends_the_waits_for_all_lists_before_it() {
     assert!(pair.is_acknowledged(version));
     pair.primary.require_replicas(Some(list("copy"))).unwrap();
     assert_eq!(pair.primary.recorded_replicas(), Some(list("copy")), "it follows none");
+}
+
+/// The next primary gives the number of a commit that was lost to another one. Fails if a word holds beyond the connection that it came
+/// over, and, behind the restart, if it is written down beyond what the log has.
+#[test]
+fn what_a_former_primary_has_published_and_lost_says_nothing_of_the_next_ones_commits() {
+    let mut pair = Synchronous::begin(15);
+    pair.follow();
+    let without = pair.primary_files.copy();
+    let lost = pair.publish_ahead();
+    pair.primary = open_primary(&without);
+    let timeline = pair.primary.timeline();
+    pair.follower.begin_following(timeline).unwrap();
+    pair.feed = feed_of(&pair.primary, &pair.follower).unwrap();
+    let version = pair.apply(SynchronousCommit::On);
+    assert!(version <= lost, "the number comes again");
+    pair.sync();
+    pair.follow();
+    assert!(pair.follower.position() > pair.follower.shown_position(), "it is taken");
+    assert_eq!(pair.sees(version), (false, false), "no replica has said that it has it");
+    assert!(!pair.is_confirmed_when_reopened());
+}
+
+/// A word that has come before its record counts once that is there, and is known behind a restart. Fails if it is noted for what the
+/// log has when it comes, and no more.
+#[test]
+fn what_was_published_before_its_record_came_is_known_to_be_when_it_has_come() {
+    let mut pair = Synchronous::begin(17);
+    let version = pair.publish_ahead();
+    pair.sync();
+    pair.follow();
+    assert_eq!(pair.sees(version), (true, true));
+    assert!(pair.is_confirmed_when_reopened());
+}
+
+/// Fails with the end of the log in the place of the record's: there lie other sessions' commits, which a failover may lose. The token
+/// was refused then, though nothing was lost of what it stands for.
+#[test]
+fn a_snapshot_is_in_the_log_before_what_others_have_not_published() {
+    let mut pair = Synchronous::begin(19);
+    let session = pair.primary.replica_session("copy");
+    let version = pair.apply(SynchronousCommit::On);
+    pair.sync();
+    pair.follow();
+    let flushed = pair.follower.sync().unwrap();
+    session.note(|progress| progress.flushed = flushed);
+    pair.follow();
+    assert_eq!(pair.sees(version), (true, true));
+    let another = pair.apply(SynchronousCommit::On);
+    let (log_end, _) = pair.primary.log_position().unwrap();
+    assert!(log_end > flushed, "it is appended, and nobody has it");
+    let (end, term) = pair.primary.end_of_snapshot(version).unwrap();
+    assert!(end <= flushed, "a replica has the snapshot");
+    assert_eq!(Some(term), pair.primary.terms().last());
+    let of_another = pair.primary.end_of_snapshot(another).unwrap();
+    assert_eq!(of_another.0, log_end, "who reads what is not published finds it before the end");
+
+    // The replica is promoted without the other commit. It knows the place.
+    let Synchronous { files, store, follower, feed, .. } = pair;
+    let has_snapshot = |store: &Store| {
+        store.terms().check_follower(Some(term.id), end).is_ok() && store.world().version() >= version
+    };
+    assert!(has_snapshot(&store));
+    drop((feed, follower, store));
+    promote(&files, Path::new(COPY), Promise::asked_for(Timeline::new(2))).unwrap();
+    let dir = Path::new(COPY);
+    let promoted = Store::open_tuned(Arc::new(files), dir, options(), log_options(), sizes()).unwrap();
+    assert!(promoted.world().version() < another);
+    assert!(has_snapshot(&promoted));
+    assert!(
+        promoted.terms().check_follower(Some(term.id), log_end).is_err(),
+        "the end of the log is not there"
+    );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 mod added_columns;
+mod last_load;
 mod offsets;
 mod reads;
 
@@ -11,7 +12,7 @@ use crate::log::{ChecksumPolicy, LogOptions};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::row::RowWriter;
 use crate::store::Store;
-use crate::transaction::{AccessMode, Transaction};
+use crate::transaction::{AccessMode, Transaction, expire_bricks};
 use crate::types::ColumnType;
 use crate::value::Value;
 use crate::verify::verify;
@@ -631,9 +632,9 @@ fn bricks_whose_rows_are_all_too_old_expire() {
     def.bricks = Some(bricks.clone());
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();
-    store.shared.expire_bricks(49);
+    expire_bricks(&store.shared, 49);
     assert_eq!(ids(&begin(&store), &def), [2, 3, 4]);
-    store.shared.expire_bricks(55);
+    expire_bricks(&store.shared, 55);
     assert_eq!(ids(&begin(&store), &def), [4]);
 }
 

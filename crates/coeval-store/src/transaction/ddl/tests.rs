@@ -2,11 +2,14 @@
 //! Definitions that change in the transaction that loads or writes the table.
 
 use crate::access_rights::{Grant, ObjectAccess, Privilege, Privileges, RoleDef};
-use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
+use crate::catalog::{
+    CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, TypeDef, Uniqueness, ViewColumn, ViewDef,
+};
+use crate::enum_type::{EnumDef, EnumType};
 use crate::error::{ConstraintError, StoreError};
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::SpaceId;
-use crate::key::{Key, KeyWriter};
+use crate::key::Key;
 use crate::log::{ChecksumPolicy, LogOptions};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
@@ -15,7 +18,7 @@ use crate::row_lock_error::RowLockError;
 use crate::store::Store;
 use crate::transaction::{AccessMode, LockWaits, Transaction};
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::verify::verify;
 use arrow::array::{Int64Array, RecordBatch};
 use coeval_txn::{Interrupt, Isolation};
@@ -488,7 +491,8 @@ fn an_index_and_a_load_end_when_they_are_asked_to_and_leave_nothing() {
     let ids = Int64Array::from_iter_values((3_000..5_000).rev());
     let columns = vec![("id", Arc::new(ids.clone()) as _), ("x", Arc::new(ids) as _)];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
-    for looks in [0, 1, 100, 1_999] {
+    // Half of the looks are at the rows, the others at the keys, which are to be unique.
+    for looks in [0, 1, 100, 1_999, 2_500, 3_500] {
         let mut tx = begin(&store);
         let interrupt = || Some(Arc::new(AskedAfter(AtomicUsize::new(looks))) as _);
         tx.set_lock_waits(LockWaits { interrupt: interrupt(), ..LockWaits::default() });
@@ -507,4 +511,31 @@ fn an_index_and_a_load_end_when_they_are_asked_to_and_leave_nothing() {
         let table = Arc::clone(store.world().table(def.id).unwrap());
         assert_eq!((table.row_count(), table.indexes().len()), (2_000, 0), "{looks}");
     }
+}
+
+#[test]
+fn a_view_with_a_column_of_a_type_that_another_transaction_changes_is_a_conflict() {
+    let store = Store::in_memory(StoreOptions::default());
+    let (id, array_id) = (store.new_space_id(), store.new_space_id());
+    let named = |name: &str| {
+        let def = EnumDef::new(id, array_id, QualifiedName::new("public", name), ["a".to_owned()]);
+        TypeDef { ty: EnumType::of(def), access: ObjectAccess::default() }
+    };
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutType(named("old"))).unwrap();
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    let mut other = begin(&store);
+    other.change_catalog(CatalogChange::PutType(named("new"))).unwrap();
+    other.commit().unwrap();
+    let view = ViewDef {
+        name: QualifiedName::new("public", "v"),
+        columns: Vec::new(),
+        query: "SELECT 'a'::old AS a".into(),
+        access: ObjectAccess::default(),
+        comment: None,
+        output: Some(vec![ViewColumn { name: "a".into(), ty: ColumnType::Enum(named("old").ty) }]),
+    };
+    tx.change_catalog(CatalogChange::PutView(view)).unwrap();
+    assert!(matches!(tx.commit(), Err(StoreError::Conflict(_))));
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory that transactions keep: asked for before it is taken, given back by whoever ends.
 
-use super::{MemoryAccount, MemoryAccounts};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::error::StoreError;
 use crate::id_value::{key, row, table};
+use crate::memory_accounts::{MemoryAccount, MemoryAccounts};
 use crate::options::StoreOptions;
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};

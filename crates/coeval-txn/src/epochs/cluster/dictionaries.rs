@@ -102,7 +102,7 @@
 //!
 //! - A text that no row has any more keeps its code. A dictionary that is full stays full.
 //! - An append has the texts of all its codes, also for holders that know them.
-//! - A node that was told a code has it in memory for good; one that only reads could forget it.
+//! - A node that was told a code has it in memory for good, also if it had the rows for a while alone.
 
 mod message;
 mod names;

@@ -21,8 +21,9 @@ fn asked_for(variable: &str) -> u64 {
 fn run_inserts(extra: Extra) -> Option<Happened> {
     let seeds = asked_for("COEVAL_FAILOVERS");
     let (mut counts, mut happened, mut acknowledged) = (Counts::default(), Happened::default(), 0);
+    let apart = if extra == Extra::Most { 1 } else { FIVE_MACHINES };
     for seed in 0..seeds {
-        let mut cluster = Cluster::with(seed * FIVE_MACHINES, Broken::Nothing, Inserts::default(), extra);
+        let mut cluster = Cluster::with(seed * apart, Broken::Nothing, Inserts::default(), extra);
         let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
         assert!(outcome.is_ok(), "{extra:?}, seed {seed}");
         assert_eq!(cluster.lost, None, "{extra:?}, seed {seed}");
@@ -32,12 +33,12 @@ fn run_inserts(extra: Extra) -> Option<Happened> {
         acknowledged += cluster.clients.acknowledged();
     }
     println!("{extra:?}, {seeds} seeds: {acknowledged} acknowledged, {counts:?}, {happened:?}");
-    let is_enough = seeds >= SEEDS;
+    // With many machines that are asked for, and lists that change, nobody can say how much is acknowledged.
+    let is_enough = seeds >= SEEDS && extra != Extra::MostChanges;
     let seeds = seeds as usize;
-    assert!(
-        !is_enough || (2 * counts.failovers > seeds && 3 * acknowledged > seeds),
-        "too little has happened"
-    );
+    // So many are seldom there at once.
+    let has_acknowledged = 3 * acknowledged > if extra == Extra::Most { 0 } else { seeds };
+    assert!(!is_enough || (2 * counts.failovers > seeds && has_acknowledged), "too little has happened");
     is_enough.then_some(happened)
 }
 
@@ -53,6 +54,30 @@ fn nothing_acknowledged_or_shown_is_lost_while_the_list_of_replicas_changes() {
     if let Some(happened) = run_inserts(Extra::Changes) {
         assert!(happened.changes > 2 * SEEDS as usize, "too few changes");
     }
+}
+
+/// Half of the machines or more are asked for: candidates may each be promoted by few, to timelines of one number.
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_few_have_to_promise() {
+    run_inserts(Extra::Most);
+}
+
+#[test]
+fn nothing_acknowledged_or_shown_is_lost_where_few_have_to_promise_while_the_list_changes() {
+    run_inserts(Extra::MostChanges);
+}
+
+/// Of three machines each may be promoted by itself; here to one and the same timeline.
+#[test]
+fn candidates_that_are_all_one_are_seen() {
+    let found = (0..TRIES).find_map(|seed| {
+        let mut cluster = Cluster::with(seed, Broken::OneCandidate, Inserts::default(), Extra::Most);
+        // The product may find out by itself, and stops, behind what is looked for or before it.
+        let _ = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+        Some((seed, seen(&cluster)?))
+    });
+    println!("{found:?}");
+    assert!(found.is_some(), "nothing was seen");
 }
 
 /// And what a slot says that it keeps is there.

@@ -3,8 +3,8 @@
 //! primaries that run on while another one is promoted.
 //!
 //! Everything happens on one thread, as a seed says. Commits wait for any one of three machines beside the primary, or any
-//! two of five. A replica is promoted by the product's own rules (`candidacy.rs`) with the promises of those that it reaches; the
-//! primary need not be dead. Readers look at a store once it [has confirmed](Store::has_confirmed) what it was opened with, as a
+//! two of five; or for so many that one machine or two may be promoted without the others ([`Extra::Most`]). A replica is promoted by
+//! the product's own rules (`candidacy.rs`) with the promises of those that it reaches; the primary need not be dead. Readers look at a store once it [has confirmed](Store::has_confirmed) what it was opened with, as a
 //! server lets them in.
 //!
 //! A former primary that comes back is cut back by the product's own rule and steps (`former_primary.rs`, `rewinding.rs`), or, where
@@ -35,7 +35,7 @@ use crate::following::{
 use crate::log::{LogError, LogRecord, Lsn};
 use crate::promises::{LogStanding, Promise};
 use crate::replicas::{ReplicaChoice, SynchronousCommit, SynchronousReplicas};
-use crate::terms::{TermHistory, TermNumber};
+use crate::terms::{TermHistory, TermNumber, Timeline};
 use beyond::Beyond;
 pub(super) use beyond::{Extra, Happened};
 use coeval_txn::Version;
@@ -77,6 +77,8 @@ pub(super) enum Broken {
     ListAtOnce,
     /// A primary that is opened again while one list follows another waits for the new one alone.
     ListForgotten,
+    /// All candidates for a timeline of one number are one.
+    OneCandidate,
     /// Slots keep nothing.
     SlotsIgnored,
     /// Slots keep as much as they like.
@@ -122,6 +124,8 @@ fn open_node(files: &SimulatedFiles, node: usize) -> Store {
     let files = Arc::new(files.clone());
     let store = Store::open_tuned(files, &dir(node), options(), log_options(), sizes()).unwrap();
     store.set_own_name(&name(node)).unwrap();
+    // What waits for nobody is seen before it is synced, which is a step of its own here.
+    store.shared.pipeline.publishing.begin_syncer();
     store
 }
 
@@ -186,6 +190,8 @@ impl<O: Default> Node<O> {
 
 pub(super) struct Cluster<C: Clients> {
     pub(super) dice: SmallRng,
+    /// Of candidates: others than those of the run itself.
+    candidates: SmallRng,
     pub(super) broken: Broken,
     nodes: Vec<Option<Node<C::Open>>>,
     pub(super) clients: C,
@@ -241,7 +247,13 @@ fn take_records(follower: &mut Follower, records: &[LogRecord]) -> (usize, Resul
 
 impl<C: Clients> Cluster<C> {
     pub(super) fn new(seed: u64, broken: Broken, clients: C) -> Self {
+        Self::with(seed, broken, clients, Extra::Nothing)
+    }
+
+    /// One to which this happens, too.
+    pub(super) fn with(seed: u64, broken: Broken, clients: C, extra: Extra) -> Self {
         let (count, needed) = if seed.is_multiple_of(3) { (5, 2) } else { (3, 1) };
+        let needed = needed + usize::from(extra.asks_for_most());
         let files = SimulatedFiles::new(seed * 10);
         deceive(&files, 0, broken);
         let store = open_node(&files, 0);
@@ -258,6 +270,7 @@ impl<C: Clients> Cluster<C> {
         nodes[0] = Some(Node::primary(files, store));
         let mut cluster = Self {
             dice: SmallRng::seed_from_u64(seed),
+            candidates: SmallRng::seed_from_u64(seed.rotate_left(32)),
             broken,
             nodes,
             clients,
@@ -271,7 +284,7 @@ impl<C: Clients> Cluster<C> {
             lost: None,
             two_terms: None,
             counts: Counts::default(),
-            beyond: Beyond::new(seed, Extra::Nothing),
+            beyond: Beyond::new(seed, extra),
         };
         (1..count).for_each(|node| cluster.copy(node, 0));
         cluster
@@ -372,6 +385,8 @@ impl<C: Clients> Cluster<C> {
                 Err(StoreError::Log(gone @ LogError::Gone { .. })) if is_kept => {
                     self.complain(format!("what a slot on node {to} keeps for node {node}: {gone}"));
                 }
+                // It comes back and makes the slot anew, from where it is.
+                Err(StoreError::Slot(_)) => self.cut(node),
                 Err(_) if to == self.current => self.copy(node, to),
                 Err(_) => self.cut(node),
             },
@@ -538,16 +553,19 @@ impl<C: Clients> Cluster<C> {
             return;
         }
         let mut others: Vec<_> = (0..self.nodes.len()).filter(|other| *other != node).collect();
+        // Where few have to promise, few are asked now and then: others may find as many.
+        let reach = if self.beyond.asks_for_most() { 0.4 } else { 0.85 };
         // A primary that runs has more than others, mostly.
         let primaries: Vec<_> = others.iter().map(|other| self.node(*other).is_primary()).collect();
         let mut primaries = primaries.into_iter();
         others.retain(|_| {
             let is_primary = primaries.next().expect("one for each");
-            self.dice.random_bool(if is_primary { 0.1 } else { 0.85 })
+            self.dice.random_bool(if is_primary { 0.1 } else { reach })
         });
         let reached = others.iter().chain([&node]).map(|other| self.node(*other).store.timeline());
         let timeline = reached.max().expect("it reaches itself").next();
-        let mut candidacy = match Candidacy::begin(&self.node(node).store, &name(node), timeline) {
+        let promise = Promise::of(timeline, self.candidate(timeline));
+        let mut candidacy = match Candidacy::begin_with(&self.node(node).store, &name(node), promise) {
             Ok(candidacy) => candidacy,
             Err(CandidacyError::Store(error)) => panic!("{error}"),
             Err(CandidacyError::Refused(_)) if self.beyond.changes_lists() => return,
@@ -556,7 +574,8 @@ impl<C: Clients> Cluster<C> {
         for other in others {
             let mut answer = self.ask(other, &candidacy);
             if self.broken == Broken::PlacesAlone {
-                answer.term = self.node(node).store.log_standing().term;
+                let own = self.node(node).store.log_standing();
+                (answer.timeline, answer.term) = (own.timeline, own.term);
             }
             if candidacy.note_promise(&name(other), answer).is_err() && self.broken != Broken::ShorterLog {
                 self.refuse();
@@ -575,6 +594,13 @@ impl<C: Clients> Cluster<C> {
         }
     }
 
+    /// The number of one that tries to be promoted to this timeline.
+    fn candidate(&mut self, timeline: Timeline) -> u64 {
+        let candidate = self.candidates.random_range(1..=u64::MAX / 2);
+        // Even: whether it is a candidate's own the lists say.
+        2 * if self.broken == Broken::OneCandidate { u64::from(timeline.get()) } else { candidate }
+    }
+
     fn refuse(&mut self) {
         self.counts.refused += 1;
         self.is_undecided = true;
@@ -589,13 +615,18 @@ impl<C: Clients> Cluster<C> {
     }
 
     fn promote(&mut self, node: usize, candidacy: &Candidacy) {
+        let highest = self.node(self.current).store.terms().timeline();
         let (files, _) = self.lose(node);
         promote(&files, &dir(node), candidacy.promise()).unwrap();
         let store = open_node(&files, node);
         self.forget_lists_before(&store);
         assert_eq!(store.terms().timeline(), candidacy.promise().timeline);
+        // Where few have to promise, others may have promised a higher one.
+        let is_highest = store.terms().timeline() > highest || !self.beyond.asks_for_most();
         self.nodes[node] = Some(Node::primary(files, store));
-        self.current = node;
+        if is_highest {
+            self.current = node;
+        }
         self.counts.failovers += 1;
         self.is_undecided = false;
         self.look_at_terms();
@@ -611,7 +642,7 @@ impl<C: Clients> Cluster<C> {
         }
         // Somebody tells it, if nobody has.
         let (new, timeline) = (self.node(to).store.terms(), self.node(to).store.timeline());
-        let _ = self.node(node).store.promise(Promise::asked_for(timeline));
+        let _ = self.node(node).store.promise(Promise::of_begun(timeline));
         let (files, _) = self.lose(node);
         let files = self.make_follow(node, files, &new);
         self.nodes[node] = Some(Node::replica(files, node));
@@ -624,7 +655,8 @@ impl<C: Clients> Cluster<C> {
     fn make_follow(&mut self, node: usize, files: SimulatedFiles, new: &TermHistory) -> SimulatedFiles {
         let former = FormerPrimary::look(&files, &dir(node)).unwrap();
         let term = TermNumber(new.last().map_or(0, |term| term.number));
-        let has_come_after = new.timeline() >= former.promised && former.comes_before(term);
+        let timeline = new.timeline();
+        let has_come_after = timeline >= former.promised && former.comes_before(timeline, term);
         let is_followed = has_come_after || self.broken == Broken::AnySuccessor;
         let parting = match former.way_back(new) {
             WayBack::CutBack(parting) if is_followed => parting,
@@ -675,12 +707,17 @@ impl<C: Clients> Cluster<C> {
         files
     }
 
-    /// Two primaries of one term would have given it two ids, or begun it at two places.
+    /// Two primaries of one term would have given it two ids, or begun it at two places. Where few have to promise, timelines of one
+    /// number may be those of two candidates.
     fn look_at_terms(&mut self) {
+        let has_two_of_a_number = self.beyond.asks_for_most();
         let mut known = BTreeMap::new();
         for node in 0..self.nodes.len() {
-            for term in self.node(node).store.terms().terms() {
-                let before = known.insert(term.number, *term);
+            let terms = self.node(node).store.terms();
+            for (place, term) in terms.terms().iter().enumerate() {
+                let timeline = TermHistory::of(&terms.terms()[..=place]).timeline();
+                let candidate = if has_two_of_a_number { timeline.candidate() } else { 0 };
+                let before = known.insert((candidate, term.number), *term);
                 if let Some(other) = before.filter(|other| other != term) {
                     self.two_terms = Some(format!("{other}, and {term} on node {node}"));
                 }

@@ -58,7 +58,8 @@ impl Clients for Inserts {
         let Some(def) = node.store.world().tables().next().map(|table| table.def().clone()) else { return };
         let mut tx = node.store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
         tx.insert(def.id, row(&def, id, 0)).unwrap();
-        node.store.set_synchronous_commit(&mut tx, level);
+        // Without a thread that syncs.
+        tx.set_synchronous_commit(level);
         let version = tx.commit_applied().unwrap().version;
         node.open.push(Waiting { id, version });
         cluster.clients.next += 1;

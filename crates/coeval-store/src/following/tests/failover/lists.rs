@@ -66,9 +66,8 @@ struct Token {
 impl Token {
     /// Of a snapshot of this version.
     fn of(store: &Store, version: Version, of: usize) -> Option<Self> {
-        let (end, _) = store.log_position()?;
-        let end = if store.is_following() { store.shown_position()? } else { end };
-        Some(Self { term: store.terms().last()?, end, version, of })
+        let (end, term) = store.end_of_snapshot(version)?;
+        Some(Self { term, end, version, of })
     }
 
     /// Whether plain readers see it here. An error of the product, where a failover has lost what it may stand for, is none.

@@ -135,7 +135,7 @@ fn a_replica_that_has_promised_a_higher_timeline_has_still_promised_it_behind_th
     parted.rewind(&files).unwrap();
     let (store, mut follower) = open(&files).unwrap();
     parted.common.check(&store.world()).unwrap();
-    assert_eq!(follower.promised(), higher);
+    assert_eq!(follower.promised().get(), higher.get());
     let refused = follower.begin_following(parted.promoted.timeline());
     assert!(matches!(refused, Err(FollowError::Superseded { .. })), "{refused:?}");
 }
@@ -147,11 +147,13 @@ fn a_replica_that_was_promoted_meanwhile_is_not_cut_back() {
     let parted = parted(19, GoneOn::InTheSame, |_| {});
     let (files, place, timeline) = (parted.files.copy(), parted.place(), parted.promoted.timeline());
     let refused = || rewind(&files, parted.dir, place, timeline);
-    promote(&files, parted.dir, Promise::asked_for(timeline)).unwrap();
+    // Of the two the one that was promoted here is the higher one.
+    let own = Promise::of(timeline, u64::MAX);
+    promote(&files, parted.dir, own).unwrap();
     for moment in ["before it is opened", "once it is the primary"] {
         let refused = refused();
         let is_refused =
-            matches!(refused, Err(StoreError::PromisedAnother { promised, .. }) if promised == timeline);
+            matches!(refused, Err(StoreError::PromisedAnother { promised, .. }) if promised == own.timeline);
         assert!(is_refused, "{moment}: {refused:?}");
         let opened = Arc::new(files.clone());
         let store = Store::open_tuned(opened, parted.dir, options(), log_options(), sizes()).unwrap();
@@ -173,9 +175,12 @@ fn who_follows_a_replica_that_was_cut_back_is_cut_back_by_the_terms_of_that_one(
         let (store, mut follower) = open(&files).unwrap();
         let (last_store, last) = open(&last_files).unwrap();
         let own = last.as_former_primary();
-        let number = |store: &Store| TermNumber(store.terms().last().unwrap().number);
+        let is_before = |store: &Store| {
+            let number = TermNumber(store.terms().last().unwrap().number);
+            own.comes_before(store.terms().timeline(), number)
+        };
         // So far it only has less.
-        assert!(!own.comes_before(number(&store)));
+        assert!(!is_before(&store));
         let refused = feed_of(&store, &last).err().unwrap();
         assert!(matches!(refused, StoreError::FollowerIsAhead { .. }), "{refused}");
         follower.begin_following(timeline).unwrap();
@@ -185,7 +190,7 @@ fn who_follows_a_replica_that_was_cut_back_is_cut_back_by_the_terms_of_that_one(
         assert!(feed_of(&store, &last).is_err());
         drop((last_store, last));
         assert_eq!(FormerPrimary::look(&last_files, parted.dir).unwrap(), own);
-        assert!(own.comes_before(number(&store)));
+        assert!(is_before(&store));
         let parting = match own.way_back(&store.terms()) {
             WayBack::CutBack(parting) => parting,
             other => panic!("{other:?}"),

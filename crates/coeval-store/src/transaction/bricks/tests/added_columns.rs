@@ -5,11 +5,10 @@ use super::{DIR, append, begin, events, ids, options, try_open};
 use crate::catalog::{CatalogChange, ColumnDef, TableDef};
 use crate::error::StoreError;
 use crate::files::SimulatedFiles;
-use crate::key::KeyWriter;
 use crate::store::Store;
 use crate::transaction::Transaction;
 use crate::types::ColumnType;
-use crate::value::Value;
+use crate::value::{KeyWriter, Value};
 use crate::verify::verify;
 use arrow::array::{AsArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
@@ -173,7 +172,7 @@ fn what_columns_a_table_has_stays_as_it_was_declared() {
         assert!(matches!(error, StoreError::BrickDefinition { .. }), "{error}");
     };
     refused(&|def| def.columns[2].ty = ColumnType::Int);
-    refused(&|def| def.columns[2].state = crate::catalog::ColumnState::Dropped);
+    refused(&|def| def.drop_column(2));
     refused(&|def| def.columns[2].not_null = true);
     refused(&|def| def.bricks.as_mut().unwrap().dimensions[0].range_size = 1);
 }

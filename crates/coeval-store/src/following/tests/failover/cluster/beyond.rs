@@ -5,9 +5,13 @@
 //! - *Chains*: a replica follows another replica, that one follows it, and so on. Replicas make checkpoints.
 //! - *Changes*: a primary is given another list of synchronous replicas, of any machines, itself among them or not, while commits
 //!   wait; and again before enough know of the last one. Whoever is not listed is not promoted.
-//! - *Slots*: whoever follows does so by a slot, with a bound, and is away for long now and then. What a slot has says that it is there
-//!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint.
-//! - *Levels*: some commits ask for less than that replicas have them durably. They may be lost, and nothing before them.
+//! - *Slots*: whoever follows does so by a slot, on a primary or on a replica, with a bound, and is away for long now and then. What a slot has says that it is there
+//!   when its follower comes back; one that nobody follows by and that keeps more than the bound is lost with a checkpoint. One that is
+//!   followed by may be, too.
+//! - *Most*: half of the machines beside the primary or more are asked for, so that one of three, or two of five, may be promoted by
+//!   themselves, and each of two candidates. In the other runs a majority has to promise.
+//! - *Levels*: some commits ask for less than that replicas have them durably, or that the primary has. They may be lost, and nothing
+//!   before them.
 
 use super::{Broken, Clients, Cluster, SimulatedFiles, dir, name};
 use crate::error::StoreError;
@@ -30,7 +34,16 @@ pub(in super::super) enum Extra {
     Changes,
     Slots,
     Levels,
+    Most,
+    MostChanges,
     Everything,
+}
+
+impl Extra {
+    /// Whether commits wait for so many that fewer than half of the machines have to promise a timeline.
+    pub(super) fn asks_for_most(self) -> bool {
+        matches!(self, Self::Most | Self::MostChanges)
+    }
 }
 
 /// How much of it there was.
@@ -79,7 +92,11 @@ impl Beyond {
     }
 
     pub(super) fn changes_lists(&self) -> bool {
-        matches!(self.extra, Extra::Changes | Extra::Everything)
+        matches!(self.extra, Extra::Changes | Extra::MostChanges | Extra::Everything)
+    }
+
+    pub(super) fn asks_for_most(&self) -> bool {
+        self.extra.asks_for_most()
     }
 
     fn has_chains(&self) -> bool {
@@ -116,13 +133,6 @@ impl Beyond {
 const SLOT_BYTES_MAX: u64 = 3_000;
 
 impl<C: Clients> Cluster<C> {
-    /// One to which this happens, too.
-    pub(in super::super) fn with(seed: u64, broken: Broken, clients: C, extra: Extra) -> Self {
-        let mut cluster = Self::new(seed, broken, clients);
-        cluster.beyond = Beyond::new(seed, extra);
-        cluster
-    }
-
     pub(in super::super) fn happened(&self) -> Happened {
         self.beyond.happened
     }
@@ -147,11 +157,12 @@ impl<C: Clients> Cluster<C> {
     pub(in super::super) fn level_of_commit(&mut self) -> SynchronousCommit {
         let is_mixed = matches!(self.beyond.extra, Extra::Levels | Extra::Everything);
         if !is_mixed || self.beyond.dice.random_bool(0.6) {
-            self.level
-        } else if self.beyond.dice.random_bool(0.5) {
-            SynchronousCommit::Local
-        } else {
-            SynchronousCommit::RemoteWrite
+            return self.level;
+        }
+        match self.beyond.dice.random_range(0..3) {
+            0 => SynchronousCommit::Off,
+            1 => SynchronousCommit::Local,
+            _ => SynchronousCommit::RemoteWrite,
         }
     }
 
@@ -187,16 +198,18 @@ impl<C: Clients> Cluster<C> {
     }
 
     /// Three machines or more, of which fewer than half are asked for: then a majority has to promise, and no two candidates find
-    /// enough for one timeline. (Of `ANY 2 (a, b, c)` each may be promoted by itself.)
+    /// enough for one number of a timeline. Or half of them or more, where that is what happens.
     fn any_list(&mut self) -> SynchronousReplicas {
-        let machines = self.nodes.len();
+        let (machines, asks_for_most) = (self.nodes.len(), self.beyond.asks_for_most());
         let dice = &mut self.beyond.dice;
         let mut nodes: Vec<usize> = (0..machines).collect();
         for place in 0..machines {
             nodes.swap(place, dice.random_range(place..machines));
         }
         nodes.truncate(dice.random_range(3..=machines));
-        let count = dice.random_range(1..=(nodes.len() - 1) / 2);
+        let listed = nodes.len();
+        let counts = if asks_for_most { listed.div_ceil(2)..=listed - 1 } else { 1..=(listed - 1) / 2 };
+        let count = dice.random_range(counts);
         let choice = if dice.random_bool(0.25) { ReplicaChoice::First } else { ReplicaChoice::Any };
         let names = nodes.into_iter().map(name).collect();
         SynchronousReplicas { count, choice, names, primary: String::new(), before: Vec::new() }
@@ -244,10 +257,8 @@ impl<C: Clients> Cluster<C> {
         }
         match feed.with_slot(&slot) {
             Ok(feed) => {
-                // With chains a slot of this name may lie on a replica, whose log is copied or cut back at any time.
-                let is_counted_on = !self.beyond.has_chains();
                 let holds = |known: &crate::Slot| known.name == slot && known.log <= position;
-                Some((feed, is_counted_on && store.slots().iter().any(holds)))
+                Some((feed, store.slots().iter().any(holds)))
             }
             // The store's own checkpoint has come between, and the slot kept too much.
             Err(StoreError::Slot(SlotError::Lost(_))) => {

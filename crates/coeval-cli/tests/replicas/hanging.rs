@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A replica that hangs: its connection stays, and nothing comes over it.
+
+use super::*;
+
+fn signal(server: &Server, name: &str) {
+    let pid = server.process.id().to_string();
+    assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+}
+
+/// Fails without `wal_sender_timeout`: the commit waits for as long as the replica hangs, which is for ever.
+#[test]
+fn a_replica_that_hangs_is_given_up_and_another_one_takes_its_place() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = |name: &str| parent.path().join(name);
+    let primary = Server::start(&dir("primary"), 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY)").unwrap();
+    let follow = |name: &str| Server::start(&dir(name), 0, &["--replica-of", &replica_named(&primary, name)]);
+    let (first, _second) = (follow("first"), follow("second"));
+    sql.run("SET synchronous_standby_names = 'FIRST 1 (first, second)'").unwrap();
+    let listed = "SELECT string_agg(application_name || ' ' || sync_state, ', ' ORDER BY application_name) \
+                  FROM pg_stat_replication";
+    until_it_reads(&sql, listed, "first sync, second potential");
+
+    signal(&first, "STOP");
+    sql.run("SET wal_sender_timeout = '2s'; SET statement_timeout = '50s'").unwrap();
+    sql.run("INSERT INTO t VALUES (1)").unwrap();
+    primary.until_said("a replica says nothing any more");
+    until_it_reads(&sql, listed, "second sync");
+
+    signal(&first, "CONT");
+    until_it_reads(&sql, listed, "first sync, second potential");
+    until_it_reads(&Sql::open(first.port), "SELECT count(*) FROM t", "1");
+}

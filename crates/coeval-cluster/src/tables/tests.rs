@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::{DefinitionError, RowsRefused, Tables};
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::DataType;
+use coeval_brick::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls, SchemaError};
+use coeval_txn::cluster::{BrickAddress, Code, DictionaryId};
+use std::sync::Arc;
+
+fn city() -> Column {
+    let values = DimensionValues::String;
+    Column::Dimension(Dimension { name: "city".into(), values, cardinality: 20, range_size: 10 })
+}
+
+fn metric(name: &str, data_type: DataType, nulls: Nulls) -> Column {
+    Column::Metric(Metric { name: name.into(), data_type, nulls })
+}
+
+fn schema(more: Vec<Column>) -> BrickSchema {
+    let columns = [vec![city(), metric("value", DataType::Int64, Nulls::Refused)], more].concat();
+    BrickSchema::new(columns).unwrap()
+}
+
+fn batch(cities: &[&str]) -> RecordBatch {
+    let city: ArrayRef = Arc::new(StringArray::from(cities.to_vec()));
+    let value: ArrayRef = Arc::new((0..cities.len()).map(|row| Some(row as i64)).collect::<Int64Array>());
+    RecordBatch::try_from_iter([("city", city), ("value", value)]).unwrap()
+}
+
+#[test]
+fn columns_of_texts_have_dictionaries() {
+    let tables = Tables::start(1).unwrap();
+    let before = tables.declarations();
+    tables.declare(7, schema(vec![])).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    assert_eq!(tables.declarations(), before + 1, "nothing is new the second time");
+    let note = metric("note", DataType::Utf8, Nulls::Allowed);
+    tables.declare(7, schema(vec![note])).unwrap();
+    tables.declare(8, schema(vec![])).unwrap();
+    let dictionary = |table, column| DictionaryId { table, column };
+    let expected = [(dictionary(7, 0), 20), (dictionary(7, 2), u32::MAX), (dictionary(8, 0), 20)];
+    assert_eq!(tables.dictionaries(), expected);
+    assert_eq!(tables.declarations(), before + 3);
+}
+
+#[test]
+fn rows_that_came_without_a_column_have_no_text_in_it() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    let note = |nulls| metric("note", DataType::Utf8, nulls);
+    let refused = tables.declare(7, schema(vec![note(Nulls::Refused)]));
+    assert_eq!(refused, Err(DefinitionError::TextForOldRows { table: 7, column: "note".into() }));
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["old"]));
+    let refused = tables.declare(7, schema(vec![note(Nulls::Allowed)]).with_missing(2, &text));
+    let error = SchemaError::StringWithoutCode { column: "note".into() };
+    assert_eq!(refused, Err(DefinitionError::Schema { table: 7, error }));
+    // Of a table that is new there are no such rows.
+    tables.declare(8, schema(vec![note(Nulls::Refused)])).unwrap();
+}
+
+#[test]
+fn rows_have_codes_and_lie_where_these_say() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    let rows = batch(&["Oslo", "Bonn", "Oslo"]);
+    assert_eq!(tables.rows(7, &rows), Err(RowsRefused::HasTexts(7)));
+    let with_texts = tables.rows_with_texts(7, &rows).unwrap();
+    let codes = [vec![Some(Code::new(12)), Some(Code::new(3))]];
+    let mut by_brick = with_texts.by_brick(&codes).unwrap();
+    by_brick.sort();
+    let dictionary = DictionaryId { table: 7, column: 0 };
+    for ((at, rows), (brick, code, count)) in by_brick.iter().zip([(0, 3, 1), (1, 12, 2)]) {
+        assert_eq!(*at, BrickAddress { table: 7, brick });
+        let (load, codes) = tables.check(*at, rows).unwrap();
+        assert_eq!((load.rows(), codes.len()), (count, 1));
+        assert_eq!((codes[0].dictionary, &codes[0].codes[..]), (dictionary, &[Code::new(code)][..]));
+    }
+    assert_eq!(by_brick.len(), 2);
+}
+
+#[test]
+fn columns_that_are_not_the_tables_are_refused() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    let value: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let one = RecordBatch::try_from_iter([("city", Arc::clone(&value))]).unwrap();
+    let other = RecordBatch::try_from_iter([("city", Arc::clone(&value)), ("value", value)]).unwrap();
+    for (batch, why) in [(one, "1 columns"), (other, "Int64")] {
+        let refused = tables.rows_with_texts(7, &batch).map(drop).unwrap_err();
+        assert!(refused.to_string().contains(why), "{refused}");
+    }
+    let refused = tables.rows_with_texts(9, &batch(&["Oslo"])).map(drop);
+    assert_eq!(refused, Err(RowsRefused::NoTable(9)));
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is published, in the words of the log; above all of a store that follows another one, which shows what that has said to be.
+
+use super::{Consent, Publishing};
+use crate::log::Lsn;
+use crate::ground::Ground;
+use coeval_txn::Version;
+
+impl Publishing {
+    /// Its log was taken up to here, without a new version.
+    pub(crate) fn note_taken(&self, end: Lsn) {
+        self.state.lock().taken = end;
+    }
+
+    /// Up to where readers see its log.
+    pub(crate) fn shown_position(&self) -> Lsn {
+        let state = self.state.lock();
+        match state.pending.front().map(|pending| pending.consent) {
+            Some(Consent::Primary(shown)) => shown,
+            _ => state.taken,
+        }
+    }
+
+    /// Shows nothing beyond this version, or what it shows now, until [`resume`](Self::resume).
+    pub(crate) fn pause_at(&self, ground: &Ground, version: Option<Version>) {
+        self.change(ground, |state| state.paused_at = Some(version.unwrap_or(state.published)));
+    }
+
+    /// Shows everything again.
+    pub(crate) fn resume(&self, ground: &Ground) {
+        self.change(ground, |state| state.paused_at = None);
+    }
+
+    /// See [`pause_at`](Self::pause_at).
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state.lock().paused_at.is_some()
+    }
+
+    /// Up to where the log has all that is published, if a version is, and that is known.
+    pub(crate) fn published_end(&self, version: Version) -> Option<Lsn> {
+        let state = self.state.lock();
+        state.published_end.filter(|_| version <= state.published)
+    }
+
+    /// Publishes what has been followed, up to this version.
+    pub(crate) fn publish_through(&self, ground: &Ground, version: Version) {
+        self.change(ground, |state| state.allowed = state.allowed.max(version));
+    }
+
+    /// Somebody else is followed from here on, or the same one anew: what was said before is of a log that may be gone. That may be
+    /// more than there is here, as what a primary publishes before it is durable, and the same number is another commit in the
+    /// log of the next one.
+    pub(crate) fn forget_word(&self) {
+        self.state.lock().allowed = Version::ZERO;
+    }
+
+    /// Up to which version whoever is followed has said that everything is published, of what the log here has and of what is still
+    /// to come; nothing before it has said something.
+    pub(crate) fn word(&self) -> Version {
+        self.state.lock().allowed
+    }
+}
