@@ -20,7 +20,7 @@ use crate::log_sender::LogSender;
 use crate::names::SEGMENTS;
 use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
 use coeval_store::log::Lsn;
-use coeval_store::{BaseCopy, LogTime, Store, StoreError};
+use coeval_store::{BaseCopy, LogTime, Store, StoreError, Term};
 use coeval_txn::Version;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -182,9 +182,11 @@ impl Base {
         let patience = archive.patience().attempt_max;
         let copy = published_copy(store, patience, &mut || progress(BackupProgress::default()))?;
         let terms = store.terms();
-        // Of a replica, a term may have come behind the checkpoint.
-        let place = terms.terms().iter().rposition(|term| term.start <= copy.position());
-        let place = place.expect("who copies a database has begun a term");
+        // Of a replica, a term may have come behind the checkpoint. One whose record a crash may lose has nothing in the last checkpoint
+        // either: in the archive it would be a history in which nobody goes on.
+        let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
+        let is_there = |term: &Term| term.start <= copy.position() && term.start < durable;
+        let place = terms.terms().iter().rposition(is_there).unwrap_or(0);
         let term = terms.terms()[place];
         archive.claim(terms.database_id())?;
         put_term(archive, &terms.terms()[..=place])?;
