@@ -4,7 +4,7 @@
 //! Who sends says what it is going to name, and only then looks at what is there; who removes says so, and only then looks at
 //! what was announced. So one of the two sees the other: the remover spares what was announced, or the sender waits until the
 //! removal is over. (This needs listings that show what was put before, which all supported storages have.) Marks of who has
-//! died count for a day.
+//! died count for a day; that of a collection of an archiver goes when its database is archived again (`collect.rs`).
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;

@@ -5,6 +5,11 @@
 //! A checkpoint is made and held. Its files are read, to know their pieces; the pieces are announced; those that are not there
 //! are sent; then the log; the entry that names all comes last. So a backup that ends half-way leaves pieces that the next one
 //! finds, and nothing that a restore would take for a backup.
+//!
+//! # Only what is published
+//! A checkpoint has commits that wait for replicas, as it stands for the log here. A backup has none: whoever follows the archive would
+//! show what the database does not, and may lose. So a checkpoint is made once what was committed before is published, and waited for until
+//! what has come meanwhile is; while a replica is away that commits wait for, the last checkpoint is taken, and the published log behind it.
 
 use crate::announcement::Announcement;
 use crate::archive::{Archive, Check};
@@ -15,9 +20,11 @@ use crate::log_sender::LogSender;
 use crate::names::SEGMENTS;
 use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
 use coeval_store::log::Lsn;
-use coeval_store::{BaseCopy, LogTime, Store, StoreError};
+use coeval_store::{BaseCopy, LogTime, Store, StoreError, Term};
+use coeval_txn::Version;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How far a backup is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,16 +61,23 @@ pub struct BackupReport {
 /// Records of this size together are an object.
 pub(crate) const CHUNK_BYTES: usize = 8 << 20;
 
+/// Commits that are on their way are given so long to be published before a backup goes by the last checkpoint. They mostly are at once.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How often it is looked whether they are.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
 /// The pieces of files that were looked at before. Files of one name never change while a database is open.
 pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 
 /// Makes a backup of a database that is open, while it is used: commits go on. What the archive has is not sent again. On
 /// return the backup can be restored, whatever becomes of the database. It has what was published when the call began, of a replica
-/// what had come there by then; a commit that waits for a replica meanwhile does not hold it up.
+/// what had come there by then, and nothing that is not published; a commit that waits for a replica does not hold it up, unless the last
+/// checkpoint has it.
 ///
 /// # Errors
 /// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
-/// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica. [`ArchiveError::Stopping`] soon after the archive is not to be
+/// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica; [`ArchiveError::Unpublished`]. [`ArchiveError::Stopping`] soon after the archive is not to be
 /// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
 ///
 /// Cost: a checkpoint; reading all of its files; sending what is new. What the backup needs is kept on the disk until it ends.
@@ -82,7 +96,8 @@ pub fn backup(
     };
     let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
     let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
-    let (copy, entry) = base.into_parts();
+    let (copy, mut entry) = base.into_parts();
+    entry.entry.is_alone = true;
     let feed = copy.into_feed()?;
     let mut sender = LogSender::new(archive.clone(), store, feed, CHUNK_BYTES);
     sender.send_published(durable)?;
@@ -103,6 +118,44 @@ fn bound_of_log(store: &Store) -> Result<Check, ArchiveError> {
             Some(_) | None => Ok(()),
         }
     }))
+}
+
+/// Holds a checkpoint that has nothing which is not published: a new one, or the last one if commits wait for somebody who is away.
+/// `look` is called while something is waited for.
+///
+/// # Errors
+/// [`ArchiveError::Unpublished`] if what the checkpoint has is not published within so long; those of the store, and of `look`.
+fn published_copy(
+    store: &Store,
+    patience: Duration,
+    look: &mut dyn FnMut() -> Result<(), ArchiveError>,
+) -> Result<BaseCopy, ArchiveError> {
+    if is_published_within(store, store.applied_version(), SETTLING.min(patience), look)? {
+        store.checkpoint()?;
+    }
+    let copy = store.base_copy()?;
+    if is_published_within(store, copy.version(), patience, look)? {
+        return Ok(copy);
+    }
+    Err(ArchiveError::Unpublished)
+}
+
+/// Whether all up to a version is published within so long.
+fn is_published_within(
+    store: &Store,
+    version: Version,
+    patience: Duration,
+    look: &mut dyn FnMut() -> Result<(), ArchiveError>,
+) -> Result<bool, ArchiveError> {
+    let begun = Instant::now();
+    while store.world().version() < version {
+        if begun.elapsed() >= patience {
+            return Ok(false);
+        }
+        look()?;
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    Ok(true)
 }
 
 /// A checkpoint whose pieces are all in the archive.
@@ -126,12 +179,14 @@ impl Base {
         known: &mut KnownFiles,
         progress: &mut dyn FnMut(BackupProgress) -> Result<(), ArchiveError>,
     ) -> Result<Self, ArchiveError> {
-        store.checkpoint()?;
-        let copy = store.base_copy()?;
+        let patience = archive.patience().attempt_max;
+        let copy = published_copy(store, patience, &mut || progress(BackupProgress::default()))?;
         let terms = store.terms();
-        // Of a replica, a term may have come behind the checkpoint.
-        let place = terms.terms().iter().rposition(|term| term.start <= copy.position());
-        let place = place.expect("who copies a database has begun a term");
+        // Of a replica, a term may have come behind the checkpoint. One whose record a crash may lose has nothing in the last checkpoint
+        // either: in the archive it would be a history in which nobody goes on.
+        let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
+        let is_there = |term: &Term| term.start <= copy.position() && term.start < durable;
+        let place = terms.terms().iter().rposition(is_there).unwrap_or(0);
         let term = terms.terms()[place];
         archive.claim(terms.database_id())?;
         put_term(archive, &terms.terms()[..=place])?;
@@ -154,6 +209,7 @@ impl Base {
             log_end: copy.position().get(),
             manifest: copy.manifest().chunks(PIECE_BYTES).map(Piece::of).collect(),
             files: copy.files().iter().map(|name| known[name].clone()).collect(),
+            is_alone: false,
         };
         let announced = Announcement::make(archive, entry.pieces(), Some(entry.name()))?;
         let mut there: BTreeSet<_> = archive.list(SEGMENTS)?.into_iter().collect();

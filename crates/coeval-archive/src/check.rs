@@ -7,10 +7,12 @@ use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
 use crate::gap::Gap;
+use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::names::UNFINISHED;
 use crate::pieces::Piece;
-use coeval_store::LogTime;
+use coeval_store::log::Lsn;
+use coeval_store::{LogTime, Term};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -29,11 +31,42 @@ impl fmt::Display for Problem {
     }
 }
 
+/// A history that an archive has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchivedHistory {
+    /// Its last term, whose id names it.
+    pub last: Term,
+    /// The backups that a restore of it can begin with.
+    pub backups: usize,
+    /// Up to where it can be restored from the last of them; `None` if there is no backup.
+    pub end: Option<Lsn>,
+}
+
+impl ArchivedHistory {
+    fn of(history: &History, contents: &Contents) -> Self {
+        let newest = contents.backups_of(history).next_back().map(|newest| newest.position);
+        let end = newest.map(|from| contents.stretches(history, from).last().map_or(from, |last| last.end));
+        Self { last: history.last(), backups: contents.backups_of(history).count(), end }
+    }
+}
+
+impl fmt::Display for ArchivedHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "history that ends with {}: {} backups", self.last, self.backups)?;
+        match self.end {
+            Some(end) => write!(f, ", restorable up to {end}"),
+            None => f.write_str(", nothing of it can be restored"),
+        }
+    }
+}
+
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Backups, the oldest first: where each stands, and the last time before.
-    pub backups: Vec<(coeval_store::log::Lsn, LogTime)>,
+    pub backups: Vec<(Lsn, LogTime)>,
+    /// The histories, the newest first: that is what a restore takes that is not told otherwise.
+    pub histories: Vec<ArchivedHistory>,
     /// Stretches of log.
     pub chunks: usize,
     /// Pieces of files that something names.
@@ -48,6 +81,22 @@ pub struct CheckReport {
     pub problems: Vec<Problem>,
     /// What is missing of the log, by the names of objects alone: of each history from its first backup on.
     pub gaps: Vec<Gap>,
+    /// Those of `gaps` that lie before a backup which was made by itself, or between one and the next backup: no archiver was to send
+    /// that log, and nothing was lost.
+    pub gaps_between_backups: Vec<Gap>,
+}
+
+impl CheckReport {
+    /// The gaps in what an archiver has sent: moments that were to be restorable, and are not.
+    pub fn lost_gaps(&self) -> impl Iterator<Item = &Gap> {
+        self.gaps.iter().filter(|gap| !self.gaps_between_backups.contains(gap))
+    }
+
+    /// Whether the archive has all that it was to have.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.problems.is_empty() && self.lost_gaps().next().is_none()
+    }
 }
 
 /// Reads everything that backups and log of an archive name, and compares it with its checksums. Changes nothing.
@@ -59,11 +108,13 @@ pub struct CheckReport {
 pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     let contents = Contents::read(archive)?;
     let mut checker = Checker { archive, report: CheckReport::default(), named: BTreeMap::new() };
+    let mut alone = Vec::new();
     checker.report.unfinished = live_marks(archive, UNFINISHED)?.len();
     for name in &contents.backups {
         let object = name.name();
         if let Some(entry) = checker.noted(&object, BackupEntry::fetch(archive, *name))? {
             checker.report.backups.push((entry.position(), entry.time()));
+            alone.extend(entry.is_alone.then_some((entry.position(), Lsn::new(entry.log_end))));
             checker.name(&object, entry.pieces());
             if !contents.histories.contains_key(&entry.term) {
                 checker.note(&object, "its term is not there");
@@ -83,8 +134,16 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     }
     checker.pieces()?;
     let mut report = checker.report;
-    let gaps = contents.newest_histories().into_iter().flat_map(|history| contents.gaps(history));
+    let branches = contents.branches();
+    report.histories = branches.iter().map(|history| ArchivedHistory::of(history, &contents)).collect();
+    let gaps = branches.iter().flat_map(|history| contents.gaps(history));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
+    let backups: BTreeSet<Lsn> = contents.backups.iter().map(|backup| backup.position).collect();
+    let is_between = |gap: &&Gap| {
+        let is_behind = backups.contains(&gap.to) && alone.iter().any(|(_, end)| *end == gap.from);
+        is_behind || alone.iter().any(|(position, _)| *position == gap.to)
+    };
+    report.gaps_between_backups = report.gaps.iter().filter(is_between).copied().collect();
     Ok(report)
 }
 

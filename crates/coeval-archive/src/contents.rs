@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, log_of, parse_term, term};
 use crate::sealed::{seal, unseal};
 use coeval_store::log::Lsn;
-use coeval_store::{StoreError, Term, TermHistory};
+use coeval_store::{StoreError, Term, TermHistory, Timeline};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,11 +97,48 @@ impl Contents {
 
     /// The histories that are no beginning of another one, the newest first.
     pub(crate) fn newest_histories(&self) -> Vec<&History> {
-        let parents: BTreeSet<u64> = self.histories.values().filter_map(History::parent).collect();
-        let leaves = self.histories.iter().filter(|(id, _)| !parents.contains(id));
-        let mut leaves: Vec<_> = leaves.map(|(_, history)| history).collect();
+        let left = self.left();
+        let mut leaves: Vec<_> = self.histories.values().collect();
+        leaves.retain(|history| !left.contains_key(&history.last().id));
         leaves.sort_by_key(|history| std::cmp::Reverse(history.newness()));
         leaves
+    }
+
+    /// The same, and those of which the archive has more than all that have left them: a database that was open when another one was
+    /// restored to an earlier moment goes on in its term, which the restored one has begun with.
+    pub(crate) fn branches(&self) -> Vec<&History> {
+        let left = self.left();
+        let mut branches: Vec<_> = self.histories.values().collect();
+        branches.retain(|history| {
+            let term = history.last().id;
+            left.get(&term).is_none_or(|left| self.ends_of(term).any(|end| end > *left))
+        });
+        branches.sort_by_key(|history| std::cmp::Reverse(history.newness()));
+        branches
+    }
+
+    /// Of each term that another one follows, the place where the last of these begins. (A term that lies between two others may have
+    /// archived nothing, and is known by what came behind it alone.)
+    fn left(&self) -> BTreeMap<u64, Lsn> {
+        let mut left = BTreeMap::new();
+        for pair in self.histories.values().flat_map(|history| history.terms().windows(2)) {
+            let at = left.entry(pair[0].id).or_insert(pair[1].start);
+            *at = pair[1].start.max(*at);
+        }
+        left
+    }
+
+    /// Up to where backups and stretches of log of this very term reach.
+    fn ends_of(&self, term: u64) -> impl Iterator<Item = Lsn> {
+        let backups = self.backups.iter().filter(move |backup| backup.term == term);
+        backups.map(|backup| backup.position).chain(self.chunks_of(term).iter().map(|chunk| chunk.end))
+    }
+
+    /// A timeline behind all that the archive has: whatever begins in it is newer than every history that is there, however often the
+    /// databases of those are opened again.
+    pub(crate) fn next_timeline(&self) -> Timeline {
+        let timelines = self.histories.values().map(History::timeline);
+        timelines.max().unwrap_or(Timeline::FIRST).next()
     }
 
     /// The history that ends with a term, or the newest one.
@@ -118,11 +155,12 @@ impl Contents {
         only_one(&self.newest())
     }
 
-    /// The histories that are no beginning of another one, as far as they are equally new.
+    /// The histories that are no beginning of another one, as far as they are equally new: those of the highest timeline. How often
+    /// each of their databases was opened says nothing about which one is meant.
     fn newest(&self) -> Vec<&History> {
         let mut leaves = self.newest_histories();
-        let newest = leaves.first().map(|history| history.newness());
-        leaves.retain(|history| Some(history.newness()) == newest);
+        let newest = leaves.first().map(|history| history.timeline());
+        leaves.retain(|history| Some(history.timeline()) == newest);
         leaves
     }
 
@@ -250,105 +288,4 @@ fn read_term(archive: &Archive, name: &str) -> Result<History, ArchiveError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-
-    fn lsn(position: u64) -> Lsn {
-        Lsn::new(position)
-    }
-
-    fn term(number: u64, id: u64, start: u64) -> Term {
-        Term { number, id, start: lsn(start) }
-    }
-
-    fn chunk(term: u64, start: u64, end: u64) -> ChunkName {
-        ChunkName { term, start: lsn(start), end: lsn(end), has_files: false }
-    }
-
-    /// Term 1 wrote up to 200; a restore to 150 went on as term 2; 260 to 300 of it are missing.
-    fn parted() -> Contents {
-        let histories = [vec![term(1, 11, 0)], vec![term(1, 11, 0), term(2, 12, 150)]];
-        let histories = histories.map(|terms| (terms.last().unwrap().id, History::new(terms).unwrap()));
-        let chunks = [
-            (11, vec![chunk(11, 10, 100), chunk(11, 90, 120), chunk(11, 120, 200)]),
-            (12, vec![chunk(12, 150, 260), chunk(12, 310, 400)]),
-        ];
-        let backups = [(10, 11), (180, 11), (300, 12)];
-        let backups = backups.map(|(position, term)| BackupName { position: lsn(position), term });
-        Contents {
-            database: 11,
-            histories: histories.into(),
-            backups: backups.into(),
-            chunks: BTreeMap::from(chunks),
-        }
-    }
-
-    #[test]
-    fn a_history_takes_of_a_term_what_lies_before_the_next_one() {
-        let contents = parted();
-        let (old, new) = (&contents.histories[&11], contents.history(None).unwrap());
-        assert_eq!(new.last().id, 12, "the newest that is no beginning of another one");
-        let ends = |history: &History| {
-            let stretches = contents.stretches(history, lsn(10)).into_iter();
-            stretches.map(|stretch| (stretch.chunk.term, stretch.end.get())).collect::<Vec<_>>()
-        };
-        assert_eq!(ends(old), [(11, 100), (11, 120), (11, 200)]);
-        assert_eq!(ends(new), [(11, 100), (11, 120), (11, 150), (12, 260)]);
-        let backups =
-            |history| contents.backups_of(history).map(|name| name.position.get()).collect::<Vec<_>>();
-        assert_eq!((backups(old), backups(new)), (vec![10, 180], vec![10, 300]));
-    }
-
-    #[test]
-    fn who_follows_goes_on_in_the_newest_history_that_his_log_begins() {
-        let mut contents = parted();
-        // A second restore, to 170.
-        let second = vec![term(1, 11, 0), term(2, 13, 170)];
-        contents.histories.insert(13, History::new(second).unwrap());
-        let store = Arc::new(object_store::memory::InMemory::new());
-        let archive = Archive::with_store(store, "memory").unwrap();
-        let first = term(1, 11, 0);
-        let followed = |terms: &[Term], position| {
-            let found = contents.history_behind(&archive, &TermHistory::of(terms), lsn(position));
-            found.map(|history| history.map(|history| history.last().id))
-        };
-        assert!(matches!(followed(&[first], 100), Err(ArchiveError::Ambiguous { .. })));
-        assert_eq!(followed(&[first], 160).unwrap(), Some(13), "the other one has begun before");
-        assert_eq!(followed(&[first, term(2, 12, 150)], 155).unwrap(), Some(12));
-        assert_eq!(
-            followed(&[first, term(2, 12, 150), term(3, 14, 500)], 600).unwrap(),
-            None,
-            "it is behind"
-        );
-        for foreign in [&[first][..], &[first, term(2, 15, 150)]] {
-            let refused = followed(foreign, 190);
-            assert!(
-                matches!(refused, Err(ArchiveError::Store(StoreError::ForeignHistory(_)))),
-                "{refused:?}"
-            );
-        }
-        assert!(matches!(followed(&[term(1, 99, 0)], 5), Err(ArchiveError::AnotherDatabase { .. })));
-    }
-
-    /// Two were promoted to one number. Fails if the number of the last term alone is compared.
-    #[test]
-    fn of_two_that_were_promoted_to_one_number_the_higher_candidate_is_newer() {
-        let mut contents = parted();
-        let (first, promoted) = (term(1, 11, 0), |id| term((1 << 32) + 1, id, 170));
-        let low = vec![first, promoted(19), term((1 << 32) + 2, 99, 180)];
-        for terms in [low, vec![first, promoted(21)]] {
-            contents.histories.insert(terms.last().unwrap().id, History::new(terms).unwrap());
-        }
-        assert_eq!(contents.history(None).unwrap().last().id, 21);
-    }
-
-    #[test]
-    fn gaps_are_named() {
-        let contents = parted();
-        let gaps = contents.gaps(&contents.histories[&12]);
-        let gap = |from, to| Gap { from: lsn(from), to: lsn(to), term: 12 };
-        assert_eq!(gaps, [gap(260, 300), gap(300, 310)]);
-        assert_eq!(contents.gaps(&contents.histories[&11]), []);
-    }
-}
+mod tests;

@@ -29,6 +29,9 @@ pub(crate) struct BackupEntry {
     pub(crate) log_end: u64,
     pub(crate) manifest: Vec<Piece>,
     pub(crate) files: Vec<ArchivedFile>,
+    /// Whether it was made by itself, and no archiver sends the log behind it: that none is there then is no loss.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_alone: bool,
 }
 
 impl BackupEntry {

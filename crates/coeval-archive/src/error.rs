@@ -154,6 +154,11 @@ pub enum ArchiveError {
         "this replica does not know yet whether its primary has published what it has: try again when it follows"
     )]
     Unconfirmed,
+    /// The last checkpoint has what is not published, and a new one would have it, too.
+    #[error(
+        "the database has commits in its last checkpoint that it does not show yet, as they wait for replicas: try again when those have them"
+    )]
+    Unpublished,
     /// The archiver is being stopped, or who waited for the archive [did so until now](crate::Archive::until).
     #[error("the archive is not waited for any more, as that was asked for")]
     Stopping,

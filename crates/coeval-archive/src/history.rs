@@ -27,12 +27,12 @@ impl History {
 
     /// By what one history is newer than another: timelines of one number are ordered by who was promoted, not by how often they were opened.
     pub(crate) fn newness(&self) -> (Timeline, u64) {
-        (TermHistory::of(&self.0).timeline(), self.last().number)
+        (self.timeline(), self.last().number)
     }
 
-    /// The id of the term before the last one.
-    pub(crate) fn parent(&self) -> Option<u64> {
-        self.0.len().checked_sub(2).map(|place| self.0[place].id)
+    /// The one that its last term is of.
+    pub(crate) fn timeline(&self) -> Timeline {
+        TermHistory::of(&self.0).timeline()
     }
 
     pub(crate) fn terms(&self) -> &[Term] {

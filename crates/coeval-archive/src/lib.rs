@@ -44,7 +44,7 @@ mod synced_files;
 pub use archive::Archive;
 pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus, ArchiverWatch};
 pub use backup::{BackupProgress, BackupReport, backup};
-pub use check::{CheckReport, Problem, check};
+pub use check::{ArchivedHistory, CheckReport, Problem, check};
 pub use collect::{CollectReport, Keep, collect};
 pub use error::ArchiveError;
 pub use following::{

@@ -3,7 +3,9 @@
 //!
 //! The newest backup at or before the moment gives the files, the archived log of one history gives what came after it, up to
 //! the moment. Everything is checked against its checksums on the way. What is made is a database of its own: who opens it
-//! begins a term, so what it writes is never taken for what the former database wrote at the same places.
+//! begins a term, so what it writes is never taken for what the former database wrote at the same places. The term is of a timeline
+//! behind all that the archive has, so that its history is the newest one there once it is archived, also if the former database
+//! is opened again, and goes on.
 
 use crate::archive::Archive;
 use crate::contents::{Contents, Stretch};
@@ -15,7 +17,7 @@ use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
-use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter};
+use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter, SynchronousReplicas, Term, Timeline};
 use coeval_txn::Version;
 use std::fmt;
 use std::path::Path;
@@ -32,6 +34,14 @@ pub enum Target {
     Time(LogTime),
     /// All commits up to this version: that of a session's token, or one that `txid_current_snapshot` gave.
     Version(Version),
+    /// What a token's snapshot of this version has, which was given when the log ended here. A safe snapshot may have commits of later
+    /// versions as well: all up to the last of these comes back then.
+    Snapshot {
+        /// The token's version: all of it is in the snapshot.
+        version: Version,
+        /// Where the token says that the log of the snapshot ends.
+        end: Lsn,
+    },
 }
 
 impl fmt::Display for Target {
@@ -41,12 +51,15 @@ impl fmt::Display for Target {
             Self::Lsn(lsn) => lsn.fmt(f),
             Self::Time(time) => time.fmt(f),
             Self::Version(version) => write!(f, "version {version}"),
+            Self::Snapshot { version, end } => {
+                write!(f, "the snapshot of version {version} with its log up to {end}")
+            }
         }
     }
 }
 
 /// What was restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoreReport {
     /// Where the backup stands that it began with.
     pub backup: Lsn,
@@ -54,12 +67,18 @@ pub struct RestoreReport {
     pub end: Lsn,
     /// The id of the term that this is in.
     pub term: u64,
+    /// The last term of the history that was restored from; its id names the history.
+    pub history: Term,
+    /// What is restored goes on in this timeline: a higher one than all that the archive has.
+    pub timeline: Timeline,
     /// The last time that the log has up to there.
     pub time: LogTime,
     /// The version of the database.
     pub version: Version,
     /// Bytes of files, and of log records.
     pub bytes: u64,
+    /// The replicas that its commits are going to wait for: those of the database that was archived, which follow another one.
+    pub synchronous_replicas: Option<SynchronousReplicas>,
     /// What is missing behind `end`, if it is the last that can be reached and there is more of the history.
     pub gap: Option<Gap>,
 }
@@ -96,6 +115,7 @@ pub(crate) fn restore_to(
     let contents = Contents::read(archive)?;
     let history = contents.history(history)?;
     let plan = Plan::make(archive, &contents, history, target)?;
+    let target = plan.without_snapshot(archive, target)?;
     let copy = CopyWriter::begin(files, dir)?;
     let mut bytes = 0;
     let manifest = plan.entry.fetch_into(archive, &copy, &mut |written| bytes += written)?;
@@ -118,10 +138,23 @@ pub(crate) fn restore_to(
     }
     let Restored { writer, time, version, bytes } = restored;
     let end = writer.position();
-    writer.finish()?;
+    let (timeline, synchronous_replicas) = (contents.next_timeline(), writer.synchronous_replicas().cloned());
+    writer.finish(timeline)?;
     let gap = if is_cut { None } else { contents.gap_at(history, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");
-    Ok(RestoreReport { backup: plan.entry.position(), end, term: term.id, time, version, bytes, gap })
+    let (backup, term, history) = (plan.entry.position(), term.id, history.last());
+    Ok(RestoreReport {
+        backup,
+        end,
+        term,
+        history,
+        timeline,
+        time,
+        version,
+        bytes,
+        synchronous_replicas,
+        gap,
+    })
 }
 
 /// What is going to be fetched.
@@ -151,7 +184,7 @@ impl Plan {
             let is_late = match target {
                 Target::Latest | Target::Lsn(_) => false,
                 Target::Time(time) => entry.time() > time,
-                Target::Version(version) => entry.version() > version,
+                Target::Version(version) | Target::Snapshot { version, .. } => entry.version() > version,
             };
             if is_late {
                 oldest = Some(entry);
@@ -200,6 +233,9 @@ impl Plan {
                 let last = self.last_version(archive)?;
                 (version <= last, Target::Version(last))
             }
+            Target::Snapshot { end: wanted, .. } if wanted > end => (false, Target::Lsn(end)),
+            // So its version is there as well.
+            Target::Snapshot { .. } => return Ok(()),
         };
         if reaches {
             return Ok(());
@@ -209,6 +245,28 @@ impl Plan {
             None => format!("it ends with {last}"),
         };
         Err(ArchiveError::OutOfRange { target: target.to_string(), range })
+    }
+
+    /// The target of a snapshot as a version, or as the end of the last commit that belongs to it behind that version: those have an
+    /// antidependency to what the version has, and nobody knows them better than their records. Other targets are as they were.
+    ///
+    /// Cost: fetching the stretches from the end of the snapshot back to its version, mostly one.
+    fn without_snapshot(&self, archive: &Archive, target: Target) -> Result<Target, ArchiveError> {
+        let Target::Snapshot { version, end } = target else { return Ok(target) };
+        for stretch in self.stretches.iter().rev().filter(|stretch| stretch.chunk.start < end) {
+            let chunk = LogChunk::fetch(archive, stretch.chunk)?;
+            let end = end.min(stretch.end);
+            for record in chunk.records.iter().rev().filter(|record| record.end <= end) {
+                match LogMark::of(record)? {
+                    LogMark::Batch(batch) if batch <= version => return Ok(Target::Version(version)),
+                    LogMark::Batch(_) if LogMark::has_antidependency(record, version)? => {
+                        return Ok(Target::Lsn(record.end));
+                    }
+                    LogMark::Batch(_) | LogMark::Term(_) | LogMark::Time(_) | LogMark::Other => {}
+                }
+            }
+        }
+        Ok(Target::Version(version))
     }
 
     /// The last time in the log, as far as the history takes it.
@@ -271,7 +329,7 @@ impl Restored {
         let is_behind = match (target, mark) {
             (Target::Lsn(lsn), _) => record.end > lsn,
             (Target::Time(wanted), LogMark::Time(time)) => time > wanted,
-            (Target::Version(wanted), _) => self.version >= wanted,
+            (Target::Version(wanted) | Target::Snapshot { version: wanted, .. }, _) => self.version >= wanted,
             _ => false,
         };
         if !is_behind {

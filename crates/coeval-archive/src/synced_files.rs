@@ -2,7 +2,8 @@
 //! [`SyncedFiles`]: a directory as an object storage whose objects are durable when they have been put.
 //!
 //! `object_store`'s own directories are not synced, so a crash of the machine could leave an object with its name and without
-//! its contents. Here an object is written aside, synced, given its name if that is free, and the directories are synced.
+//! its contents. Here an object is written aside, synced, given its name if that is free, and the directories are synced: that of the object each
+//! time, those above it once, also where they were there. Whoever has made them may have ended before their names were durable.
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -13,6 +14,8 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -20,9 +23,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module.
+///
+/// # Locking
+/// Leaf locks, held for moments and across no sync.
 #[derive(Debug)]
 pub(crate) struct SyncedFiles {
     root: PathBuf,
+    /// Directories whose names this process knows to be durable, with those of all above them.
+    named: Mutex<BTreeSet<PathBuf>>,
+    /// In tests, what was synced.
+    #[cfg(test)]
+    synced: Mutex<Vec<PathBuf>>,
 }
 
 impl fmt::Display for SyncedFiles {
@@ -38,7 +49,12 @@ impl SyncedFiles {
         if root.exists() && !root.is_dir() {
             return Err(ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root })
+        Ok(Self {
+            root,
+            named: Mutex::default(),
+            #[cfg(test)]
+            synced: Mutex::default(),
+        })
     }
 
     /// Whoever else may write there, or make it, meanwhile.
@@ -58,7 +74,10 @@ impl SyncedFiles {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = self.root.join(location.as_ref());
         let dir = path.parent().unwrap_or(&self.root);
-        let made: Vec<_> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+        if !dir.exists() {
+            // Somebody may have removed it, and others, since they were looked at.
+            self.named.lock().clear();
+        }
         fs::create_dir_all(dir)?;
         // Behind a `#` and digits: a listing does not show it.
         let number = (u64::from(std::process::id()) << 32) + NEXT.fetch_add(1, Ordering::Relaxed);
@@ -78,11 +97,43 @@ impl SyncedFiles {
                 outcome.as_ref().map(drop).map_err(|error| io::Error::new(error.kind(), error.to_string()))?
             }
         }
-        for dir in made.iter().filter_map(|dir| dir.parent()).chain([dir]) {
-            File::open(dir)?.sync_all()?;
-        }
+        self.sync(dir)?;
+        self.sync_names(dir)?;
         written
     }
+
+    /// Makes the name of a directory durable, and those of all above it, as far as they are not known to be.
+    fn sync_names(&self, dir: &std::path::Path) -> io::Result<()> {
+        for (made, parent) in dir.ancestors().zip(dir.ancestors().skip(1)) {
+            if self.named.lock().contains(made) {
+                break;
+            }
+            match self.sync(parent) {
+                // Above the archive: what cannot be opened or synced is none that somebody has just made something in.
+                Err(error) if !parent.starts_with(&self.root) && cannot_be_synced(&error) => {}
+                outcome => outcome?,
+            }
+        }
+        self.named.lock().extend(dir.ancestors().map(std::path::Path::to_path_buf));
+        Ok(())
+    }
+
+    fn sync(&self, dir: &std::path::Path) -> io::Result<()> {
+        #[cfg(test)]
+        self.synced.lock().push(dir.to_path_buf());
+        File::open(dir)?.sync_all()
+    }
+}
+
+/// Whether that is no failure of the disk: nobody may read the directory, or its file system syncs none.
+fn cannot_be_synced(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::InvalidInput
+            | ErrorKind::Unsupported
+    )
 }
 
 #[async_trait]
@@ -135,5 +186,35 @@ impl ObjectStore for SyncedFiles {
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
         self.files()?.copy_opts(from, to, options).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They were synced by nobody but who made them. Seen to fail so.
+    #[test]
+    fn directories_that_somebody_has_made_and_not_synced_are_synced_by_the_next_object() {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().join("place/archive");
+        let dir = root.join("log/term");
+        fs::create_dir_all(&dir).unwrap();
+        let files = SyncedFiles::new(&root).unwrap();
+        let put = |name: &str| {
+            files.create(&Path::from(name), &PutPayload::from_static(b"object")).unwrap();
+            std::mem::take(&mut *files.synced.lock())
+        };
+        let first = put("log/term/1");
+        let above: Vec<_> = dir.ancestors().map(std::path::Path::to_path_buf).collect();
+        assert_eq!(first, above, "its directory, and each up to the root of the file system");
+        assert_eq!(put("log/term/2"), [dir.clone()]);
+        let beside = put("log/another/1");
+        assert!(beside.contains(&root.join("log")) && beside.contains(&root.join("log/another")));
+        // What was removed has to be made and synced anew.
+        fs::remove_dir_all(&root).unwrap();
+        let again = put("log/term/1");
+        assert!(again.contains(&home.path().join("place")) && again.contains(&root), "{again:?}");
+        assert_eq!(fs::read(dir.join("1")).unwrap(), b"object");
     }
 }

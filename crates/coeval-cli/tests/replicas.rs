@@ -586,7 +586,8 @@ fn a_lost_machine_comes_back_from_its_archive() {
     let restored = |name: &str, options: &[&str]| {
         let to = parent.path().join(name);
         let to = to.to_str().unwrap();
-        run(&[&["restore", archive, to], options].concat());
+        let said = run(&[&["restore", archive, to], options].concat());
+        assert!(said.contains("It is of the history that ends with term "), "{said}");
         run(&["check", to]);
         let to = to.to_owned();
         move |query: &str| run(&["sql", &to, "-c", query])

@@ -119,7 +119,10 @@ fn collect(place: &str, keep: Keep) -> Result<(), Failure> {
 pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     let token = arguments.to_token.as_deref().map(SnapshotToken::parse).transpose();
     let token = token.map_err(|error| Failure::Usage(error.to_string()))?;
-    let target = token.map_or_else(|| target(arguments), |token| Ok(Target::Version(token.version())))?;
+    let target = match token {
+        Some(token) => Target::Snapshot { version: token.version(), end: token.end() },
+        None => target(arguments)?,
+    };
     let history = arguments.history.as_deref().map(|text| {
         u64::from_str_radix(text, 16).map_err(|_| Failure::Usage(format!("\"{text}\" is no id of a term")))
     });
@@ -136,6 +139,17 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
         report.end,
         report.time,
     );
+    println!(
+        "It is of the history that ends with {}, and goes on in timeline {}",
+        report.history, report.timeline
+    );
+    if let Some(required) = &report.synchronous_replicas {
+        println!(
+            "Its commits wait for replicas, as those of the archived database did: {}. Without them none is acknowledged; a superuser's \
+             SET synchronous_standby_names = '' has it wait for nobody",
+            required.names.join(", ")
+        );
+    }
     if let Some(gap) = &report.gap {
         println!("The archive has more of this history behind a gap: {gap}");
     }
@@ -146,12 +160,16 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
 /// Checks an archive, and says what it has.
 ///
 /// # Errors
-/// If there is none, or something of it is missing or damaged.
+/// If there is none, or something of it is missing or damaged: an object, or log that an archiver was to send. That there is no log
+/// between backups which were made by themselves is none.
 pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let archive = Archive::open(place).map_err(failed)?;
     let report = check_archive(&archive).map_err(failed)?;
     for (position, time) in &report.backups {
         println!("backup at {position} ({time})");
+    }
+    for history in &report.histories {
+        println!("{history}");
     }
     println!(
         "{} backups, {} stretches of log, {} pieces of files, {} bytes read",
@@ -160,13 +178,16 @@ pub(crate) fn check(place: &str) -> Result<(), Failure> {
         report.pieces,
         grouped(report.bytes)
     );
-    for gap in &report.gaps {
+    for gap in &report.gaps_between_backups {
+        println!("between two backups: {gap}");
+    }
+    for gap in report.lost_gaps() {
         println!("gap: {gap}");
     }
     for problem in &report.problems {
         println!("problem: {problem}");
     }
-    if report.problems.is_empty() { Ok(()) } else { Err(Failure::Said) }
+    if report.is_whole() { Ok(()) } else { Err(Failure::Said) }
 }
 
 fn target(arguments: &RestoreArguments) -> Result<Target, Failure> {

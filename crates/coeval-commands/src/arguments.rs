@@ -215,9 +215,9 @@ pub(crate) struct ServeArguments {
     /// directory, if there is one. SIGHUP and pg_reload_conf() have it read again
     #[arg(long, value_name = "FILE")]
     pub(crate) hba: Option<PathBuf>,
-    /// Archive the database to a directory while it is served: its log, and backups. What the archive needs is kept until it is
-    /// sent; a place that does not answer holds nobody up. A replica holds what its primary has not archived, and goes on there
-    /// once it is promoted
+    /// Archive the database while it is served, its log and backups: to a directory, or to a place in a cloud as
+    /// s3://bucket/path. What the archive needs is kept until it is sent; a place that does not answer holds nobody up. A
+    /// replica holds what its primary has not archived, and goes on there once it is promoted
     #[arg(long, value_name = "ARCHIVE", requires = "dir", conflicts_with = "salvage")]
     pub(crate) archive: Option<String>,
     /// Seconds after which log is archived that does not fill a stretch of 8 MB
@@ -385,8 +385,8 @@ pub(crate) struct BackupArguments {
 
 /// Make a database of what an archive has, as it was at a moment
 ///
-/// Without --to it is the newest that the archive has. The restored database goes on in a history of its own: it may be
-/// archived to the same place.
+/// Without --to it is the newest that the archive has. The restored database goes on in a history of its own: it may be archived
+/// to the same place, and its history is the newest one there from then on.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -394,7 +394,7 @@ Examples:
   coeval restore /mnt/backups/my-data restored --to '2026-11-23 10:00'
   coeval restore /mnt/backups/my-data restored --to-lsn 0/1A2B3C")]
 pub(crate) struct RestoreArguments {
-    /// A directory, or file:///path
+    /// A directory, file:///path, or a place in a cloud as s3://bucket/path
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: String,
     /// Where the database is to be: a new or empty directory
@@ -423,7 +423,7 @@ pub(crate) struct RestoreArguments {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The exit code is 0 if everything is as it must be, 1 if something is not or the check or repair cannot be done, and 3 if a
-repair was done and something is lost.
+repair was done and something is lost. Of an archive it is 1 also if log is missing that a server with --archive was to send.
 
 Examples:
   coeval check my-data
@@ -433,7 +433,7 @@ pub(crate) struct CheckArguments {
     /// The database directory
     #[arg(value_name = "DIR", required_unless_present_any = ["archive", "replica"])]
     pub(crate) dir: Option<PathBuf>,
-    /// An archive instead: whether it has all that its backups and its log need, each with its checksum
+    /// An archive instead: which histories it has, and whether it has all that its backups and its log need, each with its checksum
     #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["dir", "repair"])]
     pub(crate) archive: Option<String>,
     /// A replica that is running instead: whether it has what the server --against has, both at one version. libpq's words, as

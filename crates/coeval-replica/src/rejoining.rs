@@ -63,8 +63,8 @@ impl NewHistory {
     }
 }
 
-/// What it is to the newest history of an archive. As to a machine, it gives up its own log only for one of a higher timeline: a
-/// database that was restored goes on in the same one.
+/// What it is to the newest history of an archive. As to a machine, it gives up its own log only for one of a higher timeline: that of a
+/// replica which was promoted, or of a database that was restored on purpose and is archived to the same place.
 fn kinship_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
     let (way_back, found) = ArchivedLog::new(archive, Arc::default()).way_back(former)?;
     if found < former.promised {

@@ -76,6 +76,12 @@ impl SnapshotToken {
         self.version
     }
 
+    /// Up to where the log has the snapshot's commits.
+    #[must_use]
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
     /// What a session must find that reads the snapshot or a newer one.
     pub(crate) fn raise(&self, floor: &mut SessionFloor) {
         floor.note_snapshot(self.version);

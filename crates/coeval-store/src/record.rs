@@ -324,6 +324,51 @@ pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<Segment
     Ok(Some((version, loads.into_iter().flat_map(|load| load.segments).collect())))
 }
 
+/// The definitions that a record changes, in order. Reads no row.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_definitions(bytes: &[u8]) -> Result<Vec<CatalogChange>, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    let mut definitions = Vec::new();
+    if reader.u8()? != KIND_BATCH {
+        return Ok(definitions);
+    }
+    let (_, _) = (reader.u64()?, reader.u64()?);
+    for _ in 0..reader.u32()? {
+        let _ = reader.u64()?;
+        let end = reader.u32()? as usize + reader.at;
+        for _ in 0..reader.u32()? {
+            definitions.push(reader.definition()?);
+        }
+        let rest = end.checked_sub(reader.at).ok_or_else(|| reader.malformed())?;
+        reader.slice(rest)?;
+    }
+    Ok(definitions)
+}
+
+/// The version of the earliest commit that a transaction of a record has an antidependency to. Reads no row.
+///
+/// # Errors
+/// If the bytes are not a record.
+pub(crate) fn decode_earliest_out(bytes: &[u8]) -> Result<Option<Version>, MalformedRecord> {
+    let mut reader = Reader { bytes, at: 0 };
+    if reader.u8()? != KIND_BATCH {
+        return Ok(None);
+    }
+    let (_, _) = (reader.u64()?, reader.u64()?);
+    let mut earliest: Option<Version> = None;
+    for _ in 0..reader.u32()? {
+        let first_out = Version::new(reader.u64()?);
+        let length = reader.u32()? as usize;
+        reader.slice(length)?;
+        if first_out > Version::ZERO {
+            earliest = Some(earliest.map_or(first_out, |earliest| earliest.min(first_out)));
+        }
+    }
+    Ok(earliest)
+}
+
 /// Encodes how far a sequence may be used up: after a crash it goes on at `next`.
 pub(crate) fn encode_sequence(id: SequenceId, next: Option<i64>, out: &mut Vec<u8>) {
     out.push(KIND_SEQUENCE);

@@ -5,7 +5,7 @@ use super::held_log::HeldLog;
 use super::{ArchiverOptions, Shared};
 use crate::archive::Archive;
 use crate::backup::{Base, KnownFiles};
-use crate::collect::collect;
+use crate::collect::{collect_in, remove_own_marks};
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
@@ -48,6 +48,8 @@ pub(super) struct Worker {
     let_go: Option<Lsn>,
     /// Whether a collection is due.
     owes_collection: bool,
+    /// Whether a collection of this database may have begun and not ended, in whatever process.
+    may_have_left_mark: bool,
     failures: u32,
 }
 
@@ -77,6 +79,7 @@ impl Worker {
             last_backup: None,
             let_go: None,
             owes_collection: false,
+            may_have_left_mark: true,
             failures: 0,
         }
     }
@@ -122,6 +125,10 @@ impl Worker {
         if self.store.is_following() {
             return self.stand_by();
         }
+        if self.may_have_left_mark {
+            remove_own_marks(&self.archive, &self.store.terms())?;
+            self.may_have_left_mark = false;
+        }
         if self.sender.is_none() {
             self.begin()?;
         }
@@ -131,7 +138,10 @@ impl Worker {
         }
         if self.owes_collection {
             if let Some(keep) = self.options.keep {
-                let report = collect(&self.patient(), keep)?;
+                self.may_have_left_mark = true;
+                let term = self.store.terms().last().map(|term| term.id);
+                let report = collect_in(&self.patient(), keep, term)?;
+                self.may_have_left_mark = false;
                 tracing::info!(place = self.archive.place(), ?report, "the archive was collected");
             }
             self.owes_collection = false;

@@ -155,6 +155,7 @@ fn past_the_bound_log_is_let_go_of_and_the_gap_has_a_name() {
     let report = check(&archive).unwrap();
     assert_eq!((&report.problems, &report.gaps), (&vec![], &status.gaps));
     assert!(report.gaps[0].from >= before.end && report.gaps[0].to > lost.end, "{report:?}");
+    assert!(!report.is_whole() && report.lost_gaps().count() == report.gaps.len());
     check_restore(&archive, Target::Version(before.version), None, &before);
     check_restore(&archive, Target::Latest, None, primary.last());
     let home = tempfile::tempdir().unwrap();

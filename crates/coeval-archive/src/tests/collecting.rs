@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Nothing that somebody may restore is removed, and what is damaged is named.
 
+use super::archiving::{impatient, options, wait};
 use super::faulty::Faulty;
-use super::primary::{Primary, archive_in, check_restore};
+use super::primary::{Primary, archive_in, check_restore, restored};
 use crate::announcement::new_mark;
+use crate::archiver::{Archiver, ArchiverOptions};
 use crate::backup::{Base, KnownFiles, backup};
 use crate::check::check;
 use crate::collect::{Keep, collect};
 use crate::error::ArchiveError;
-use crate::names::{COLLECTING, SEGMENTS, mark};
+use crate::names::{BACKUPS, COLLECTING, SEGMENTS, mark};
 use crate::restore::{Target, restore};
 use crate::sealed::seal;
 use coeval_store::LogTime;
 use object_store::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const ONE: Keep = Keep { count: 1, age: Duration::ZERO };
@@ -39,6 +42,33 @@ fn what_no_kept_backup_needs_goes() {
     assert_eq!((left.backups.len(), left.unnamed_pieces, left.problems.len()), (2, 0, 0));
     assert!(left.pieces < all.pieces);
     check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// A database and one that was restored from it archive to one place, and only the restored one goes on. Seen to fail if `divide` takes
+/// all backups for those of one history: the idle database's were gone, with its log.
+#[test]
+fn of_a_database_that_is_idle_as_much_stays_as_of_the_one_that_goes_on() {
+    let archive = archive_in(&Faulty::in_memory(41, 4));
+    let mut old = Primary::new(41);
+    old.add_table(1);
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let moment = old.last().clone();
+    (0..5).for_each(|_| old.commit());
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let (_, files) = restored(&archive, Target::Version(moment.version), None);
+    let mut new = Primary::restored(files, &old, &moment, 42);
+    for _ in 0..3 {
+        (0..5).for_each(|_| new.commit());
+        backup(new.store(), &archive, &mut |_| {}).unwrap();
+    }
+    let report = collect(&archive, ONE).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (2, 3), "{report:?}");
+    let left = check(&archive).unwrap();
+    assert_eq!((left.problems, left.gaps, left.unnamed_pieces), (vec![], vec![], 0));
+    assert!(left.histories.len() == 2 && left.histories.iter().all(|history| history.backups == 1));
+    check_restore(&archive, Target::Latest, None, new.last());
+    let idle = old.store().terms().last().unwrap().id;
+    check_restore(&archive, Target::Latest, Some(idle), old.last());
 }
 
 /// Seen to fail without the announcement (`announced` that gives nothing): the backup then names pieces that are gone.
@@ -85,6 +115,64 @@ fn a_backup_waits_for_a_collection_but_not_for_a_dead_one() {
     assert_eq!(archive.list(COLLECTING).unwrap(), []);
 }
 
+/// A server that was stopped while it collected held up all backups for a day. Seen to fail if `collect_in` asks the archive that is not
+/// waited for any more to remove the mark.
+#[test]
+fn a_collection_that_is_stopped_anywhere_leaves_no_mark() {
+    let archive = archive_in(&Faulty::in_memory(6, 0));
+    let mut primary = Primary::new(6);
+    for _ in 0..3 {
+        primary.load();
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    }
+    let mut stopped = 0;
+    for looks in 0.. {
+        let looked = AtomicU64::new(0);
+        let check = Arc::new(move || match looked.fetch_add(1, Ordering::SeqCst) {
+            before if before < looks => Ok(()),
+            _ => Err(ArchiveError::Stopping),
+        });
+        let outcome = collect(&archive.checked_by(check), ONE);
+        assert_eq!(archive.list(COLLECTING).unwrap(), [], "{looks}: {outcome:?}");
+        match outcome {
+            Ok(_) => break,
+            Err(error) => assert!(matches!(error, ArchiveError::Stopping), "{error}"),
+        }
+        stopped += 1;
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    }
+    assert!(stopped > 5, "{stopped}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// Seen to fail if nobody looks for marks when an archiver begins, and if it takes those of others for its own.
+#[test]
+fn the_mark_of_a_collection_that_was_killed_goes_when_the_database_is_archived_again() {
+    let storage = Faulty::in_memory(7, 0);
+    let archive = archive_in(&storage);
+    let mut primary = Primary::new(7);
+    primary.commit();
+    let first = backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let killed = primary.store().terms().last().unwrap().id;
+    primary.reopen();
+    primary.load();
+    let mark = |term: u64| {
+        let name = new_mark(COLLECTING);
+        archive.put_new(&name, seal(&Some(term), &[])).unwrap();
+        name
+    };
+    let (_, of_another) = (mark(killed), mark(killed ^ 1));
+    let options = ArchiverOptions { backup_log_bytes: 1, ..options() };
+    let archiver = Archiver::start(primary.store().clone(), impatient(&storage), options).unwrap();
+    wait(&archiver, |status| status.last_error.as_ref().is_some_and(|error| error.contains(&of_another)));
+    let left: Vec<_> = archive.list(COLLECTING).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(left, [of_another.as_str()]);
+    archive.remove(&of_another).unwrap();
+    wait(&archiver, |status| status.last_backup.is_some_and(|(position, _)| position > first.position));
+    drop(archiver);
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
 #[test]
 fn a_backup_that_ends_anywhere_harms_nothing_and_is_gone_on_with() {
     let storage = Faulty::in_memory(4, 0);
@@ -112,6 +200,37 @@ fn a_backup_that_ends_anywhere_harms_nothing_and_is_gone_on_with() {
         }
     }
     assert!(failed > 8, "{failed}");
+    check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// One damaged entry ended every collection, also one that would have gone. Seen to fail so.
+#[test]
+fn a_damaged_backup_goes_with_the_others_and_keeps_only_pieces_while_it_stays() {
+    let storage = Faulty::in_memory(8, 0);
+    let archive = archive_in(&storage);
+    let mut primary = Primary::new(8);
+    let mut back_up = || {
+        primary.load();
+        backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    };
+    (0..4).for_each(|_| back_up());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let damage = |name: &str| runtime.block_on(storage.damage(&Path::from(name), 30));
+    let names = || archive.list(BACKUPS).unwrap().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    damage(&names()[0]);
+    let report = collect(&archive, Keep { count: 3, ..ONE }).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (3, 1));
+    // The newest is kept, whatever it needs.
+    damage(&names()[2]);
+    let pieces = archive.list(SEGMENTS).unwrap();
+    let refused = collect(&archive, ONE).unwrap_err();
+    assert!(matches!(&refused, ArchiveError::Damaged { object, .. } if *object == names()[1]), "{refused}");
+    assert_eq!((names().len(), archive.list(SEGMENTS).unwrap()), (2, pieces));
+    assert_eq!(archive.list(COLLECTING).unwrap(), []);
+    back_up();
+    let report = collect(&archive, ONE).unwrap();
+    assert_eq!((report.backups_kept, report.backups_removed), (1, 2));
+    assert_eq!(check(&archive).unwrap().problems, []);
     check_restore(&archive, Target::Latest, None, primary.last());
 }
 

@@ -172,6 +172,31 @@ impl Primary {
         }
     }
 
+    /// One commit that nobody waits for, and that is in no moment.
+    pub(super) fn commit_unacknowledged(&mut self) -> Version {
+        let def = self.def.clone().unwrap();
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.put(def.id, row(&def, 100_000, 1)).unwrap();
+        transaction.commit_applied().unwrap().version
+    }
+
+    /// Two commits at SERIALIZABLE. The later one has read what the earlier one changes, so it comes before that in their order.
+    pub(super) fn commit_antidependency(&mut self) {
+        let def = self.def.clone().unwrap();
+        let store = self.store().clone();
+        let [mut reader, mut writer] =
+            [(); 2].map(|()| store.begin(Isolation::Serializable, AccessMode::ReadWrite));
+        assert!(reader.get(def.id, &key(1)).is_ok());
+        for (transaction, id) in [(&mut writer, 1), (&mut reader, 2)] {
+            transaction.put(def.id, row(&def, id, 7_000 + id)).unwrap();
+        }
+        for (transaction, id) in [(writer, 1), (reader, 2)] {
+            let version = transaction.commit().unwrap().version;
+            self.rows.insert(id, 7_000 + id);
+            self.note(version);
+        }
+    }
+
     /// A bulk load: the log names its file.
     pub(super) fn load(&mut self) {
         let (def, ids) = (self.def.clone().unwrap(), self.new_ids());
@@ -252,6 +277,15 @@ impl Primary {
         self.store = None;
         self.files = self.files.restart();
         self.store = Some(open(&self.files));
+    }
+
+    /// The same, and its commits wait until they are durable from now on, and for replicas if those are asked for.
+    pub(super) fn reopen_to_wait(&mut self) {
+        self.store = None;
+        self.files = self.files.restart();
+        let options = StoreOptions { durability: Durability::Fsync, ..options() };
+        let store = Store::open_with(Arc::new(self.files.clone()), Path::new(DIR), options);
+        self.store = Some(store.unwrap());
     }
 
     /// What its disk has now.

@@ -2,7 +2,8 @@
 //! Backups of random databases come back, to any moment that they have.
 
 use super::faulty::Faulty;
-use super::primary::{Primary, archive_in, check_restore, restored, rows_of};
+use super::following::Copy;
+use super::primary::{Moment, Primary, archive_in, check_restore, restored, rows_of};
 use crate::archive::Archive;
 use crate::backup::backup;
 use crate::check::check;
@@ -182,6 +183,37 @@ fn every_moment_behind_a_backup_comes_back() {
     }
 }
 
+/// A safe snapshot has commits of later versions than its own, and a token of it brought back a database without them. Seen to fail if
+/// `Plan::without_snapshot` gives the version alone, or the end.
+#[test]
+fn what_belongs_to_the_safe_snapshot_of_a_token_comes_back() {
+    let archive = archive_in(&Faulty::in_memory(3, 4));
+    let mut primary = Primary::new(33);
+    primary.commit();
+    let base = crate::backup::Base::send(primary.store(), &archive, &mut Default::default(), &mut |_| Ok(()))
+        .unwrap();
+    (0..3).for_each(|_| primary.commit());
+    primary.commit_antidependency();
+    (0..3).for_each(|_| primary.commit());
+    primary.wait_durable();
+    let (copy, entry) = base.into_parts();
+    let mut sender =
+        crate::log_sender::LogSender::new(archive.clone(), primary.store(), copy.into_feed().unwrap(), 100);
+    sender.send_to(primary.last().end).unwrap();
+    entry.finish(&archive, sender.sent().end, 0).unwrap();
+    let end = primary.last().end;
+    let [.., before, out, member, _, _, _] = primary.moments.as_slice() else { panic!("so many were noted") };
+    let snapshot = |of: &Moment, end| Target::Snapshot { version: of.version, end };
+    check_restore(&archive, snapshot(out, end), None, member);
+    check_restore(&archive, snapshot(before, end), None, before);
+    check_restore(&archive, snapshot(member, end), None, member);
+    check_restore(&archive, snapshot(out, out.end), None, out);
+    let home = tempfile::tempdir().unwrap();
+    let beyond = snapshot(out, Lsn::new(sender.sent().end.get() + 1));
+    let refused = restore(&archive, &home.path().join("new"), beyond, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::OutOfRange { .. }), "{refused}");
+}
+
 #[test]
 fn what_the_archive_does_not_have_is_refused_with_its_range() {
     let archive = archive_in(&Faulty::in_memory(1, 0));
@@ -242,6 +274,50 @@ fn a_restored_database_goes_on_in_a_history_of_its_own() {
     check_restore(&archive, Target::Latest, Some(first.id), old.last());
     check_restore(&archive, Target::Version(last.version), Some(first.id), &last);
     assert_eq!(new.store().terms().database_id(), old.store().terms().database_id());
+}
+
+/// The newest history was the one with the highest number of a term, and each opening of the old database gave it a higher one: a
+/// restore brought back what had been restored away from. Seen to fail if `PrimaryWriter::finish` promises no timeline.
+#[test]
+fn a_restored_history_stays_the_newest_however_often_the_old_database_is_opened() {
+    let archive = archive_in(&Faulty::in_memory(21, 3));
+    let mut old = Primary::new(21);
+    (0..10).for_each(|_| old.commit());
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let moment = old.last().clone();
+    let go_on = |old: &mut Primary| {
+        old.reopen();
+        (0..5).for_each(|_| old.commit());
+        backup(old.store(), &archive, &mut |_| {}).unwrap();
+    };
+    (0..2).for_each(|_| go_on(&mut old));
+    let (report, files) = restored(&archive, Target::Version(moment.version), None);
+    let left = old.store().terms().last().unwrap();
+    assert_eq!((report.history, report.timeline), (left, old.store().timeline().next()));
+    let mut new = Primary::restored(files, &old, &moment, 22);
+    (0..5).for_each(|_| new.commit());
+    backup(new.store(), &archive, &mut |_| {}).unwrap();
+    (0..2).for_each(|_| go_on(&mut old));
+    check_restore(&archive, Target::Latest, None, new.last());
+    Copy::of(&archive, 3).check(&new.moments);
+    let left = old.store().terms().last().unwrap();
+    check_restore(&archive, Target::Latest, Some(left.id), old.last());
+    let report = check(&archive).unwrap();
+    let ends: Vec<_> = report.histories.iter().map(|history| history.last.id).collect();
+    assert_eq!(ends, [new.store().terms().last().unwrap().id, left.id]);
+    // Two that were restored beside each other are equally new, and nobody guesses which one is meant.
+    let beside = [31, 32].map(|seed| {
+        let (_, files) = restored(&archive, Target::Version(new.last().version), None);
+        let mut beside = Primary::restored(files, &new, new.last(), seed);
+        beside.commit();
+        beside
+    });
+    for (times, mut beside) in (1..).zip(beside) {
+        (0..times).for_each(|_| go_on(&mut beside));
+    }
+    let home = tempfile::tempdir().unwrap();
+    let refused = restore(&archive, &home.path().join("new"), Target::Latest, None).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Ambiguous { .. }), "{refused}");
 }
 
 #[test]

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Backups of a database that is used meanwhile: how much of its log they hold, and those that a replica makes.
+//! Backups of a database that is used meanwhile: how much of its log they hold, what they have of it, and those that a replica makes.
 
 use super::faulty::Faulty;
 use super::following::Copy;
-use super::primary::{Primary, archive_in, check_restore};
+use super::primary::{Primary, archive_in, check_restore, restored};
 use crate::backup::backup;
 use crate::check::check;
 use crate::error::ArchiveError;
-use crate::restore::Target;
+use crate::patience::Patience;
+use crate::restore::{RestoreReport, Target};
+use coeval_store::{ReplicaChoice, SynchronousReplicas};
+use std::time::Duration;
 
 /// It held all that came while a slow storage took the backup. Seen to fail without the check.
 #[test]
@@ -31,6 +34,53 @@ fn a_backup_holds_no_more_log_than_a_slot_may() {
     primary.wait_durable();
     backup(&store, &archive, &mut |_| {}).unwrap();
     check_restore(&archive, Target::Latest, None, primary.last());
+}
+
+/// A replica of the archive showed what the database did not. Seen to fail if `published_copy` makes a checkpoint, or takes one, whatever it has.
+#[test]
+fn a_backup_has_nothing_that_its_database_does_not_show() {
+    let archive = archive_in(&Faulty::in_memory(5, 0));
+    let archive =
+        archive.with_patience(Patience { attempt_max: Duration::from_millis(200), ..archive.patience() });
+    let mut primary = Primary::new(79);
+    primary.reopen_to_wait();
+    (0..10).for_each(|_| primary.commit());
+    primary.store().checkpoint().unwrap();
+    (0..5).for_each(|_| primary.commit());
+    let nobody = SynchronousReplicas {
+        count: 1,
+        choice: ReplicaChoice::Any,
+        names: vec!["nobody".to_owned()],
+        primary: String::new(),
+        before: Vec::new(),
+    };
+    primary.store().require_replicas(Some(nobody)).unwrap();
+    let waiting = primary.commit_unacknowledged();
+    assert!(primary.store().world().version() < waiting);
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let (report, _) = restored(&archive, Target::Latest, None);
+    assert!(report.version >= primary.last().version && report.version < waiting, "{report:?}");
+    // Of the log, and behind the last backup of the checkpoint. Seen to fail without either.
+    let wait_for = |report: RestoreReport| report.synchronous_replicas.map(|required| required.names);
+    assert_eq!(wait_for(report), Some(vec!["nobody".to_owned()]));
+    let mut copy = Copy::of(&archive, 4);
+    while copy.take().unwrap() {}
+    assert!(copy.store().world().version() < waiting);
+    // Now the last checkpoint has it.
+    primary.store().checkpoint().unwrap();
+    let refused = backup(primary.store(), &archive, &mut |_| {}).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Unpublished), "{refused}");
+    assert_eq!(check(&archive).unwrap().backups.len(), 1);
+    let session = primary.store().replica_session("nobody");
+    let (end, _) = primary.store().log_position().unwrap();
+    session.note(|progress| (progress.written, progress.flushed) = (end, end));
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let (report, _) = restored(&archive, Target::Latest, None);
+    assert!(report.version >= waiting, "{report:?}");
+    assert_eq!(wait_for(report), Some(vec!["nobody".to_owned()]));
+    primary.store().require_replicas(None).unwrap();
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    assert_eq!(wait_for(restored(&archive, Target::Latest, None).0), None);
 }
 
 /// They are backups of the primary's history, whose term may end between them.

@@ -97,7 +97,8 @@ fn a_served_database_is_backed_up_while_it_is_written_to() {
     check(&dir);
 }
 
-/// It was waited for without an end, and without a pause: what has the backup waits for nobody.
+/// It was waited for without an end, and without a pause: what has the backup waits for nobody. And the backup had what waits, so that a replica
+/// of the archive showed what its primary does not.
 #[test]
 fn a_backup_does_not_wait_for_a_replica_that_is_away() {
     let (parent, dir, _) = directories();
@@ -110,8 +111,13 @@ fn a_backup_does_not_wait_for_a_replica_that_is_away() {
     waiting.run("SET statement_timeout = '200ms'").unwrap();
     assert_eq!(waiting.refused("INSERT INTO items VALUES (2, 'nobody has it')"), "08007");
     stdout(&backup(&dir, &archive, &[]));
-    let query = "SELECT word FROM items WHERE id = 1";
-    assert!(restored(&archive, &parent.path().join("restored"), query).contains("acknowledged"));
+    let query = "SELECT string_agg(word, ', ') || ' of ' || count(*) FROM items";
+    let said = restored(&archive, &parent.path().join("restored"), query);
+    assert!(said.contains("acknowledged of 1"), "{said}");
+    // Who restores it is told why nobody but superusers is let in.
+    let again = parent.path().join("again");
+    let said = run(&["restore", archive.to_str().unwrap(), again.to_str().unwrap()]);
+    assert!(said.contains("nobody. Without them none is acknowledged"), "{said}");
 }
 
 #[test]

@@ -14,8 +14,8 @@ pub(crate) struct KeepArguments {
     /// --keep-backups is given
     #[arg(long, value_name = "N", requires = "archive")]
     pub(crate) keep_days: Option<u32>,
-    /// Keep so many backups, the newest, with the log from the oldest of them on, and collect the rest. With --keep-days as well a
-    /// backup stays if either keeps it
+    /// Keep so many backups, the newest, with the log from the oldest of them on, and collect the rest; of each history, if a
+    /// database was restored and archives to the same place. With --keep-days as well a backup stays if either keeps it
     #[arg(long, value_name = "N", requires = "archive", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_backups: Option<u32>,
 }

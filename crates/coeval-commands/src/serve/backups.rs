@@ -52,7 +52,8 @@ fn refused(place: &str, error: ArchiveError) -> SqlError {
         ArchiveError::AnotherDatabase { .. }
         | ArchiveError::Collecting { .. }
         | ArchiveError::TookTooLong { .. }
-        | ArchiveError::Unconfirmed => SqlState::ObjectNotInPrerequisiteState,
+        | ArchiveError::Unconfirmed
+        | ArchiveError::Unpublished => SqlState::ObjectNotInPrerequisiteState,
         ArchiveError::HeldTooMuch { .. } => {
             return SqlError::new(SqlState::ConfigurationLimitExceeded, message).with_hint(
                 "max_slot_wal_keep_size says how much log may be held for a backup, as for a slot: a superuser may SET it while the \
