@@ -298,9 +298,9 @@ fn whose_log_counts_is_said_by_the_terms() {
     assert!(before(later.timeline(), 1 << 32) && !before(Timeline::FIRST, 2));
     // Of two that were promoted to one number the higher candidate counts, however often the other one was opened.
     let (low, high) = ([first, term((1 << 32) + 1, 13, 80), term((1 << 32) + 2, 15, 90)], (1 << 32) + 1);
-    let second = Timeline::new(2);
+    let number = Timeline::new(2);
     let comes_before =
-        |candidate| former(&low, 150, 60).comes_before(second.of_candidate(candidate), TermNumber(high));
+        |candidate| former(&low, 150, 60).comes_before(number.of_candidate(candidate), TermNumber(high));
     assert!(comes_before(15) && !comes_before(11) && !comes_before(12) && !comes_before(13));
     assert!(matches!(one.way_back(&later), WayBack::CutBack(parting) if parting.at == Lsn::new(80)));
     assert_eq!(former(&[first], 70, 60).way_back(&later), WayBack::AsItIs);
