@@ -114,7 +114,8 @@ fn new_owner(
     }
     let authority = context.authority();
     let name = owner.as_deref().unwrap_or(crate::relations::CATALOG_NAME);
-    if owner.is_none() || !is_member(context.settings.user(), name, &authority) {
+    let own = context.settings.principal().role(&authority);
+    if owner.is_none() || !own.is_some_and(|own| is_member(&own.name, name, &authority)) {
         return Err(insufficient(format!("must be member of role \"{name}\"")));
     }
     if let Some(schema) = owned.schema_name() {

@@ -130,7 +130,7 @@ fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError
 /// Whether the session's role may make and change roles that have nothing of what only superusers give.
 fn may_make_roles(context: &StatementContext<'_>) -> bool {
     let rights = context.rights();
-    let own = rights.authority().role(context.settings.user());
+    let own = context.settings.principal().role(rights.authority());
     rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
 }
 
@@ -194,7 +194,7 @@ fn create(
         return Err(insufficient("permission denied to create role"));
     }
     refuse_taken(context, &name)?;
-    let mut made = RoleDef::new(&name);
+    let mut made = RoleDef { number: rand::random_range(1..=u64::MAX), ..RoleDef::new(&name) };
     apply(context, &mut made, options)?;
     put(context, made)?;
     apply_members(context, &name, options)
@@ -217,7 +217,8 @@ fn alter(
             return Err(insufficient(*to_alter));
         }
         let only_password = options.iter().all(|option| matches!(option, RoleOption::Password(_)));
-        let is_own = only_password && context.settings.user() == name;
+        let own = context.settings.principal().role(context.rights().authority()).map(|own| own.number);
+        let is_own = only_password && context.settings.user() == name && own == Some(before.number);
         if !may_make_roles(context) && !is_own {
             return Err(insufficient("permission denied"));
         }
@@ -290,7 +291,7 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
         return Err(insufficient("must be superuser to alter superusers"));
     }
     let authority = context.authority();
-    let own = authority.role(context.settings.user());
+    let own = context.settings.principal().role(&authority);
     let is_admin = own.is_some_and(|own| {
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
