@@ -13,8 +13,8 @@
 
 use super::access::Owned;
 use super::dependents::{self, Behavior};
-use super::drop::drop_owned_relation;
-use super::role_syntax::RoleName;
+use super::drop::{drop_owned_relation, relation_of};
+use super::role_syntax::{Reach, RoleName};
 use super::roles;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -169,21 +169,39 @@ fn may_act_for(context: &StatementContext<'_>, role: Option<&str>, what: &str) -
     Err(insufficient(format!("permission denied to {what}")))
 }
 
-/// DROP OWNED: what belongs to the roles goes, with what depends on it, and so does what they were granted.
+/// DROP OWNED: what belongs to the roles goes, and so does what they were granted; with CASCADE also what depends on it.
 ///
 /// # Errors
-/// As [`reassign`].
-pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName]) -> Result<(), SqlError> {
+/// As [`reassign`]; without CASCADE `2BP01` if something of others depends on what goes.
+pub(super) fn drop_owned(
+    context: &mut StatementContext<'_>,
+    names: &[RoleName],
+    reach: Reach,
+) -> Result<(), SqlError> {
+    let behavior = match reach {
+        Reach::Restrict => Behavior::Restrict,
+        Reach::Cascade => Behavior::Cascade,
+    };
+    let mut old = Vec::with_capacity(names.len());
     for name in names {
         let role = roles::known(context, name)?;
         may_act_for(context, Some(&role), "drop objects")?;
+        old.push(role);
+    }
+    let is_doomed = |owned: &Owned| owned.access().owner.as_ref().is_some_and(|owner| old.contains(owner));
+    let mut doomed = Owned::all(context);
+    doomed.retain(|owned| is_doomed(owned) && !matches!(owned, Owned::Schema(..) | Owned::Server(..)));
+    let count = doomed.len();
+    let doomed: Vec<_> = doomed.iter().filter_map(relation_of).collect();
+    for role in &old {
         for owned in Owned::all(context) {
             // What went before may have taken it along, or changed it.
             let Some(owned) = owned.current(context) else { continue };
             let is_own = owned.access().owner.as_deref() == Some(role.as_str());
             match (&owned, is_own) {
                 (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_) | Owned::Type(_), true) => {
-                    drop_owned_relation(context, &owned, Behavior::Cascade)?;
+                    drop_owned_relation(context, &owned, behavior, &doomed)
+                        .map_err(|error| of_several(error, count))?;
                 }
                 (Owned::Schema(..) | Owned::Server(..), true) => hand_over(context, &owned, None)?,
                 (_, false) => {
@@ -196,4 +214,12 @@ pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName])
         }
     }
     Ok(())
+}
+
+/// The error of one of so many objects that go together: PostgreSQL names it if it is the only one.
+fn of_several(mut error: SqlError, count: usize) -> SqlError {
+    if error.state == SqlState::DependentObjectsStillExist && count > 1 {
+        error.message = "cannot drop desired object(s) because other objects depend on them".to_owned();
+    }
+    error
 }

@@ -71,8 +71,8 @@ pub(super) fn execute(
             owners::reassign(context, from, to)?;
             "REASSIGN OWNED"
         }
-        RoleStatement::DropOwned(names) => {
-            owners::drop_owned(context, names)?;
+        RoleStatement::DropOwned(names, reach) => {
+            owners::drop_owned(context, names, *reach)?;
             "DROP OWNED"
         }
     };
