@@ -4,9 +4,9 @@
 use super::extended::Statements;
 use super::portal::Portals;
 use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase, Turn};
-use crate::auth::Demand;
 use crate::auth::rules::{Caller, Encryption, Purpose};
 use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
+use crate::auth::{Demand, GUESSED_SECRET};
 use crate::doorway::{Peer, Place};
 use crate::options::Claim;
 use crate::protocol::backend::{Authentication, Output, Severity};
@@ -225,9 +225,6 @@ async fn encrypted(tls: &Tls, plain: TcpStream) -> io::Result<Stream> {
     let _ = tokio::time::timeout(LAST_WORD, leave).await;
     Err(error)
 }
-
-/// What guesses of a session's secret are counted by. No role has this name: no name has a zero byte.
-const GUESSED_SECRET: &str = "\0cancel";
 
 /// Ends the statement of a session for whoever knows its secret. Whoever guesses learns nothing, and guesses ever more
 /// slowly.
