@@ -130,6 +130,9 @@ async fn opened(
     peer: Peer,
     input: &mut Input,
 ) -> Option<Connection> {
+    let within = shared.options.opening_timeout;
+    // A tenth is left to say that it has taken too long.
+    let open_by = Instant::now() + (within - within / 10);
     let mut output = Output::default();
     let startup = match startup(shared, &mut stream, peer, input, &mut output).await {
         Ok(startup) => startup?,
@@ -146,7 +149,7 @@ async fn opened(
         }
         Err(End::Finished) => return None,
     };
-    let caller = Newcomer { shared, startup: &startup, address, peer };
+    let caller = Newcomer { shared, startup: &startup, address, peer, open_by };
     match caller.session(stream, input, output).await {
         Ok(connection) => Some(connection),
         Err(refused) => {
@@ -265,6 +268,8 @@ struct Newcomer<'a> {
     startup: &'a Startup,
     address: SocketAddr,
     peer: Peer,
+    /// Until when it may wait for what it asks for.
+    open_by: Instant,
 }
 
 fn invalid(message: impl Into<String>) -> End {
@@ -389,7 +394,7 @@ impl Newcomer<'_> {
         for (name, value) in
             shared.options.told_as_settings().into_iter().chain(given).chain(settings_of(startup))
         {
-            session.configure(&name, &value).map_err(End::Fatal)?;
+            session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
         Ok((session, Entry::new(guard)))
     }
