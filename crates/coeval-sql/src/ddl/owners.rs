@@ -19,7 +19,7 @@ use super::roles;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Object, Rights, insufficient, is_member};
-use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
+use coeval_store::{ColumnState, ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
 use std::sync::Arc;
 
 /// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
@@ -191,7 +191,7 @@ pub(super) fn drop_owned(
     let is_doomed = |owned: &Owned| owned.access().owner.as_ref().is_some_and(|owner| old.contains(owner));
     let mut doomed = Owned::all(context);
     doomed.retain(|owned| is_doomed(owned) && !matches!(owned, Owned::Schema(..) | Owned::Server(..)));
-    let count = doomed.len();
+    let count = doomed.iter().filter(|owned| is_shown(context, owned)).count();
     let doomed: Vec<_> = doomed.iter().filter_map(relation_of).collect();
     for role in &old {
         for owned in Owned::all(context) {
@@ -214,6 +214,16 @@ pub(super) fn drop_owned(
         }
     }
     Ok(())
+}
+
+/// Whether users know of an object: they do not of the sequence of a hidden row id.
+fn is_shown(context: &StatementContext<'_>, owned: &Owned) -> bool {
+    let Owned::Sequence(sequence) = owned else { return true };
+    let state = sequence.owned_by.and_then(|(table, column)| {
+        let def = context.transaction.table_def(table).ok()?;
+        def.columns.get(column).map(|column| column.state)
+    });
+    state != Some(ColumnState::Hidden)
 }
 
 /// The error of one of so many objects that go together: PostgreSQL names it if it is the only one.

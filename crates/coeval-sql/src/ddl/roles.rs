@@ -209,7 +209,8 @@ fn alter(
     let before = role(context, &name)?;
     if !context.rights().is_superuser() {
         // A role that passes row security is one that others may alter, as in PostgreSQL 15: it alone reads no more by that.
-        let is_closed = |attribute| attribute != RoleAttribute::BypassRowSecurity && before.is(attribute);
+        let is_closed =
+            |attribute: RoleAttribute| attribute != RoleAttribute::BypassRowSecurity && before.is(attribute);
         let refused = SUPERUSERS_ONLY
             .iter()
             .find(|(attribute, ..)| is_closed(*attribute) || names(options, *attribute));
