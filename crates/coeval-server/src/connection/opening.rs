@@ -17,7 +17,7 @@ use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tls::Tls;
-use coeval::{RoleAttribute, SqlError, SqlState};
+use coeval::{RoleAttribute, RoleDef, SqlError, SqlState};
 use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
@@ -418,6 +418,8 @@ impl Newcomer<'_> {
             encryption: stream.encryption(),
             certificate: certificate.as_ref(),
         };
+        let number = |role: Option<Arc<RoleDef>>| role.map(|role| role.number);
+        let before = number(shared.engine.role(user));
         let standing = match shared.admission.demand(&caller, &shared.engine) {
             Demand::Nothing(standing) => standing,
             Demand::Refused(message) => return Err(invalid(message)),
@@ -426,9 +428,14 @@ impl Newcomer<'_> {
                 standing
             }
         };
-        let may_log_in = shared.engine.role(user).is_some_and(|role| role.is(RoleAttribute::Login));
+        let role = shared.engine.role(user);
+        let may_log_in = role.as_ref().is_some_and(|role| role.is(RoleAttribute::Login));
         if standing == Standing::Role && !may_log_in {
             return Err(invalid(format!("role \"{user}\" is not permitted to log in")));
+        }
+        // What was proven is of the role that there was: it takes as long as the client likes.
+        if standing == Standing::Role && number(role) != before {
+            return Err(invalid(format!("role \"{user}\" does not exist")));
         }
         Ok(standing)
     }

@@ -232,6 +232,19 @@ fn a_tenant_is_refused_what_is_anothers_and_keeps_nobody_out() {
     assert_refused("second", REFUSED_TO_TENANTS);
 }
 
+/// A proof may take as long as an opening may: whoever had begun one came in as the role that was made of its name meanwhile.
+#[test]
+fn a_proof_of_a_role_that_has_gone_opens_no_session_of_the_next_one_of_its_name() {
+    let server = server();
+    let (mut insider, mut boss) = (server.unopened(), opened(&server, "app", "geheim"));
+    let challenge = insider.challenged("clerk");
+    let made = boss
+        .run("DROP OWNED BY clerk; DROP ROLE clerk; CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'another'");
+    assert!(made.iter().all(|message| message.kind != 'E'), "{made:?}");
+    insider.send(&challenge.proof("pencil", "n,,", b""));
+    assert_eq!(error_code(&insider.until_end()), "28000");
+}
+
 #[test]
 fn a_role_that_may_only_ask_keeps_nobody_out_whatever_it_asks() {
     let server = server();
