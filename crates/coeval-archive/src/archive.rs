@@ -8,13 +8,16 @@ use crate::refusal::{Cause, NO_KEYS, Refusal, asks_machine_for_keys, passes};
 use crate::sealed::{seal, unseal};
 use crate::synced_files::SyncedFiles;
 use bytes::Bytes;
+use coeval_store::files::DIRECTORY_MODE;
 use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::fs::DirBuilder;
 use std::future::Future;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +100,8 @@ impl Archive {
         if let Some(directory) = directory_of(place)? {
             let failed =
                 |error: io::Error| ArchiveError::Place { place: place.to_owned(), what: error.to_string() };
-            std::fs::create_dir_all(directory).map_err(failed)?;
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(failed)?;
         }
         Self::open(place)
     }

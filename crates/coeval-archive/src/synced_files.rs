@@ -4,8 +4,11 @@
 //! `object_store`'s own directories are not synced, so a crash of the machine could leave an object with its name and without
 //! its contents. Here an object is written aside, synced, given its name if that is free, and the directories are synced: that of the object each
 //! time, those above it once, also where they were there. Whoever has made them may have ended before their names were durable.
+//! Nobody but their owner can read them, and his group where the archive's directory lets it in: as with the files of a database,
+//! whose rows they have.
 
 use async_trait::async_trait;
+use coeval_store::files::{directory_mode, file_mode};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use object_store::local::LocalFileSystem;
@@ -17,8 +20,9 @@ use object_store::{
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,12 +82,13 @@ impl SyncedFiles {
             // Somebody may have removed it, and others, since they were looked at.
             self.named.lock().clear();
         }
-        fs::create_dir_all(dir)?;
+        DirBuilder::new().recursive(true).mode(directory_mode(&self.root)).create(dir)?;
         // Behind a `#` and digits: a listing does not show it.
         let number = (u64::from(std::process::id()) << 32) + NEXT.fetch_add(1, Ordering::Relaxed);
         let aside = PathBuf::from(format!("{}#{number}", path.display()));
         let written = (|| {
-            let mut file = File::create_new(&aside)?;
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(file_mode(dir)).open(&aside)?;
             payload.iter().try_for_each(|bytes| file.write_all(bytes))?;
             file.sync_all()?;
             fs::hard_link(&aside, &path)
@@ -192,6 +197,8 @@ impl ObjectStore for SyncedFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     /// They were synced by nobody but who made them. Seen to fail so.
     #[test]
@@ -216,5 +223,31 @@ mod tests {
         let again = put("log/term/1");
         assert!(again.contains(&home.path().join("place")) && again.contains(&root), "{again:?}");
         assert_eq!(fs::read(dir.join("1")).unwrap(), b"object");
+    }
+
+    fn mode_of(path: &std::path::Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// Whoever was on the machine could read backups: what they have of the log and of the tables has everybody's rows.
+    #[test]
+    fn nobody_else_can_read_an_object_unless_the_directory_lets_its_group_in() {
+        let around = tempfile::tempdir().unwrap();
+        let root = around.path().join("archive");
+        let files = SyncedFiles::new(&root).unwrap();
+        let made = |name: &str| {
+            files.create(&Path::from(name), &PutPayload::from_static(b"rows")).unwrap();
+            let path = root.join(name);
+            (mode_of(path.parent().unwrap()), mode_of(&path))
+        };
+        assert_eq!(made("one/object"), (0o700, 0o600));
+        assert_eq!((mode_of(&root), made("at-the-root").1), (0o700, 0o600));
+        // A directory that somebody made for everybody gives nobody an object.
+        for (directory, expected) in
+            [(0o750, (0o750, 0o640)), (0o755, (0o700, 0o600)), (0o777, (0o700, 0o600))]
+        {
+            fs::set_permissions(&root, Permissions::from_mode(directory)).unwrap();
+            assert_eq!(made(&format!("in-{directory:o}/object")), expected, "in one of mode {directory:o}");
+        }
     }
 }

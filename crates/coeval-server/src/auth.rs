@@ -17,6 +17,7 @@ pub(crate) mod scram;
 mod throttle;
 
 pub(crate) use admission::Admission;
+pub(crate) use throttle::GUESSED_SECRET;
 
 use coeval::{RoleDef, SqlError};
 use coeval_sql::{Standing, Verifier};

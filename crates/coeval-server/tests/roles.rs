@@ -197,7 +197,8 @@ fn a_session_cancels_and_ends_others_if_it_may() {
         let admin = server.client().await;
         admin
             .batch_execute(
-                "CREATE ROLE clerk LOGIN; CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)",
+                "CREATE ROLE clerk LOGIN; CREATE ROLE loner LOGIN NOINHERIT IN ROLE clerk;
+                CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)",
             )
             .await
             .unwrap();
@@ -208,6 +209,12 @@ fn a_session_cancels_and_ends_others_if_it_may() {
         let cancel = format!("SELECT pg_cancel_backend({busy_pid})");
         let refused = clerk.query(&cancel, &[]).await.unwrap_err();
         assert_eq!(state(&refused), SqlState::INSUFFICIENT_PRIVILEGE);
+        let loner = connect(&server, "loner", "").await.unwrap();
+        let of_clerk = format!("SELECT pg_cancel_backend({})", pid(&clerk).await);
+        let refused = loner.query(&of_clerk, &[]).await.unwrap_err();
+        assert_eq!(state(&refused), SqlState::INSUFFICIENT_PRIVILEGE, "a member that does not inherit");
+        loner.batch_execute("SET ROLE clerk").await.unwrap();
+        assert!(loner.query_one(&of_clerk, &[]).await.unwrap().get::<_, bool>(0));
 
         // It waits for a lock, and is seen to.
         admin.batch_execute("BEGIN; SELECT * FROM t WHERE a = 1 FOR UPDATE").await.unwrap();

@@ -5,7 +5,8 @@
 mod support;
 
 use coeval_server::ServerOptions;
-use support::{Raw, Running, kinds, query, status, sync, unnamed};
+use std::time::{Duration, Instant};
+use support::{Raw, Running, error_code, kinds, query, status, sync, unnamed};
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
@@ -169,4 +170,18 @@ fn commits_of_many_connections_on_disk_are_seen_by_whoever_is_told_of_them() {
         }
     });
     assert_eq!(server.raw().run("SELECT count(*) FROM t")[1].texts(), ["160"]);
+}
+
+/// With a timeout of 0 the wait had no end: nothing could end it, and it kept a thread and a place among openings.
+#[test]
+fn a_session_that_is_opened_with_a_token_waits_no_longer_than_openings_may_take() {
+    let opening_timeout = Duration::from_secs(2);
+    let server = Running::on_one_thread(ServerOptions { opening_timeout, ..ServerOptions::default() });
+    let (mut raw, began) = (server.unopened(), Instant::now());
+    let options = "-c coeval.wait_for_token_timeout=0 -c coeval.wait_for_token=ffff-1-1-1";
+    raw.send_startup(&[("user", "tester"), ("options", options)]);
+    // Somebody else comes in meanwhile.
+    assert_eq!(kinds(&server.raw().run("SELECT 1")), "TDCZ");
+    assert_eq!(error_code(&raw.until_end()), "57014");
+    assert!(began.elapsed() >= opening_timeout / 2, "{:?}", began.elapsed());
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The error of a change that a constraint refuses, with the row that it refuses.
 
-use crate::error::{SqlError, SqlState};
+use crate::error::{Secrets, SqlError, SqlState, TableName};
 use crate::types::format_value;
 use chrono_tz::Tz;
 use coeval_store::{StoreError, TableDef, ValueRef};
 
-/// The error of a change, with the row in its detail where PostgreSQL shows it.
+/// The error of a change, with the row in its detail where PostgreSQL shows it. Who may not read the table is shown what the
+/// statement itself said: the columns of `given`, which it assigns or lists.
 pub(crate) fn refused<'v>(
     error: StoreError,
     def: &TableDef,
+    given: &[usize],
     value: impl Fn(usize) -> ValueRef<'v>,
     zone: Tz,
 ) -> SqlError {
@@ -23,10 +25,24 @@ pub(crate) fn refused<'v>(
             ValueRef::Null => text.push_str("null"),
             value => format_value(value, definition.ty, zone, &mut text),
         }
-        shorten(text)
+        (column, definition.name.as_str(), shorten(text))
     });
-    let shown: Vec<String> = shown.collect();
-    error.with_detail(format!("Failing row contains ({}).", shown.join(", ")))
+    let shown: Vec<_> = shown.collect();
+    let values: Vec<&str> = shown.iter().map(|(.., value)| value.as_str()).collect();
+    error.with_detail(format!("Failing row contains ({}).", values.join(", "))).with_secrets(Secrets {
+        tables: vec![TableName::Space(def.id)],
+        session: None,
+        instead: of_given(&shown, given),
+    })
+}
+
+/// What is said of these columns of a row alone, each with its place, name and value; nothing of none.
+fn of_given(shown: &[(usize, &str, String)], given: &[usize]) -> Option<String> {
+    let known = shown.iter().filter(|(column, ..)| given.contains(column));
+    let (names, values): (Vec<&str>, Vec<&str>) =
+        known.map(|(_, name, value)| (*name, value.as_str())).unzip();
+    (!names.is_empty())
+        .then(|| format!("Failing row contains ({}) = ({}).", names.join(", "), values.join(", ")))
 }
 
 /// Longer values are cut in messages, as PostgreSQL cuts them.

@@ -31,10 +31,12 @@ struct Follower {
 }
 
 impl Followers {
-    /// A session begins to follow, under the name of its application, and by this slot if it has one.
+    /// A session begins to follow from this place in the log on, under the name of its application, and by this slot if it has
+    /// one.
     #[must_use = "it follows until this is dropped"]
-    pub fn add(&self, store: &Store, pid: i32, name: &str, slot: Option<&str>) -> Following {
+    pub fn add(&self, store: &Store, pid: i32, name: &str, slot: Option<&str>, from: Lsn) -> Following {
         let (session, slot) = (store.replica_session(name), slot.map(str::to_owned));
+        session.note(|progress| progress.sent = from);
         let follower = Arc::new(Follower { session, slot, lags: Mutex::default() });
         self.0.lock().insert(pid, Arc::clone(&follower));
         Following { all: self.clone(), pid, follower }
@@ -86,19 +88,54 @@ impl Following {
         self.follower.lags.lock().note_sent(durable, Instant::now());
     }
 
-    /// It says how far it is: commits that waited for that go on.
-    pub fn note_reply(&self, reply: Reply) {
-        self.follower.lags.lock().note_reply(reply, Instant::now());
+    /// It says how far it is: commits that waited for that go on. It is believed, and this gives back, no more than it was sent:
+    /// nobody has log that has not left this machine, and commits are acknowledged by its word.
+    pub fn note_reply(&self, reply: Reply) -> Reply {
+        let mut believed = reply;
         self.follower.session.note(|progress| {
-            (progress.written, progress.flushed) = (reply.written, reply.flushed);
-            progress.applied = reply.applied;
+            believed = reply.up_to(progress.sent);
+            (progress.written, progress.flushed) = (believed.written, believed.flushed);
+            progress.applied = believed.applied;
             progress.replied_micros = i64::try_from(LogTime::now().micros()).unwrap_or(i64::MAX);
         });
+        self.follower.lags.lock().note_reply(believed, Instant::now());
+        believed
     }
 }
 
 impl Drop for Following {
     fn drop(&mut self) {
         self.all.0.lock().remove(&self.pid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_store::StoreOptions;
+
+    fn reply(place: u64) -> Reply {
+        let place = Lsn::new(place);
+        Reply { written: place, flushed: place, applied: place }
+    }
+
+    /// Whoever followed could say that it had what was never sent: commits were acknowledged that no replica had.
+    #[test]
+    fn one_who_follows_has_no_more_than_was_sent_to_it() {
+        let store = Store::in_memory(StoreOptions::default());
+        let followers = Followers::default();
+        let following = followers.add(&store, 7, "west", None, Lsn::new(40));
+        let places = || {
+            let progress = followers.standing(7).unwrap().progress;
+            [progress.sent, progress.written, progress.flushed, progress.applied].map(Lsn::get)
+        };
+        assert_eq!(following.note_reply(reply(u64::MAX)), reply(40), "what it had when it came");
+        assert_eq!(places(), [40; 4]);
+        following.note_sent(Lsn::new(100), Lsn::new(300));
+        assert_eq!(following.note_reply(reply(101)), reply(100), "durable here is not sent");
+        assert_eq!(places(), [100; 4]);
+        let some = Reply { written: Lsn::new(90), flushed: Lsn::new(1_000), applied: Lsn::new(50) };
+        assert_eq!(following.note_reply(some), Reply { flushed: Lsn::new(100), ..some });
+        assert_eq!(places(), [100, 90, 100, 50]);
     }
 }

@@ -139,9 +139,29 @@ fn in_turn(expression: &Arc<dyn PhysicalExpr>, order: Order) -> Result<Arc<dyn P
     Arc::clone(expression).transform_up(turn).map(|done| done.data)
 }
 
+/// Whether any part of an expression, itself included, is of this kind. However deep it is, that takes no more of the stack.
+fn any_part(
+    expression: &Arc<dyn PhysicalExpr>,
+    mut is_one: impl FnMut(&Arc<dyn PhysicalExpr>) -> bool,
+) -> bool {
+    let mut left = vec![expression];
+    while let Some(part) = left.pop() {
+        if is_one(part) {
+            return true;
+        }
+        left.extend(part.children());
+    }
+    false
+}
+
 /// How many parts an expression has.
 fn size(expression: &Arc<dyn PhysicalExpr>) -> usize {
-    1 + expression.children().into_iter().map(size).sum::<usize>()
+    let mut count = 0;
+    any_part(expression, |_| {
+        count += 1;
+        false
+    });
+    count
 }
 
 /// Whether an expression is an AND or OR of which something may fail.
@@ -171,13 +191,15 @@ pub(crate) fn is_comparison(operator: Operator) -> bool {
 /// Whether an expression may fail by the values of a row, as far as its kind tells.
 fn can_fail(expression: &Arc<dyn PhysicalExpr>) -> bool {
     let is_condition = |binary: &BinaryExpr| is_logic(*binary.op()) || is_comparison(*binary.op());
-    let is_plain = expression.downcast_ref().is_some_and(is_condition)
-        || expression.is::<Column>()
-        || expression.is::<Literal>()
-        || expression.is::<NotExpr>()
-        || expression.is::<IsNullExpr>()
-        || expression.is::<IsNotNullExpr>();
-    !is_plain || expression.children().into_iter().any(can_fail)
+    any_part(expression, |part| {
+        let is_plain = part.downcast_ref().is_some_and(is_condition)
+            || part.is::<Column>()
+            || part.is::<Literal>()
+            || part.is::<NotExpr>()
+            || part.is::<IsNullExpr>()
+            || part.is::<IsNotNullExpr>();
+        !is_plain
+    })
 }
 
 /// Which side comes first.
@@ -367,6 +389,18 @@ mod tests {
         let negated = |schema: &Schema| negated(schema).expect("its parts are conditions");
         let guarded = answers(&negated, Operator::And).expect("no zero is divided by");
         assert_eq!(guarded, [Some(false), Some(false), Some(true), None]);
+    }
+
+    /// Each level took a part of the stack.
+    #[test]
+    fn an_expression_is_looked_at_however_deep_it_is() {
+        const LEVELS: usize = 100_000;
+        let plain: Arc<dyn PhysicalExpr> = lit(true);
+        let deep = (0..LEVELS).fold(plain, |inner, _| Arc::new(NotExpr::new(inner)) as _);
+        assert_eq!(size(&deep), LEVELS + 1);
+        assert!(!can_fail(&deep));
+        // To drop it would take the stack that looking does not.
+        std::mem::forget(deep);
     }
 
     #[test]

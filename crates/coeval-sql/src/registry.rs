@@ -210,7 +210,7 @@ impl Registered {
 
     /// Who it acts for.
     pub(crate) fn principal(&self) -> Principal {
-        Principal { name: self.client.user.as_str().into(), standing: self.client.standing }
+        Principal::new(&self.client.user, self.client.standing)
     }
 
     /// Ends the statement that it runs, if it runs one.

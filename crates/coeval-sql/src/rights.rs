@@ -27,7 +27,8 @@ use std::sync::Arc;
 pub enum Standing {
     /// It may do everything, whatever the catalog says.
     Administrator,
-    /// It has the rights of the catalog's role of its name; none if there is no such role any more.
+    /// It has the rights of the catalog's role that had its name when the session took it on; none if that has been dropped or
+    /// renamed since, also if another role has the name now.
     Role,
 }
 
@@ -36,24 +37,40 @@ pub enum Standing {
 pub(crate) struct Principal {
     pub(crate) name: Arc<str>,
     pub(crate) standing: Standing,
+    /// The number of the role that is meant; none if it is whichever has the name.
+    number: Option<u64>,
 }
 
 impl Principal {
-    /// The administrator by this name.
-    pub(crate) fn administrator(name: &str) -> Self {
-        Self { name: name.into(), standing: Standing::Administrator }
+    /// The administrator by this name, or whichever role has it.
+    pub(crate) fn new(name: &str, standing: Standing) -> Self {
+        Self { name: name.into(), standing, number: None }
     }
 
     /// The principal that a name stands for when a session takes it on: the database's own name means the administrator.
     pub(crate) fn named(name: &str) -> Self {
         let standing = if name == CATALOG_NAME { Standing::Administrator } else { Standing::Role };
-        Self { name: name.into(), standing }
+        Self::new(name, standing)
+    }
+
+    /// The same as a session takes it on: the role that has the name now, and no later one.
+    pub(crate) fn taken_on(self, authority: &Authority) -> Self {
+        let number = self.role(authority).map_or(0, |role| role.number);
+        Self { number: (self.standing == Standing::Role).then_some(number), ..self }
+    }
+
+    /// Its role; none of the administrator, or if that role is not there any more.
+    pub(crate) fn role<'a>(&self, authority: &'a Authority) -> Option<&'a RoleDef> {
+        let role = authority.role(self.as_owner()?)?;
+        self.number.is_none_or(|number| number == role.number).then_some(role)
     }
 
     /// Whether it is the other one. The same name is the same pointer most of the time.
     #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.standing == other.standing && (Arc::ptr_eq(&self.name, &other.name) || self.name == other.name)
+        self.standing == other.standing
+            && self.number == other.number
+            && (Arc::ptr_eq(&self.name, &other.name) || self.name == other.name)
     }
 
     /// What its objects say of their owner.
@@ -166,6 +183,10 @@ pub(crate) struct Rights {
 impl Rights {
     /// Those of a principal.
     pub(crate) fn of(principal: &Principal, authority: Authority) -> Self {
+        if principal.standing == Standing::Role && principal.role(&authority).is_none() {
+            // What has the name by now is not its own.
+            return Self { roles: Some(BTreeSet::new()), authority };
+        }
         Self::of_owner(principal.as_owner(), authority)
     }
 

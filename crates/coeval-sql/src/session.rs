@@ -75,6 +75,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 use variables::{Assigned, Scope};
 
 /// How often a statement outside a transaction block is run again before its conflict is reported.
@@ -169,6 +170,8 @@ pub struct Session {
     tique: Mutex<ServerPart>,
     /// What its transactions that have lost hand on to the next one, if they have priority.
     priority: Option<Priority>,
+    /// When it has to be open; nothing if it is, or nobody waits for that.
+    open_by: Option<Instant>,
 }
 
 /// Runs a statement of the database's own in a session of its own.
@@ -219,6 +222,7 @@ impl Session {
             acknowledgements: Acknowledgements::default(),
             tique: Mutex::default(),
             priority: None,
+            open_by: None,
         }
     }
 
@@ -282,6 +286,17 @@ impl Session {
             Assigned::Yes => Ok(()),
             Assigned::No => self.settings.begin_with(name, value),
         }
+    }
+
+    /// The same for a session that has to be open by then: it waits for no token any longer, whatever its timeout says.
+    ///
+    /// # Errors
+    /// As [`configure`](Self::configure); `57014` if it waited until then.
+    pub fn configure_until(&mut self, name: &str, value: &str, until: Instant) -> Result<(), SqlError> {
+        self.open_by = Some(until);
+        let configured = self.configure(name, value);
+        self.open_by = None;
+        configured
     }
 
     /// The definitions that its next statement sees: those of the open transaction with its own changes, else the

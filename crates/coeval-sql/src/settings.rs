@@ -149,7 +149,7 @@ static NEXT_REVISION: AtomicU64 = AtomicU64::new(1);
 
 impl Default for Settings {
     fn default() -> Self {
-        let embedded = Principal::administrator(crate::relations::CATALOG_NAME);
+        let embedded = Principal::named(crate::relations::CATALOG_NAME);
         let temporary = Arc::new(Temporary::default());
         Self {
             changed: Arc::default(),

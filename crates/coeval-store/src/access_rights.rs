@@ -223,7 +223,7 @@ pub enum RoleAttribute {
     CreateRole,
     /// Kept for clients: there is one database.
     CreateDatabase,
-    /// Kept for clients: there is no replication.
+    /// It may follow the log, and read all changes.
     Replication,
     /// Kept for clients: there are no policies for rows.
     BypassRowSecurity,
@@ -243,6 +243,10 @@ pub struct Membership {
 pub struct RoleDef {
     /// Its name, by which everything refers to it.
     pub name: String,
+    /// What tells it from another role that has, or had, the same name: drawn when it is made, and kept when it is renamed. 0 of
+    /// roles that were made before there were numbers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub number: u64,
     /// What it is and may do.
     pub attributes: BTreeSet<RoleAttribute>,
     /// What proves its password, as PostgreSQL writes it (`SCRAM-SHA-256$...`); `None`: it has no password.
@@ -253,12 +257,18 @@ pub struct RoleDef {
     pub member_of: BTreeSet<Membership>,
 }
 
+/// Whether a role has no number. Of definitions as they were before there were numbers, nothing is written.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl RoleDef {
-    /// A role that can do nothing but inherit.
+    /// A role that can do nothing but inherit, without a number.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            number: 0,
             attributes: BTreeSet::from([RoleAttribute::Inherit]),
             verifier: None,
             valid_until: None,

@@ -30,6 +30,7 @@ use std::sync::Arc;
 pub use disk::DiskFiles;
 pub use error::{FileError, Operation};
 pub use lock::{DirectoryLock, Holder, LOCK_FILE_NAME};
+pub use permissions::{DIRECTORY_MODE, directory_mode, file_mode};
 pub use simulated::{Fault, Lie, SimulatedFiles};
 pub use writer::{FileWriter, put_in_place, replace_file, write_aside};
 

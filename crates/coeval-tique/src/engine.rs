@@ -16,6 +16,7 @@ mod insertion;
 mod library;
 mod monetdb;
 mod owner;
+mod permissions;
 
 use ::datafusion::sql::sqlparser::ast::{DataType, Value};
 pub use adbc::AdbcEngine;

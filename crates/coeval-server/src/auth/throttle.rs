@@ -2,7 +2,8 @@
 //! Wrong passwords take time: the more of them there were, the longer the next proof waits until it is looked at.
 //!
 //! Failures are counted by address and name together, by address, and by name, so that neither one password after the
-//! other, nor one password for many names, nor many addresses for one name goes fast.
+//! other, nor one password for many names, nor many addresses for one name goes fast. Guesses of the secrets of sessions, which are of
+//! no name, are counted by address alone: all that wish to cancel something would wait for them otherwise.
 //!
 //! A wait is never longer than [`WAIT_MAX`], so what an address may try in a second is what it may have waiting. Behind some
 //! failures ([`FREE_OF_PEER`], [`FREE_OF_BOTH`]) that has a bound, and what comes beyond it is not looked at: so one that is
@@ -51,9 +52,16 @@ enum Origin {
     Name(Box<str>),
 }
 
+/// Stands for a name where the secret of a session is guessed. No role has it: no name has a zero byte.
+pub(crate) const GUESSED_SECRET: &str = "\0cancel";
+
 impl Origin {
-    fn all(peer: Peer, name: &str) -> [Self; 3] {
-        [Self::PeerAndName(peer, name.into()), Self::Peer(peer), Self::Name(name.into())]
+    fn all(peer: Peer, name: &str) -> Vec<Self> {
+        let mut all = vec![Self::PeerAndName(peer, name.into()), Self::Peer(peer)];
+        if name != GUESSED_SECRET {
+            all.push(Self::Name(name.into()));
+        }
+        all
     }
 
     fn free(&self) -> u32 {
@@ -99,9 +107,10 @@ impl State {
     }
 
     fn wait(&self, peer: Peer, name: &str, now: Instant) -> Duration {
-        let waits = Origin::all(peer, name)
-            .map(|origin| wait_after(self.failed(&origin, now).saturating_sub(origin.free())));
-        waits.into_iter().max().unwrap_or_default()
+        let origins = Origin::all(peer, name);
+        let waits =
+            origins.iter().map(|origin| wait_after(self.failed(origin, now).saturating_sub(origin.free())));
+        waits.max().unwrap_or_default()
     }
 }
 

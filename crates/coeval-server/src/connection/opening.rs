@@ -4,9 +4,9 @@
 use super::extended::Statements;
 use super::portal::Portals;
 use super::{Connection, End, LAST_WORD, OUTPUT_ROOM_IDLE, Phase, Turn};
-use crate::auth::Demand;
 use crate::auth::rules::{Caller, Encryption, Purpose};
 use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
+use crate::auth::{Demand, GUESSED_SECRET};
 use crate::doorway::{Peer, Place};
 use crate::options::Claim;
 use crate::protocol::backend::{Authentication, Output, Severity};
@@ -17,7 +17,7 @@ use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tls::Tls;
-use coeval::{RoleAttribute, SqlError, SqlState};
+use coeval::{RoleAttribute, RoleDef, SqlError, SqlState};
 use coeval_sql::{Acknowledgement, Client, QuotaShare, Session, Standing, Verifier, utf8};
 use std::io;
 use std::net::SocketAddr;
@@ -130,6 +130,9 @@ async fn opened(
     peer: Peer,
     input: &mut Input,
 ) -> Option<Connection> {
+    let within = shared.options.opening_timeout;
+    // A tenth is left to say that it has taken too long.
+    let open_by = Instant::now() + (within - within / 10);
     let mut output = Output::default();
     let startup = match startup(shared, &mut stream, peer, input, &mut output).await {
         Ok(startup) => startup?,
@@ -146,7 +149,7 @@ async fn opened(
         }
         Err(End::Finished) => return None,
     };
-    let caller = Newcomer { shared, startup: &startup, address, peer };
+    let caller = Newcomer { shared, startup: &startup, address, peer, open_by };
     match caller.session(stream, input, output).await {
         Ok(connection) => Some(connection),
         Err(refused) => {
@@ -226,9 +229,6 @@ async fn encrypted(tls: &Tls, plain: TcpStream) -> io::Result<Stream> {
     Err(error)
 }
 
-/// What guesses of a session's secret are counted by. No role has this name: no name has a zero byte.
-const GUESSED_SECRET: &str = "\0cancel";
-
 /// Ends the statement of a session for whoever knows its secret. Whoever guesses learns nothing, and guesses ever more
 /// slowly.
 async fn cancel(shared: &Shared, peer: Peer, pid: i32, secret: i32) {
@@ -268,6 +268,8 @@ struct Newcomer<'a> {
     startup: &'a Startup,
     address: SocketAddr,
     peer: Peer,
+    /// Until when it may wait for what it asks for.
+    open_by: Instant,
 }
 
 fn invalid(message: impl Into<String>) -> End {
@@ -392,7 +394,7 @@ impl Newcomer<'_> {
         for (name, value) in
             shared.options.told_as_settings().into_iter().chain(given).chain(settings_of(startup))
         {
-            session.configure(&name, &value).map_err(End::Fatal)?;
+            session.configure_until(&name, &value, self.open_by).map_err(End::Fatal)?;
         }
         Ok((session, Entry::new(guard)))
     }
@@ -416,6 +418,8 @@ impl Newcomer<'_> {
             encryption: stream.encryption(),
             certificate: certificate.as_ref(),
         };
+        let number = |role: Option<Arc<RoleDef>>| role.map(|role| role.number);
+        let before = number(shared.engine.role(user));
         let standing = match shared.admission.demand(&caller, &shared.engine) {
             Demand::Nothing(standing) => standing,
             Demand::Refused(message) => return Err(invalid(message)),
@@ -424,9 +428,14 @@ impl Newcomer<'_> {
                 standing
             }
         };
-        let may_log_in = shared.engine.role(user).is_some_and(|role| role.is(RoleAttribute::Login));
+        let role = shared.engine.role(user);
+        let may_log_in = role.as_ref().is_some_and(|role| role.is(RoleAttribute::Login));
         if standing == Standing::Role && !may_log_in {
             return Err(invalid(format!("role \"{user}\" is not permitted to log in")));
+        }
+        // What was proven is of the role that there was: it takes as long as the client likes.
+        if standing == Standing::Role && number(role) != before {
+            return Err(invalid(format!("role \"{user}\" does not exist")));
         }
         Ok(standing)
     }

@@ -268,7 +268,7 @@ impl Connection {
         })?;
         let name = self.entry.shown().activity().application;
         let engine = &self.shared.engine;
-        let following = engine.followers().add(engine.store(), self.entry.pid(), &name, slot);
+        let following = engine.followers().add(engine.store(), self.entry.pid(), &name, slot, position);
         tracing::info!(pid = self.entry.pid(), %position, "a replica follows");
         self.output.copy_both_response();
         let heard = Instant::now();
@@ -379,10 +379,10 @@ impl Connection {
                     else {
                         return Err(End::Fatal(violation("a status of a replica is cut off")));
                     };
-                    replicating.confirmed.fetch_max(flushed, Ordering::Relaxed);
                     if let Some(following) = &replicating.following {
                         let [written, flushed, applied] = [written, flushed, applied].map(Lsn::new);
-                        following.note_reply(Reply { written, flushed, applied });
+                        let believed = following.note_reply(Reply { written, flushed, applied });
+                        replicating.confirmed.fetch_max(believed.flushed.get(), Ordering::Relaxed);
                     }
                     // Behind three places and a time: whether it wants an answer at once, as in PostgreSQL.
                     if status.get(32) == Some(&1) {

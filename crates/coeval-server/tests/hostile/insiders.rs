@@ -80,8 +80,11 @@ const REFUSED_TO_CLERKS: &[&str] = &[
     "ALTER SEQUENCE numbers RESTART",
     "CREATE ROLE mine",
     "CREATE ROLE mine SUPERUSER LOGIN",
+    "CREATE ROLE mine LOGIN REPLICATION PASSWORD 'x'",
+    "CREATE ROLE mine BYPASSRLS",
     "ALTER ROLE clerk SUPERUSER",
     "ALTER ROLE clerk CREATEROLE",
+    "ALTER ROLE clerk REPLICATION",
     "ALTER ROLE boss PASSWORD 'x'",
     "DROP ROLE boss",
     "GRANT boss TO clerk",
@@ -227,6 +230,19 @@ fn a_role_with_few_rights_is_refused_what_is_not_its_own_and_keeps_nobody_out() 
 #[test]
 fn a_tenant_is_refused_what_is_anothers_and_keeps_nobody_out() {
     assert_refused("second", REFUSED_TO_TENANTS);
+}
+
+/// A proof may take as long as an opening may: whoever had begun one came in as the role that was made of its name meanwhile.
+#[test]
+fn a_proof_of_a_role_that_has_gone_opens_no_session_of_the_next_one_of_its_name() {
+    let server = server();
+    let (mut insider, mut boss) = (server.unopened(), opened(&server, "app", "geheim"));
+    let challenge = insider.challenged("clerk");
+    let made = boss
+        .run("DROP OWNED BY clerk; DROP ROLE clerk; CREATE ROLE clerk LOGIN SUPERUSER PASSWORD 'another'");
+    assert!(made.iter().all(|message| message.kind != 'E'), "{made:?}");
+    insider.send(&challenge.proof("pencil", "n,,", b""));
+    assert_eq!(error_code(&insider.until_end()), "28000");
 }
 
 #[test]

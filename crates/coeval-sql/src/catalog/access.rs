@@ -127,7 +127,7 @@ impl CatalogAccess {
 
     /// Whether the session may see to replicas, and read what they do: superusers, and roles with REPLICATION.
     pub(super) fn may_replicate(&self) -> bool {
-        let role = self.principal().as_owner().and_then(|name| self.authority().role(name));
+        let role = self.principal().role(self.authority());
         self.rights().is_superuser() || role.is_some_and(|role| role.is(RoleAttribute::Replication))
     }
 

@@ -139,13 +139,23 @@ fn drop_one(
         ObjectRef::Sequence(id) => {
             let sequence = context.transaction.catalog().sequence(id).cloned();
             let sequence = sequence.ok_or_else(|| SqlError::internal(format!("sequence {name} is lost")))?;
-            drop_sequence(context, &sequence, drop.behavior, users)
+            drop_sequence(context, &sequence, drop.behavior, doomed, users)
         }
         ObjectRef::Index(table, id) => index::drop(context, name, table, id),
     }
 }
 
-/// Drops a relation that is there.
+/// The relation that an object is; none for what is no relation.
+pub(super) fn relation_of(owned: &Owned) -> Option<(QualifiedName, ObjectRef)> {
+    match owned {
+        Owned::Table(def) => Some((def.name.clone(), ObjectRef::Table(def.id))),
+        Owned::View(view) => Some((view.name.clone(), ObjectRef::View)),
+        Owned::Sequence(sequence) => Some((sequence.name.clone(), ObjectRef::Sequence(sequence.id))),
+        Owned::Type(_) | Owned::Schema(..) | Owned::Server(..) => None,
+    }
+}
+
+/// Drops a relation or a type that is there, and that goes together with others.
 ///
 /// # Errors
 /// `2BP01` when something depends on it that stays.
@@ -153,17 +163,15 @@ pub(super) fn drop_owned_relation(
     context: &mut StatementContext<'_>,
     owned: &Owned,
     behavior: Behavior,
+    doomed: &[(QualifiedName, ObjectRef)],
     users: &mut Users,
 ) -> Result<(), SqlError> {
-    let (name, object) = match owned {
-        Owned::Table(def) => (def.name.clone(), ObjectRef::Table(def.id)),
-        Owned::View(view) => (view.name.clone(), ObjectRef::View),
-        Owned::Sequence(sequence) => (sequence.name.clone(), ObjectRef::Sequence(sequence.id)),
-        Owned::Type(def) => return enum_types::drop_owned(context, def, behavior),
-        Owned::Schema(..) | Owned::Server(..) => return Err(SqlError::internal("a relation was expected")),
-    };
+    if let Owned::Type(def) = owned {
+        return enum_types::drop_owned(context, def, behavior);
+    }
+    let (name, object) = relation_of(owned).ok_or_else(|| SqlError::internal("a relation was expected"))?;
     let drop = Drop { kind: &ObjectType::Table, names: &[], missing: Missing::Skip, behavior };
-    drop_one(context, &name, object, &drop, &[], users)
+    drop_one(context, &name, object, &drop, doomed, users)
 }
 
 /// Drops a table with its sequences, and with CASCADE what depends on it.
@@ -192,7 +200,7 @@ fn drop_table(
         dependents::drop_foreign_key(context, &child, &key)?;
     }
     for sequence in dependents::owned_sequences(context, def) {
-        forget_defaults(context, &sequence, behavior, Some(def), users)?;
+        forget_defaults(context, &sequence, behavior, (Some(def), doomed), users)?;
         context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     }
     context.transaction.change_catalog(CatalogChange::RemoveTable(def.id))?;
@@ -251,6 +259,7 @@ fn drop_sequence(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
     behavior: Behavior,
+    doomed: &[(QualifiedName, ObjectRef)],
     users: &mut Users,
 ) -> Result<(), SqlError> {
     for (def, place) in users.columns_fed_by(context, sequence)? {
@@ -264,23 +273,25 @@ fn drop_sequence(
                 .with_hint(format!("You can drop column {} of table {} instead.", column.name, def.name)));
         }
     }
-    forget_defaults(context, sequence, behavior, None, users)?;
+    forget_defaults(context, sequence, behavior, (None, doomed), users)?;
     context.transaction.change_catalog(CatalogChange::RemoveSequence(sequence.id))?;
     Ok(())
 }
 
-/// Takes away the defaults that use a sequence, or refuses if there are any; those of `except` go anyhow.
+/// Takes away the defaults that use a sequence, or refuses if there are any of tables that stay; those of `except` go anyhow.
 fn forget_defaults(
     context: &mut StatementContext<'_>,
     sequence: &SequenceDef,
     behavior: Behavior,
-    except: Option<&TableDef>,
+    (except, doomed): (Option<&TableDef>, &[(QualifiedName, ObjectRef)]),
     users: &mut Users,
 ) -> Result<(), SqlError> {
     let mut columns = users.columns_fed_by(context, sequence)?;
     columns.extend(users.defaults_naming(context, sequence)?);
     columns.retain(|(def, _)| except.is_none_or(|except| except.id != def.id));
-    if behavior == Behavior::Restrict && !columns.is_empty() {
+    let mut staying =
+        columns.iter().filter(|(def, _)| !is_doomed(doomed, ObjectRef::Table(def.id))).peekable();
+    if behavior == Behavior::Restrict && staying.peek().is_some() {
         let detail = |(def, place): &(Arc<TableDef>, usize)| {
             let column = &def.columns[*place].name;
             format!(
@@ -288,7 +299,7 @@ fn forget_defaults(
                 def.name, sequence.name
             )
         };
-        let details: Vec<String> = columns.iter().map(detail).collect();
+        let details: Vec<String> = staying.map(detail).collect();
         return Err(still_needed(&format!("sequence {}", sequence.name), &details));
     }
     for (def, place) in columns {

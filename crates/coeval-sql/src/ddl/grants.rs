@@ -209,7 +209,8 @@ fn add(
     }
 }
 
-/// Takes back what one granted to another, and with CASCADE what that one passed on.
+/// Takes back what one granted to another, and with CASCADE what that one passed on. However long the chain is, it takes no more of
+/// the stack.
 fn take_back(
     access: &mut ObjectAccess,
     grantee: &Option<String>,
@@ -218,26 +219,67 @@ fn take_back(
     option: GrantOption,
     reach: Reach,
 ) -> Result<(), SqlError> {
-    let known = access.grants.iter_mut().find(|grant| grant.grantee == *grantee && grant.grantor == *grantor);
-    let Some(grant) = known else { return Ok(()) };
-    let lost = grant.grantable.intersection(privileges);
-    grant.grantable = grant.grantable.without(privileges);
-    if option == GrantOption::Unnamed {
-        grant.privileges = grant.privileges.without(privileges);
-    }
-    if lost.is_empty() || grantee.is_none() {
-        return Ok(());
-    }
-    let is_passed_on =
-        |other: &&Grant| other.grantor == *grantee && !other.privileges.intersection(lost).is_empty();
-    let passed_on: Vec<Option<String>> =
-        access.grants.iter().filter(is_passed_on).map(|other| other.grantee.clone()).collect();
-    if reach == Reach::Restrict && !passed_on.is_empty() {
-        let error = SqlError::new(SqlState::DependentObjectsStillExist, "dependent privileges exist");
-        return Err(error.with_hint("Use CASCADE to revoke them too."));
-    }
-    for other in passed_on {
-        take_back(access, &other, grantee, lost, GrantOption::Unnamed, reach)?;
+    let mut left = vec![(grantee.clone(), grantor.clone(), privileges, option)];
+    while let Some((grantee, grantor, privileges, option)) = left.pop() {
+        let known =
+            access.grants.iter_mut().find(|grant| grant.grantee == grantee && grant.grantor == grantor);
+        let Some(grant) = known else { continue };
+        let lost = grant.grantable.intersection(privileges);
+        grant.grantable = grant.grantable.without(privileges);
+        if option == GrantOption::Unnamed {
+            grant.privileges = grant.privileges.without(privileges);
+        }
+        if lost.is_empty() || grantee.is_none() {
+            continue;
+        }
+        let is_passed_on =
+            |other: &&Grant| other.grantor == grantee && !other.privileges.intersection(lost).is_empty();
+        let before = left.len();
+        left.extend(
+            access
+                .grants
+                .iter()
+                .filter(is_passed_on)
+                .map(|other| (other.grantee.clone(), grantee.clone(), lost, GrantOption::Unnamed)),
+        );
+        if reach == Reach::Restrict && left.len() > before {
+            let error = SqlError::new(SqlState::DependentObjectsStillExist, "dependent privileges exist");
+            return Err(error.with_hint("Use CASCADE to revoke them too."));
+        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each link of a chain took a part of the stack: a long one ended the process.
+    #[test]
+    fn a_chain_of_grants_is_taken_back_however_long_it_is() {
+        const LINKS: usize = 4_000;
+        let select = Privileges::of(&[Privilege::Select]);
+        let role = |number: usize| (number > 0).then(|| format!("r{number}"));
+        let mut access = ObjectAccess::owned_by(None);
+        access.grants.extend((0..LINKS).map(|number| Grant {
+            grantee: role(number + 1),
+            grantor: role(number),
+            privileges: select,
+            grantable: select,
+        }));
+        let mut taken = access.clone();
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        let work = thread.spawn(move || {
+            let (first, owner) = (role(1), role(0));
+            take_back(&mut taken, &first, &owner, select, GrantOption::Unnamed, Reach::Cascade).unwrap();
+            taken
+        });
+        let taken = work.unwrap().join().unwrap();
+        assert!(taken.grants.iter().all(|grant| grant.privileges.is_empty() && grant.grantable.is_empty()));
+        // Of one in the middle, what was granted before it stays.
+        let (one, by) = (role(LINKS / 2), role(LINKS / 2 - 1));
+        take_back(&mut access, &one, &by, select, GrantOption::Named, Reach::Cascade).unwrap();
+        let left = access.grants.iter().filter(|grant| !grant.privileges.is_empty()).count();
+        assert_eq!(left, LINKS / 2, "it keeps the privilege, and those behind it lose theirs");
+    }
 }

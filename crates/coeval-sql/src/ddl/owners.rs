@@ -13,14 +13,14 @@
 
 use super::access::Owned;
 use super::dependents::{self, Behavior, Users};
-use super::drop::drop_owned_relation;
-use super::role_syntax::RoleName;
+use super::drop::{drop_owned_relation, relation_of};
+use super::role_syntax::{Reach, RoleName};
 use super::roles;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Object, Rights, insufficient, is_member};
-use coeval_store::{ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
+use coeval_store::{ColumnState, ObjectAccess, ObjectRef, Privilege, QualifiedName, SequenceDef, TypeDef};
 use std::sync::Arc;
 
 /// ALTER TABLE, VIEW or SEQUENCE ... OWNER TO, of a relation that the caller has found to be the session's own. The
@@ -115,7 +115,8 @@ fn new_owner(
     }
     let authority = context.authority();
     let name = owner.as_deref().unwrap_or(crate::relations::CATALOG_NAME);
-    if owner.is_none() || !is_member(context.settings.user(), name, &authority) {
+    let own = context.settings.principal().role(&authority);
+    if owner.is_none() || !own.is_some_and(|own| is_member(&own.name, name, &authority)) {
         return Err(insufficient(format!("must be member of role \"{name}\"")));
     }
     if let Some(schema) = owned.schema_name() {
@@ -170,15 +171,32 @@ fn may_act_for(context: &StatementContext<'_>, role: Option<&str>, what: &str) -
     Err(insufficient(format!("permission denied to {what}")))
 }
 
-/// DROP OWNED: what belongs to the roles goes, with what depends on it, and so does what they were granted.
+/// DROP OWNED: what belongs to the roles goes, and so does what they were granted; with CASCADE also what depends on it.
 ///
 /// # Errors
-/// As [`reassign`].
-pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName]) -> Result<(), SqlError> {
+/// As [`reassign`]; without CASCADE `2BP01` if something of others depends on what goes.
+pub(super) fn drop_owned(
+    context: &mut StatementContext<'_>,
+    names: &[RoleName],
+    reach: Reach,
+) -> Result<(), SqlError> {
+    let behavior = match reach {
+        Reach::Restrict => Behavior::Restrict,
+        Reach::Cascade => Behavior::Cascade,
+    };
     let mut users = Users::default();
+    let mut old = Vec::with_capacity(names.len());
     for name in names {
         let role = roles::known(context, name)?;
         may_act_for(context, Some(&role), "drop objects")?;
+        old.push(role);
+    }
+    let is_doomed = |owned: &Owned| owned.access().owner.as_ref().is_some_and(|owner| old.contains(owner));
+    let mut doomed = Owned::all(context);
+    doomed.retain(|owned| is_doomed(owned) && !matches!(owned, Owned::Schema(..) | Owned::Server(..)));
+    let count = doomed.iter().filter(|owned| is_shown(context, owned)).count();
+    let doomed: Vec<_> = doomed.iter().filter_map(relation_of).collect();
+    for role in &old {
         for owned in Owned::all(context) {
             cancel::check()?;
             // What went before may have taken it along, or changed it.
@@ -186,7 +204,8 @@ pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName])
             let is_own = owned.access().owner.as_deref() == Some(role.as_str());
             match (&owned, is_own) {
                 (Owned::Table(_) | Owned::View(_) | Owned::Sequence(_) | Owned::Type(_), true) => {
-                    drop_owned_relation(context, &owned, Behavior::Cascade, &mut users)?;
+                    drop_owned_relation(context, &owned, behavior, &doomed, &mut users)
+                        .map_err(|error| of_several(error, count))?;
                 }
                 (Owned::Schema(..) | Owned::Server(..), true) => hand_over(context, &owned, None)?,
                 (_, false) => {
@@ -199,4 +218,22 @@ pub(super) fn drop_owned(context: &mut StatementContext<'_>, names: &[RoleName])
         }
     }
     Ok(())
+}
+
+/// Whether users know of an object: they do not of the sequence of a hidden row id.
+fn is_shown(context: &StatementContext<'_>, owned: &Owned) -> bool {
+    let Owned::Sequence(sequence) = owned else { return true };
+    let state = sequence.owned_by.and_then(|(table, column)| {
+        let def = context.transaction.table_def(table).ok()?;
+        def.columns.get(column).map(|column| column.state)
+    });
+    state != Some(ColumnState::Hidden)
+}
+
+/// The error of one of so many objects that go together: PostgreSQL names it if it is the only one.
+fn of_several(mut error: SqlError, count: usize) -> SqlError {
+    if error.state == SqlState::DependentObjectsStillExist && count > 1 {
+        error.message = "cannot drop desired object(s) because other objects depend on them".to_owned();
+    }
+    error
 }

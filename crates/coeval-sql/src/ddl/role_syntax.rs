@@ -71,7 +71,8 @@ pub(crate) enum Objects {
     Servers(Vec<String>),
 }
 
-/// What becomes of grants that others made with a grant option that is taken back.
+/// What becomes of what depends on something that goes: of grants that others made with a grant option that is taken back, of
+/// others' objects on those of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// `RESTRICT`, or nothing said.
@@ -148,7 +149,7 @@ pub(crate) enum RoleStatement {
         to: RoleName,
     },
     /// DROP OWNED.
-    DropOwned(Vec<RoleName>),
+    DropOwned(Vec<RoleName>, Reach),
 }
 
 type Parsed<T> = Result<T, ParserError>;
@@ -190,8 +191,7 @@ impl RoleStatement {
                 skip(parser, 2);
                 expect_word(parser, "by")?;
                 let names = role_names(parser)?;
-                let _ = take_word(parser, "restrict") || take_word(parser, "cascade");
-                Self::DropOwned(names)
+                Self::DropOwned(names, reach(parser))
             }
             (Some("reassign"), "owned") => {
                 skip(parser, 2);
@@ -264,10 +264,16 @@ impl RoleStatement {
         expect_word(parser, "from")?;
         let from = role_names(parser)?;
         granted_by(parser)?;
-        let reach = if take_word(parser, "cascade") { Reach::Cascade } else { Reach::Restrict };
-        take_word(parser, "restrict");
-        Ok(Self::Revoke { granted, from, option, reach })
+        Ok(Self::Revoke { granted, from, option, reach: reach(parser) })
     }
+}
+
+fn reach(parser: &mut Parser<'_>) -> Reach {
+    if take_word(parser, "cascade") {
+        return Reach::Cascade;
+    }
+    take_word(parser, "restrict");
+    Reach::Restrict
 }
 
 /// The `distance`th word from here on, in lower case, if it is one without quotes.

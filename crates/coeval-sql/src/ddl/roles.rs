@@ -71,8 +71,8 @@ pub(super) fn execute(
             owners::reassign(context, from, to)?;
             "REASSIGN OWNED"
         }
-        RoleStatement::DropOwned(names) => {
-            owners::drop_owned(context, names)?;
+        RoleStatement::DropOwned(names, reach) => {
+            owners::drop_owned(context, names, *reach)?;
             "DROP OWNED"
         }
     };
@@ -127,10 +127,10 @@ fn put(context: &mut StatementContext<'_>, role: RoleDef) -> Result<(), SqlError
     Ok(context.transaction.change_catalog(CatalogChange::PutRole(role))?)
 }
 
-/// Whether the session's role may make and change roles that are no superusers.
+/// Whether the session's role may make and change roles that have nothing of what only superusers give.
 fn may_make_roles(context: &StatementContext<'_>) -> bool {
     let rights = context.rights();
-    let own = rights.authority().role(context.settings.user());
+    let own = context.settings.principal().role(rights.authority());
     rights.is_superuser() || own.is_some_and(|role| role.is(RoleAttribute::CreateRole))
 }
 
@@ -148,21 +148,55 @@ fn refuse_taken(context: &StatementContext<'_>, name: &str) -> Result<(), SqlErr
     Ok(())
 }
 
+/// What only a superuser gives to a role, and how PostgreSQL 15 refuses it: to who creates one with it, and to who alters it.
+/// REPLICATION reads all that the database has, and says to commits what replicas have.
+const SUPERUSERS_ONLY: &[(RoleAttribute, &str, &str)] = &[
+    (
+        RoleAttribute::Superuser,
+        "must be superuser to create superusers",
+        "must be superuser to alter superuser roles or change superuser attribute",
+    ),
+    (
+        RoleAttribute::Replication,
+        "must be superuser to create replication users",
+        "must be superuser to alter replication roles or change replication attribute",
+    ),
+    (
+        RoleAttribute::BypassRowSecurity,
+        "must be superuser to create bypassrls users",
+        "must be superuser to change bypassrls attribute",
+    ),
+];
+
+/// Whether the options give an attribute, whatever else they say of it.
+fn gives(options: &[RoleOption], attribute: RoleAttribute) -> bool {
+    options.iter().any(|option| matches!(option, RoleOption::Has(named) if *named == attribute))
+}
+
+/// Whether the options say anything of an attribute.
+fn names(options: &[RoleOption], attribute: RoleAttribute) -> bool {
+    let is_named = |option: &RoleOption| matches!(option, RoleOption::HasNot(named) if *named == attribute);
+    gives(options, attribute) || options.iter().any(is_named)
+}
+
 fn create(
     context: &mut StatementContext<'_>,
     name: &RoleName,
     options: &[RoleOption],
 ) -> Result<(), SqlError> {
     let name = resolved(context, name)?;
+    if !context.rights().is_superuser() {
+        let refused = SUPERUSERS_ONLY.iter().find(|(attribute, ..)| gives(options, *attribute));
+        if let Some((_, to_create, _)) = refused {
+            return Err(insufficient(*to_create));
+        }
+    }
     if !may_make_roles(context) {
         return Err(insufficient("permission denied to create role"));
     }
     refuse_taken(context, &name)?;
-    let mut made = RoleDef::new(&name);
+    let mut made = RoleDef { number: rand::random_range(1..=u64::MAX), ..RoleDef::new(&name) };
     apply(context, &mut made, options)?;
-    if made.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
-        return Err(insufficient("must be superuser to create superusers"));
-    }
     put(context, made)?;
     apply_members(context, &name, options)
 }
@@ -174,20 +208,25 @@ fn alter(
 ) -> Result<(), SqlError> {
     let name = known(context, name)?;
     let before = role(context, &name)?;
-    let mut changed = before.clone();
-    apply(context, &mut changed, options)?;
     if !context.rights().is_superuser() {
-        let superuser = RoleAttribute::Superuser;
-        if before.is(superuser) || changed.is(superuser) {
-            let message = "must be superuser to alter superuser roles or change superuser attribute";
-            return Err(insufficient(message));
+        // A role that passes row security is one that others may alter, as in PostgreSQL 15: it alone reads no more by that.
+        let is_closed =
+            |attribute: RoleAttribute| attribute != RoleAttribute::BypassRowSecurity && before.is(attribute);
+        let refused = SUPERUSERS_ONLY
+            .iter()
+            .find(|(attribute, ..)| is_closed(*attribute) || names(options, *attribute));
+        if let Some((_, _, to_alter)) = refused {
+            return Err(insufficient(*to_alter));
         }
         let only_password = options.iter().all(|option| matches!(option, RoleOption::Password(_)));
-        let is_own = only_password && context.settings.user() == name;
+        let own = context.settings.principal().role(context.rights().authority()).map(|own| own.number);
+        let is_own = only_password && context.settings.user() == name && own == Some(before.number);
         if !may_make_roles(context) && !is_own {
             return Err(insufficient("permission denied"));
         }
     }
+    let mut changed = before;
+    apply(context, &mut changed, options)?;
     put(context, changed)?;
     apply_members(context, &name, options)
 }
@@ -249,15 +288,17 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
     if context.rights().is_superuser() {
         return Ok(());
     }
-    if role(context, name)?.is(RoleAttribute::Superuser) {
+    let of = role(context, name)?;
+    if of.is(RoleAttribute::Superuser) {
         return Err(insufficient("must be superuser to alter superusers"));
     }
     let authority = context.authority();
-    let own = authority.role(context.settings.user());
+    let own = context.settings.principal().role(&authority);
     let is_admin = own.is_some_and(|own| {
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
-    if is_admin || may_make_roles(context) {
+    // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables.
+    if is_admin || may_make_roles(context) && !of.is(RoleAttribute::Replication) {
         return Ok(());
     }
     Err(insufficient(format!("must have admin option on role \"{name}\"")))

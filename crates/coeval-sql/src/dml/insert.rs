@@ -158,14 +158,23 @@ pub(super) fn run(
     };
     let relations = [Relation::of_target(&shape.target)];
     let returning = Returning::compile(context, insert.returning.as_deref(), &relations)?;
+    let mut given: Vec<usize> = Vec::new();
     let rows = match insert.source.as_deref() {
         None => RowsToInsert::Given(vec![vec![None; shape.target.def.columns.len()]]),
         Some(query) => match query.body.as_ref() {
             SetExpr::Values(values) if query.order_by.is_none() && query.limit_clause.is_none() => {
                 let with = query.with.as_ref().or(with);
-                RowsToInsert::Given(given_rows(context, &shape, values, list, with)?)
+                let rows = given_rows(context, &shape, values, list, with)?;
+                given.extend(
+                    shape.columns.iter().take(values.rows.first().map_or(0, |row| row.content.len())),
+                );
+                RowsToInsert::Given(rows)
             }
-            _ => RowsToInsert::Selected(SelectedRows::collect(context, &shape, query, list, with)?),
+            _ => {
+                let rows = SelectedRows::collect(context, &shape, query, list, with)?;
+                given.extend_from_slice(rows.columns());
+                RowsToInsert::Selected(rows)
+            }
         },
     };
     if let RowsToInsert::Selected(rows) = &rows
@@ -177,7 +186,7 @@ pub(super) fn run(
         let inserted = rows.insert_in_bulk(context, &shape)?;
         return Ok(StatementResult::tagged(CommandTag::Insert(inserted)));
     }
-    write_rows(context, &shape, rows, upsert, returning)
+    write_rows(context, &shape, rows, &given, upsert, returning)
 }
 
 /// The columns of a target that a list of values fills, with the values: all those of `columns`, or the first ones
@@ -219,7 +228,7 @@ pub(super) fn add_rows(
     let generators = generators(context, &target.def)?;
     let overriding = Overriding::Nothing;
     let shape = Shape { target: target.clone(), columns: Vec::new(), generators, overriding };
-    let written = write_rows(context, &shape, RowsToInsert::Given(rows), None, None)?;
+    let written = write_rows(context, &shape, RowsToInsert::Given(rows), &[], None, None)?;
     Ok(written.tag.rows().unwrap_or(0))
 }
 
@@ -243,10 +252,12 @@ impl RowsToInsert {
 /// if it loses, it fails and runs again.
 const LOCKED_AHEAD_MAX: usize = 1_000;
 
+/// Writes the rows, for which the statement gives values of these columns.
 fn write_rows(
     context: &mut StatementContext<'_>,
     shape: &Shape,
     rows: RowsToInsert,
+    given_columns: &[usize],
     mut upsert: Option<Upsert>,
     mut returning: Option<Returning>,
 ) -> Result<StatementResult, SqlError> {
@@ -276,11 +287,12 @@ fn write_rows(
                 bricks.push(&values);
                 Written::Row(values)
             }
-            (None, Some(upsert)) => upsert.write(transaction, &environment, target, values)?,
+            (None, Some(upsert)) => upsert.write(transaction, &environment, target, given_columns, values)?,
             (None, None) => {
                 let (row, values) = encoded(transaction, &target.def, values)?;
                 transaction.insert(target.id(), row).map_err(|error| {
-                    refused(error, &target.def, |column| values[column].borrow(), environment.zone)
+                    let value = |column: usize| values[column].borrow();
+                    refused(error, &target.def, given_columns, value, environment.zone)
                 })?;
                 Written::Row(values)
             }

@@ -441,8 +441,9 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
         }
         let new = old.with(&new);
         transaction.update(target.id(), &row.key, new.clone()).map_err(|error| {
+            let given: Vec<usize> = values.iter().map(|(column, _)| *column).collect();
             let value = |column| new.get(target.def.layout(), column).unwrap_or(ValueRef::Null);
-            refused(error, &target.def, value, environment.zone)
+            refused(error, &target.def, &given, value, environment.zone)
         })?;
         count += 1;
     }

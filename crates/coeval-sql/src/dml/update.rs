@@ -94,7 +94,14 @@ pub(super) fn run(
         let new = changed_row(old, row, &changes, &selected, &environment)?;
         let new = transaction.with_generated(target.id(), new)?;
         transaction.update(target.id(), &row.key, new.clone()).map_err(|error| {
-            refused(error, &target.def, |column| value_of(&new, &target.def, column), environment.zone)
+            let given: Vec<usize> = changes.iter().map(|change| change.column).collect();
+            refused(
+                error,
+                &target.def,
+                &given,
+                |column| value_of(&new, &target.def, column),
+                environment.zone,
+            )
         })?;
         updated += 1;
         if let Some(returning) = &mut returning {

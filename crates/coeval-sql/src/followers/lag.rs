@@ -28,6 +28,15 @@ pub struct Reply {
     pub applied: Lsn,
 }
 
+impl Reply {
+    /// What of it lies before this place or at it.
+    pub(super) fn up_to(self, place: Lsn) -> Self {
+        let [written, flushed, applied] =
+            [self.written, self.flushed, self.applied].map(|said| said.min(place));
+        Self { written, flushed, applied }
+    }
+}
+
 /// The time from when log was durable here until it was heard that the other side has it, or until now if that is longer and it was
 /// not heard; nothing if nothing was sent, or it has had everything for a while.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,6 +22,8 @@ use datafusion::sql::sqlparser::ast::{
 pub(super) struct ConflictPlan {
     arbiters: Vec<Arbiter>,
     action: Action,
+    /// The columns that the statement gives values for.
+    given: Vec<usize>,
 }
 
 /// A unique key whose owner is looked for.
@@ -68,6 +70,7 @@ impl ConflictPlan {
         planner: &mut Planner<'_>,
         source: &Source,
         clause: &OnConflict,
+        given: Vec<usize>,
     ) -> Result<Self, Refusal> {
         let table = &source.tables[0];
         let arbiters = match &clause.conflict_target {
@@ -86,7 +89,7 @@ impl ConflictPlan {
             }
             OnConflictAction::DoUpdate(update) => do_update(planner, source, update)?,
         };
-        Ok(Self { arbiters, action })
+        Ok(Self { arbiters, action, given })
     }
 
     /// Looks for an owner of the row's keys.
@@ -102,7 +105,7 @@ impl ConflictPlan {
         let Some(key) = self.owner(transaction, table, row)? else { return Ok(Resolution::Insert) };
         // What is proposed has to be a row of the table, though it will not be one.
         transaction.check_proposed(table.id, row).map_err(|error| {
-            refused(error, table, |column| value_of(table, row, column), environment.zone())
+            refused(error, table, &self.given, |column| value_of(table, row, column), environment.zone())
         })?;
         let Action::Update { changes, condition, .. } = &self.action else { return Ok(Resolution::Skip) };
         if touched.contains(&key) {

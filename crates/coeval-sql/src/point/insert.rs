@@ -23,6 +23,8 @@ const ROWS_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(super) struct InsertPlan {
     table: Arc<TableDef>,
+    /// The columns that the statement lists, or all.
+    given: Vec<usize>,
     /// For each row, the value of each column of the table.
     rows: Vec<Vec<Scalar>>,
     conflict: Option<ConflictPlan>,
@@ -47,14 +49,16 @@ impl InsertPlan {
         let source = Source::of_table(Arc::clone(&table), alias);
         let conflict = match &insert.on {
             None => None,
-            Some(OnInsert::OnConflict(clause)) => Some(ConflictPlan::compile(planner, &source, clause)?),
+            Some(OnInsert::OnConflict(clause)) => {
+                Some(ConflictPlan::compile(planner, &source, clause, columns.clone())?)
+            }
             Some(_) => return Err(Refusal::unsupported("ON DUPLICATE KEY")),
         };
         let output = match &insert.returning {
             Some(items) => Some(Output::compile(planner, &source, items, None)?),
             None => None,
         };
-        Ok(Self { table, rows, conflict, output })
+        Ok(Self { table, given: columns, rows, conflict, output })
     }
 
     /// Runs it, row by row.
@@ -70,8 +74,10 @@ impl InsertPlan {
         let mut touched = Touched::new(self.rows.len());
         let mut count = 0;
         let refused = |row: &Row| {
-            let (row, table) = (row.clone(), &self.table);
-            move |error| refused(error, table, |column| value_of(table, &row, column), environment.zone())
+            let (row, table, given) = (row.clone(), &self.table, &self.given);
+            move |error| {
+                refused(error, table, given, |column| value_of(table, &row, column), environment.zone())
+            }
         };
         let mut rows = self.rows.iter().map(|values| -> Result<Row, SqlError> {
             writer.clear();

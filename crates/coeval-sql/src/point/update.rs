@@ -107,8 +107,10 @@ impl UpdatePlan {
                 output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;
             }
             transaction.update(self.table.id, &key, row.clone()).map_err(|error| {
+                let changed = self.changes.iter().enumerate().filter(|(_, change)| change.is_some());
+                let given: Vec<usize> = changed.map(|(column, _)| column).collect();
                 let value = |column| value_of(&self.table, &row, column);
-                refused(error, &self.table, value, environment.zone())
+                refused(error, &self.table, &given, value, environment.zone())
             })?;
         }
         Ok(Outcome { count, rows })

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What follows from roles, memberships and grants.
 
-use super::{Authority, Kind, Object, Principal, Rights, access_list, is_member};
+use super::{Authority, Kind, Object, Principal, Rights, Standing, access_list, is_member};
 use crate::engine::Engine;
+use crate::error::SqlState;
+use crate::session::Session;
 use coeval_store::{
     AccessMode, CatalogChange, Grant, Membership, ObjectAccess, Privilege, Privileges, RoleAttribute,
     RoleDef, Store, StoreOptions, Transaction,
@@ -132,4 +134,47 @@ fn a_role_that_changes_itself_does_not_keep_what_was_taken_from_it() {
     third.change_catalog(CatalogChange::RemoveRole("staff".to_owned())).unwrap();
     third.commit().unwrap();
     assert!(Authority::of(&mine, engine.store()).role("staff").is_none(), "it was dropped");
+}
+
+/// A session's rights went by its name: who made a role of that name anew, as a superuser, made open sessions superusers.
+#[test]
+fn a_session_has_the_rights_of_the_role_that_it_was_opened_for_and_of_no_later_one() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut boss = engine.session();
+    let mut execute = |sql: &str| boss.execute(sql).map(drop).unwrap();
+    execute("CREATE ROLE bob; CREATE ROLE amy SUPERUSER; CREATE TABLE t (a int); GRANT SELECT ON t TO bob");
+    let opened = || {
+        let mut session = engine.session();
+        session.identify("bob", Standing::Role, 7);
+        session
+    };
+    let code = |session: &mut Session, sql: &str| session.execute(sql).map(drop).map_err(|error| error.state);
+    let refused: Result<(), SqlState> = Err(SqlState::InsufficientPrivilege);
+    let is_nobody = |session: &mut Session| {
+        for sql in [
+            "SELECT * FROM t",
+            "CREATE ROLE mine",
+            "ALTER ROLE bob PASSWORD 'mine'",
+            "SET ROLE staff",
+            "SET SESSION AUTHORIZATION amy",
+        ] {
+            assert_eq!(code(session, sql), refused, "{sql}");
+        }
+    };
+    let (mut first, mut kept) = (opened(), opened());
+    assert_eq!(code(&mut first, "SELECT * FROM t; PREPARE p AS SELECT * FROM t; EXECUTE p"), Ok(()));
+    assert_eq!(code(&mut kept, "ALTER ROLE bob PASSWORD 'own'"), Ok(()));
+    // What changes the role does not make it another one.
+    execute("ALTER ROLE bob VALID UNTIL 'infinity'; CREATE ROLE staff; GRANT staff TO bob");
+    assert_eq!(code(&mut kept, "SELECT * FROM t; SET ROLE staff; RESET ROLE"), Ok(()));
+    execute("DROP OWNED BY bob; DROP ROLE bob");
+    assert_eq!(code(&mut first, "SELECT * FROM t"), refused);
+    execute("CREATE ROLE bob CREATEROLE; GRANT SELECT ON t TO bob; GRANT staff TO bob");
+    is_nobody(&mut first);
+    assert_eq!(code(&mut first, "EXECUTE p"), refused, "a plan that was kept");
+
+    let mut second = opened();
+    assert_eq!(code(&mut second, "CREATE ROLE other"), Ok(()), "a session of the new one");
+    execute("ALTER ROLE bob RENAME TO rob; ALTER ROLE amy RENAME TO bob; CREATE ROLE amy");
+    is_nobody(&mut second);
 }

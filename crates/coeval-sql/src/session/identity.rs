@@ -13,7 +13,8 @@ impl Session {
     /// Names its user and itself, as a server does that opens it for a client: `current_user` and
     /// `pg_backend_pid()` answer so, and what the session may do follows from the user's standing.
     pub fn identify(&mut self, user: &str, standing: Standing, backend_pid: i32) {
-        self.settings.identify(Principal { name: user.into(), standing }, backend_pid);
+        let user = Principal::new(user, standing).taken_on(&self.authority());
+        self.settings.identify(user, backend_pid);
         let rights = self.rights_of(self.settings.principal());
         self.settings.note_rights(&rights);
     }
@@ -72,12 +73,14 @@ impl Session {
             Some(name) if *name == *user.name => Some(user.clone()),
             Some(name) => {
                 self.refuse_unknown(name)?;
+                let authority = self.authority();
                 let is_allowed = self.rights_of(&user).is_superuser()
-                    || name != CATALOG_NAME && is_member(&user.name, name, &self.authority());
+                    || name != CATALOG_NAME
+                        && user.role(&authority).is_some_and(|own| is_member(&own.name, name, &authority));
                 if !is_allowed {
                     return Err(insufficient(format!("permission denied to set role \"{name}\"")));
                 }
-                Some(Principal::named(name))
+                Some(Principal::named(name).taken_on(&authority))
             }
         };
         let rights = self.rights_of(role.as_ref().unwrap_or(&user));
@@ -102,7 +105,7 @@ impl Session {
                     let message = format!("permission denied to set session authorization \"{name}\"");
                     return Err(insufficient(message));
                 }
-                Principal::named(name)
+                Principal::named(name).taken_on(&self.authority())
             }
         };
         let rights = self.rights_of(&user);

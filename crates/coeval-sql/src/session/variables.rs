@@ -24,6 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
 };
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Whether a setting has been assigned, or is a text of the session like most.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -334,13 +335,14 @@ impl Session {
         }
         let mut floor = self.floor;
         token.raise(&mut floor);
+        let rest = self.open_by.map(|until| until.saturating_duration_since(Instant::now()));
         let is_safe_alone =
             store.is_following() && self.settings.default_isolation() == Isolation::Serializable;
         let wait = TokenWait {
             token,
             floor,
             needs: if is_safe_alone { Needs::Safe } else { Needs::Shown },
-            limit: self.settings.token_timeout(),
+            limit: [self.settings.token_timeout(), rest].into_iter().flatten().min(),
             cancel: &self.cancel,
         };
         aside(|| wait.until_there(store, END_LOOK))?;

@@ -2,10 +2,11 @@
 //! What a directory holds before it is opened, and what that means: the cases of `docs/durability.md` as data.
 //!
 //! A new database is made in this order, each step durable before the next: the directory, the log with a segment without
-//! records, the manifest. So a first open that ended anywhere leaves no manifest, and nothing that holds anything. Whatever
+//! records, the manifest. So a first open that ended anywhere leaves no manifest, and nothing that holds anything, nor what
+//! only an open database writes down: of whom it follows, what it has promised, what it keeps, what was cut off its log. Whatever
 //! else is without a manifest, or has one without a log, was a database: it is never written over.
 
-use crate::disk::{FOLLOWER_FILE, LOG_DIR};
+use crate::disk::{FOLLOWER_FILE, LOG_DIR, REWOUND_DIR};
 use crate::error::StoreError;
 use crate::files::{FileSystem, LOCK_FILE_NAME};
 use crate::kept_log::FILE_NAME as KEPT_LOG_FILE;
@@ -38,6 +39,8 @@ pub(super) struct Holdings {
     log: LogFiles,
     /// Of chunks and flush rounds, finished or not.
     segments: Files,
+    /// Of a database, beside its rows: [`is_mark`], and what was cut off a log.
+    marks: Files,
     /// None of ours, in the directory itself.
     foreign: Files,
 }
@@ -62,6 +65,7 @@ struct DirectoryCase {
     manifest: &'static [ManifestFile],
     log: &'static [LogFiles],
     segments: &'static [Files],
+    marks: &'static [Files],
     foreign: &'static [Files],
     decision: Decision,
 }
@@ -74,16 +78,18 @@ impl DirectoryCase {
         allows(self.manifest, &found.manifest)
             && allows(self.log, &found.log)
             && allows(self.segments, &found.segments)
+            && allows(self.marks, &found.marks)
             && allows(self.foreign, &found.foreign)
     }
 }
 
 /// The table of `docs/durability.md`, row by row. Whatever is found matches exactly one row.
-const DIRECTORY_CASES: [DirectoryCase; 8] = [
+const DIRECTORY_CASES: [DirectoryCase; 10] = [
     DirectoryCase {
         manifest: &[ManifestFile::There],
         log: &[LogFiles::Blank, LogFiles::Some],
         segments: &[],
+        marks: &[],
         foreign: &[],
         decision: Decision::Open,
     },
@@ -91,6 +97,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::There],
         log: &[LogFiles::None],
         segments: &[],
+        marks: &[],
         foreign: &[],
         decision: Decision::LogMissing,
     },
@@ -98,6 +105,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::Unfinished, ManifestFile::None],
         log: &[LogFiles::Some],
         segments: &[],
+        marks: &[],
         foreign: &[],
         decision: Decision::ManifestMissing,
     },
@@ -105,6 +113,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::Unfinished, ManifestFile::None],
         log: &[LogFiles::None, LogFiles::Blank],
         segments: &[Files::Some],
+        marks: &[],
         foreign: &[],
         decision: Decision::ManifestMissing,
     },
@@ -112,6 +121,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::Unfinished],
         log: &[LogFiles::None],
         segments: &[Files::None],
+        marks: &[],
         foreign: &[],
         decision: Decision::ManifestMissing,
     },
@@ -119,6 +129,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::Unfinished, ManifestFile::None],
         log: &[LogFiles::Blank],
         segments: &[Files::None],
+        marks: &[Files::None],
         foreign: &[],
         decision: Decision::Create,
     },
@@ -126,6 +137,7 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::None],
         log: &[LogFiles::None],
         segments: &[Files::None],
+        marks: &[Files::None],
         foreign: &[Files::None],
         decision: Decision::Create,
     },
@@ -133,8 +145,25 @@ const DIRECTORY_CASES: [DirectoryCase; 8] = [
         manifest: &[ManifestFile::None],
         log: &[LogFiles::None],
         segments: &[Files::None],
+        marks: &[],
         foreign: &[Files::Some],
         decision: Decision::Foreign,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::Unfinished, ManifestFile::None],
+        log: &[LogFiles::Blank],
+        segments: &[Files::None],
+        marks: &[Files::Some],
+        foreign: &[],
+        decision: Decision::ManifestMissing,
+    },
+    DirectoryCase {
+        manifest: &[ManifestFile::None],
+        log: &[LogFiles::None],
+        segments: &[Files::None],
+        marks: &[Files::Some],
+        foreign: &[Files::None],
+        decision: Decision::ManifestMissing,
     },
 ];
 
@@ -145,6 +174,12 @@ const OF_THE_SERVER: [&str; 3] = ["pg_hba.conf", "mock-secret", "served"];
 /// Whether a file of this name says nothing of whose directory it is.
 pub(crate) fn may_lie_in_new_directory(name: &str) -> bool {
     name == LOCK_FILE_NAME || OF_THE_SERVER.contains(&name)
+}
+
+/// Whether a file of this name is one that a database writes once it is open, and that says something of it: of whom it follows, what
+/// is kept of its log, what it has promised.
+fn is_mark(name: &str) -> bool {
+    [FOLLOWER_FILE, KEPT_LOG_FILE, PROMISE_FILE].iter().any(|mark| name.starts_with(mark))
 }
 
 /// What a directory holds, with the files by which an error names that.
@@ -175,17 +210,19 @@ impl Directory {
         let segments = if files.exists(&segment_dir)? { files.list(&segment_dir)? } else { Vec::new() };
         let first_segment = segments.into_iter().next().map(|name| format!("{SEGMENT_DIR}/{name}"));
         let is_foreign = |name: &String| {
-            !may_lie_in_new_directory(name)
-                && !name.starts_with(MANIFEST_FILE)
-                && !name.starts_with(FOLLOWER_FILE)
-                && !name.starts_with(KEPT_LOG_FILE)
-                && !name.starts_with(PROMISE_FILE)
+            !may_lie_in_new_directory(name) && !name.starts_with(MANIFEST_FILE) && !is_mark(name)
+        };
+        let mark = match names.iter().find(|name| is_mark(name)) {
+            None if files.exists(&dir.join(REWOUND_DIR))? => Some(REWOUND_DIR.to_owned()),
+            mark => mark.cloned(),
         };
         let unfinished = names.iter().find(|name| name.starts_with(MANIFEST_FILE)).cloned();
         let foreign = names.into_iter().find(is_foreign);
         let some = |name: &Option<String>| if name.is_some() { Files::Some } else { Files::None };
-        let holdings = Holdings { manifest, log, segments: some(&first_segment), foreign: some(&foreign) };
-        let ours = first_segment.or(first_log.map(|name| format!("{LOG_DIR}/{name}"))).or(unfinished);
+        let (segments, marks) = (some(&first_segment), some(&mark));
+        let holdings = Holdings { manifest, log, segments, marks, foreign: some(&foreign) };
+        let first_log = first_log.map(|name| format!("{LOG_DIR}/{name}"));
+        let ours = first_segment.or(first_log).or(unfinished).or(mark);
         Ok(Self { holdings, foreign, ours })
     }
 
@@ -240,15 +277,17 @@ mod tests {
         let both = [Files::None, Files::Some];
         for manifest in [ManifestFile::There, ManifestFile::Unfinished, ManifestFile::None] {
             for log in [LogFiles::None, LogFiles::Blank, LogFiles::Some] {
-                for (segments, foreign) in both.into_iter().flat_map(|a| both.map(|b| (a, b))) {
-                    let found = Holdings { manifest, log, segments, foreign };
+                let pairs = both.into_iter().flat_map(|a| both.map(|b| (a, b)));
+                for (segments, marks, foreign) in pairs.flat_map(|(a, b)| both.map(|c| (a, b, c))) {
+                    let found = Holdings { manifest, log, segments, marks, foreign };
                     let rows: Vec<usize> =
                         (0..used.len()).filter(|row| DIRECTORY_CASES[*row].matches(found)).collect();
                     assert_eq!(rows.len(), 1, "{found:?} meets rows {rows:?}");
                     used[rows[0]] += 1;
                     let is_made = DIRECTORY_CASES[rows[0]].decision == Decision::Create;
-                    let holds_something =
-                        manifest == ManifestFile::There || log == LogFiles::Some || segments == Files::Some;
+                    let holds_something = manifest == ManifestFile::There
+                        || log == LogFiles::Some
+                        || [segments, marks].contains(&Files::Some);
                     assert!(!(is_made && holds_something), "{found:?} would be written over");
                 }
             }

@@ -169,6 +169,29 @@ fn a_database_of_which_files_are_missing_is_never_made_anew() {
     assert_eq!(missing(&refused(&files)), ("MANIFEST", "log/00000000000000000000.log"));
 }
 
+/// What a former primary had acknowledged, and what was cut off its log, lay in a directory that was taken for a new one, as did a
+/// promise without which a machine acknowledges what another one has superseded.
+#[test]
+fn what_a_database_writes_beside_its_rows_is_never_taken_for_a_new_one() {
+    for mark in ["kept-log", "promise", "promise.tmp", "rewound/term-1/00000000000000000000.log"] {
+        let files = SimulatedFiles::new(1);
+        let (path, first) = (Path::new(DIR).join(mark), mark.split('/').next().unwrap());
+        files.create_dir_all(path.parent().unwrap()).unwrap();
+        files.open(&path, OpenMode::Create).unwrap();
+        let error = try_open(&files).expect_err("the open is refused");
+        assert_eq!(missing(&error), ("MANIFEST", first), "{error}");
+        assert!(files.exists(&path).unwrap() && !files.exists(&Path::new(DIR).join("MANIFEST")).unwrap());
+        // Nor is it beside a log without records.
+        files.remove(&path).unwrap();
+        if first == mark {
+            drop(open(&files));
+            files.remove(&Path::new(DIR).join("MANIFEST")).unwrap();
+            files.open(&path, OpenMode::Create).unwrap();
+            assert_eq!(missing(&refused(&files)).0, "MANIFEST", "{mark}");
+        }
+    }
+}
+
 #[test]
 fn a_database_without_its_log_is_refused_whether_it_had_a_checkpoint_or_not() {
     for has_checkpoint in [false, true] {

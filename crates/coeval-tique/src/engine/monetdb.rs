@@ -13,6 +13,7 @@ mod worker;
 
 use super::insertion::insertions;
 use super::library::require;
+use super::permissions::make_directory;
 use super::{
     Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Integers, Lists, Nulls,
     Pushdown, Rows, Text, digits,
@@ -161,7 +162,8 @@ fn whole_path(directory: &Path) -> Result<CString, EngineError> {
     let failed = |error: std::io::Error| {
         EngineError::refused(format!("{} cannot be opened: {error}", directory.display()))
     };
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    // The library's files are for everybody: their directory is not.
+    make_directory(directory).map_err(failed)?;
     let path = directory.canonicalize().map_err(failed)?;
     CString::new(path.as_os_str().as_bytes())
         .map_err(|_| EngineError::refused(format!("{} is no path", directory.display())))

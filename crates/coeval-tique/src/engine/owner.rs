@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The lock on a file that says who owns the tables beside it.
 
-use std::fs::{File, TryLockError};
+use super::permissions::file_mode;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// A lock on a file, of one process and one owner in it. The system drops it with the process.
@@ -13,7 +15,8 @@ pub(super) struct Owner {
 impl Owner {
     /// Locks the file, which is created if needed; nothing if somebody else has it.
     pub(super) fn lock(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::create(path)?;
+        let mode = path.parent().map_or(0o600, file_mode);
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -46,6 +46,19 @@ fn many_names_of_one_address_and_many_addresses_for_one_name_become_slow_and_nev
     assert_eq!(wait(&throttle, peer(200), "other", now), Duration::ZERO);
 }
 
+/// Fifty wrong cancel requests from anywhere made everybody's cancel request wait for two seconds, for as long as that went on.
+#[test]
+fn guesses_of_secrets_cost_the_address_that_guesses_and_nobody_else() {
+    let (throttle, now) = (throttle(), Instant::now());
+    for number in 0..100 {
+        throttle.note_failure(peer(number), GUESSED_SECRET, now);
+        throttle.note_failure(peer(0), GUESSED_SECRET, now);
+    }
+    assert_eq!(wait(&throttle, peer(200), GUESSED_SECRET, now), Duration::ZERO);
+    assert_eq!(wait(&throttle, peer(1), GUESSED_SECRET, now), WAIT_FIRST);
+    assert_eq!(wait(&throttle, peer(0), GUESSED_SECRET, now), WAIT_MAX);
+}
+
 /// Many connections of an address that all guess at the same time, again and again: whatever names they take, no
 /// more is looked at than is said. Time is counted, not waited for.
 #[test]

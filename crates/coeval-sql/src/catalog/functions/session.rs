@@ -7,7 +7,7 @@ use crate::catalog::rows::Cell;
 use crate::error::SqlError;
 use crate::oids;
 use crate::relations::PG_CATALOG;
-use crate::rights::{insufficient, is_member};
+use crate::rights::insufficient;
 use crate::settings::SettingRequest;
 use crate::temporary::is_temporary;
 use std::net::SocketAddr;
@@ -160,16 +160,17 @@ fn signal(call: &Call<'_>, signal: Signal) -> Result<Cell, SqlError> {
     let Some(session) = call.oid(0).and_then(|pid| access.registry().find(pid)) else {
         return Ok(false.into());
     };
-    let (principal, target) = (access.settings().principal(), session.principal());
+    let (rights, target) = (access.rights(), session.principal());
     let (verb, what) = match signal {
         Signal::Cancel => ("cancel", ("query", "query is being canceled")),
         Signal::Terminate => ("terminate", ("process", "process is being terminated")),
     };
-    if !access.rights().is_superuser() {
+    if !rights.is_superuser() {
         if access.rights_of(&target).is_superuser() {
             return Err(insufficient(format!("must be a superuser to {verb} superuser {}", what.0)));
         }
-        if !is_member(&principal.name, &target.name, access.authority()) {
+        // A member that does not inherit has them once it has taken the role on.
+        if !rights.include(target.as_owner()) {
             let message =
                 format!("must be a member of the role whose {} or member of pg_signal_backend", what.1);
             return Err(insufficient(message));

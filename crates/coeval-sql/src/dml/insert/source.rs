@@ -65,6 +65,11 @@ impl SelectedRows {
         Ok(Self { batches: batches.collect::<Result<_, SqlError>>()?, columns })
     }
 
+    /// The table's columns that it fills.
+    pub(super) fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
     /// How many rows.
     pub(super) fn count(&self) -> usize {
         self.batches.iter().map(|(rows, _)| rows).sum()

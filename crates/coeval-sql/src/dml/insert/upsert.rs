@@ -68,7 +68,8 @@ impl Upsert {
         Ok(Self { arbiters, action, touched: TouchedRows::new() })
     }
 
-    /// Inserts the proposed row, or does what the clause says if one of its keys has an owner.
+    /// Inserts the proposed row, of which the statement gives these columns, or does what the clause says if one of its keys has
+    /// an owner.
     ///
     /// # Errors
     /// `21000` if the owner was written by this very statement; constraints; what the expressions refuse.
@@ -77,25 +78,23 @@ impl Upsert {
         transaction: &mut Transaction,
         environment: &StatementEnvironment<'_>,
         target: &Target,
+        given: &[usize],
         values: Vec<Value>,
     ) -> Result<Written, SqlError> {
         let def = &target.def;
         let (row, values) = encoded(transaction, def, values)?;
-        check_not_null(def, &values)
-            .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
+        let not_a_row =
+            |error| refused(error, def, given, |column| values[column].borrow(), environment.zone);
+        check_not_null(def, &values).map_err(not_a_row)?;
         if let Some(owner) = self.owner(transaction, def, &values, &row)? {
             // What is proposed has to be a row of the table, though it will not be one.
-            transaction
-                .check_proposed(def.id, &row)
-                .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
+            transaction.check_proposed(def.id, &row).map_err(not_a_row)?;
             return match &self.action {
                 Action::Nothing => Ok(Written::Skipped),
                 Action::Update { .. } => self.update(transaction, environment, def, &owner, &values),
             };
         }
-        let key = transaction
-            .insert(def.id, row)
-            .map_err(|error| refused(error, def, |column| values[column].borrow(), environment.zone))?;
+        let key = transaction.insert(def.id, row).map_err(not_a_row)?;
         if matches!(self.action, Action::Update { .. }) {
             self.touched.insert(key);
         }
@@ -199,9 +198,10 @@ impl Upsert {
             };
         }
         let (row, new) = encoded(transaction, def, new)?;
-        transaction
-            .update(def.id, owner, row)
-            .map_err(|error| refused(error, def, |column| new[column].borrow(), environment.zone))?;
+        transaction.update(def.id, owner, row).map_err(|error| {
+            let given: Vec<usize> = changes.iter().map(|(column, _)| *column).collect();
+            refused(error, def, &given, |column| new[column].borrow(), environment.zone)
+        })?;
         self.touched.insert(def.key_of(|column| new[column].borrow()));
         self.touched.insert(owner.clone());
         Ok(Written::Row(new))

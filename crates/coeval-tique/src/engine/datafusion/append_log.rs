@@ -18,12 +18,14 @@ use super::Tables;
 use super::table::{Kept, TableData};
 use crate::engine::EngineError;
 use crate::engine::owner::Owner;
+use crate::engine::permissions::{file_mode, make_directory};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,7 +63,7 @@ fn path_of(directory: &Path) -> PathBuf {
 impl AppendLog {
     /// Locks the directory and reads the tables back.
     pub(super) fn open(directory: &Path) -> Result<(Self, Tables), EngineError> {
-        std::fs::create_dir_all(directory).map_err(failed("the directory of the tables"))?;
+        make_directory(directory).map_err(failed("the directory of the tables"))?;
         let owner = Owner::lock(&directory.join("lock")).map_err(failed("the lock of the tables"))?;
         let owner = owner.ok_or_else(|| {
             let place = directory.display();
@@ -69,7 +71,8 @@ impl AppendLog {
         })?;
         let path = path_of(directory);
         let mut options = OpenOptions::new();
-        let mut file = options.read(true).append(true).create(true).open(path).map_err(failed("the log"))?;
+        options.read(true).append(true).create(true).mode(file_mode(directory));
+        let mut file = options.open(path).map_err(failed("the log"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("the log"))?;
         if bytes.len() < MAGIC.len() {
@@ -163,8 +166,9 @@ impl AppendLog {
     fn replace(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
         let path = self.directory.join("tables.next");
         // Every write goes to the end, also behind a part of a record that was cut off.
-        let mut file =
-            OpenOptions::new().append(true).create(true).open(&path).map_err(failed("the next log"))?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true).mode(file_mode(&self.directory));
+        let mut file = options.open(&path).map_err(failed("the next log"))?;
         file.set_len(0).map_err(failed("the next log"))?;
         file.write_all(bytes).map_err(failed("the next log"))?;
         file.sync_all().map_err(failed("the next log"))?;

@@ -143,3 +143,26 @@ fn a_query_reads_its_tables_as_of_one_moment() {
     }
     mover.join().unwrap();
 }
+
+/// Tables of a server were files that everybody on the machine could read.
+#[test]
+fn nobody_else_can_read_the_tables_unless_the_directory_lets_its_group_in() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    let around = tempfile::tempdir().unwrap();
+    let directory = around.path().join("tables");
+    let mode_of = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let modes = || {
+        let engine = DataFusionEngine::open(&directory, Durability::Machine).unwrap();
+        drop(engine);
+        ["tables.log", "lock"].map(|name| mode_of(&directory.join(name)))
+    };
+    assert_eq!((modes(), mode_of(&directory)), ([0o600; 2], 0o700));
+    for (mode, expected) in [(0o750, 0o640), (0o755, 0o600)] {
+        for name in ["tables.log", "lock"] {
+            std::fs::remove_file(directory.join(name)).unwrap();
+        }
+        std::fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+        assert_eq!(modes(), [expected; 2], "in one of mode {mode:o}");
+    }
+}
