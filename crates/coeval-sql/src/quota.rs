@@ -144,7 +144,7 @@ pub(crate) fn prepared_bytes(sql: &str) -> usize {
     sql.len().saturating_mul(OF_EACH_BYTE).saturating_add(LEAST)
 }
 
-/// About what a savepoint takes; settings that several have in common count for none.
+/// About what a savepoint takes beside the settings that it keeps.
 pub(crate) fn savepoint_bytes(name: &str) -> usize {
     const LEAST: usize = 1 << 10;
     name.len().saturating_add(LEAST)

@@ -149,6 +149,49 @@ fn the_settings_of_a_session_have_a_bound_however_they_are_set_and_savepoints_sh
     session.execute("ROLLBACK").unwrap();
 }
 
+/// Each keeps the settings as they were: a copy for itself, where one was changed since the last savepoint.
+#[test]
+fn settings_that_a_savepoint_does_not_share_with_the_last_one_are_in_the_bound_of_savepoints() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut session = engine.session();
+    let long = "x".repeat(600_000);
+    let path = vec!["a"; 30_000].join(",");
+    for set in [
+        format!("SET mine.a = '{long}'"),
+        format!("SET LOCAL mine.a = '{long}'"),
+        format!("SET LOCAL search_path = {path}"),
+    ] {
+        session.execute("BEGIN").unwrap();
+        session.execute(&set).unwrap();
+        let mut count = 0;
+        let refused = loop {
+            // Whatever was set before, a list of schemas among it, has copies of its own after this.
+            let change = if set.contains("path") {
+                format!("{set},b{count}")
+            } else {
+                format!("SET mine.b = {count}")
+            };
+            session.execute(&change).unwrap();
+            if let Err(error) = session.execute("SAVEPOINT s") {
+                break error;
+            }
+            count += 1;
+            assert!(count < 1_000, "{set:.40}: they are in no bound");
+        };
+        assert_eq!(refused.state, SqlState::ProgramLimitExceeded, "{refused}");
+        assert_eq!(refused.message, "too many bytes of savepoints: a session may have 268435456");
+        session.execute("ROLLBACK").unwrap();
+        assert_eq!(engine.quotas().savepoints.used(), 0, "what was taken is given back");
+    }
+    // What two of them share counts once.
+    session.execute(&format!("BEGIN; SET mine.a = '{long}'")).unwrap();
+    for _ in 0..1_000 {
+        session.execute("SAVEPOINT s").unwrap();
+    }
+    session.execute("RELEASE s; ROLLBACK").unwrap();
+    assert_eq!(engine.quotas().savepoints.used(), 0);
+}
+
 #[test]
 fn a_statement_says_so_much_and_then_that_there_is_more() {
     let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
