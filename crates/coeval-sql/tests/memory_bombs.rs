@@ -187,6 +187,8 @@ const BOMBS: &[(&str, &[SqlState])] = &[
         "BEGIN; DECLARE c CURSOR FOR SELECT n, repeat('x', 100) FROM generate_series(1, 2000000) s(n)",
         NO_MEMORY,
     ),
+    // Eight rows to a byte.
+    ("BEGIN; DECLARE c CURSOR FOR SELECT true FROM generate_series(1, 40000000); MOVE ALL FROM c", FINE),
 ];
 
 fn session(engine: &Arc<Engine>) -> Session {
@@ -355,9 +357,14 @@ fn rows_that_nobody_has_let_go_of_are_in_the_budget() {
 
     holder.execute(&format!("BEGIN; DECLARE c CURSOR FOR {HALF}")).unwrap();
     is_refused("a cursor");
-    let error = holder.execute("FETCH ALL FROM c").map(drop).expect_err("a copy beside it");
+    let fetched = holder.execute("FETCH ALL FROM c").unwrap();
+    let (outcome, bytes) = peak(|| holder.execute("FETCH BACKWARD ALL FROM c").map(drop));
+    let error = outcome.expect_err("a copy beside it");
     assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+    assert!(bytes < 16 * MIB, "{bytes} bytes of a copy before it is asked for");
     holder.execute("ROLLBACK").unwrap();
+    is_refused("fetched rows of a cursor that is closed");
+    drop(fetched);
     assert_eq!(other.execute(HALF).unwrap().last().unwrap().rows.as_ref().unwrap().rows(), 300_000);
 }
 
