@@ -155,6 +155,8 @@ pub struct Session {
     cursors: HashMap<String, Cursor>,
     /// How many they are.
     cursors_open: QuotaShare,
+    /// What their names and texts take.
+    cursor_texts: QuotaShare,
     /// What a program has lent it.
     frames: Frames,
     /// Plans made anew because a definition changed, by the prepared statement's number.
@@ -206,6 +208,7 @@ impl Session {
             )),
             named: NamedStatements::new(engine.quotas()),
             cursors_open: QuotaShare::of(&engine.quotas().cursors),
+            cursor_texts: QuotaShare::of(&engine.quotas().cursor_texts),
             cached: StatementCache::new(engine.quotas()),
             engine,
             sequences: SequenceValues::default(),

@@ -54,7 +54,9 @@ struct Bounded {
     all: &'static str,
 }
 
-fn bounded() -> [Bounded; 4] {
+fn bounded() -> [Bounded; 5] {
+    let long_cursor =
+        |n| format!("DECLARE c{n} CURSOR FOR SELECT 1 WHERE '{}' IS NULL", "x".repeat(22 << 20));
     let declared: Vec<String> = (0..1_001).map(|n| format!("DECLARE c{n} CURSOR FOR SELECT 1")).collect();
     [
         Bounded {
@@ -72,6 +74,13 @@ fn bounded() -> [Bounded; 4] {
             too_many: declared,
             each: "too many cursors: a session may have 1000",
             all: "too many cursors: all sessions together may have 100000",
+        },
+        Bounded {
+            quota: |quotas| &quotas.cursor_texts,
+            one: "DECLARE c CURSOR FOR SELECT 1",
+            too_many: (0..3).map(long_cursor).collect(),
+            each: "too many bytes of texts of cursors: a session may have 67108864",
+            all: "too many bytes of texts of cursors: all sessions together may have 1073741824",
         },
         Bounded {
             quota: |quotas| &quotas.savepoints,

@@ -384,6 +384,11 @@ fn starts(batches: &[RecordBatch]) -> Vec<u64> {
     batches.iter().map(start).collect()
 }
 
+/// What a cursor takes beside its rows.
+fn text_bytes(name: &str, sql: &str) -> usize {
+    name.len() + sql.len()
+}
+
 fn unknown(name: &str) -> SqlError {
     SqlError::new(SqlState::InvalidCursorName, format!("cursor \"{name}\" does not exist"))
 }
@@ -421,6 +426,8 @@ impl Session {
     /// Those that are not there any more, or never were, count no more.
     fn count_closed_cursors(&mut self) {
         self.cursors_open.give_back(self.cursors_open.amount() - self.cursors.len());
+        let texts = self.cursors.iter().map(|(name, cursor)| text_bytes(name, &cursor.sql)).sum::<usize>();
+        self.cursor_texts.give_back(self.cursor_texts.amount() - texts);
     }
 
     fn open_cursor(
@@ -433,6 +440,8 @@ impl Session {
         if parameter_types.is_empty() {
             crate::query::refuse_parameters(&query)?;
         }
+        let sql = query.to_string();
+        self.cursor_texts.take(text_bytes(&declare.name, &sql))?;
         let result: StatementResult =
             self.in_transaction("", parameters, parameter_types, is_query_statement(&query), |context| {
                 run_unplanned(context, &query)
@@ -454,7 +463,7 @@ impl Session {
             position: 0,
             hold: declare.hold,
             scroll: declare.scroll,
-            sql: query.to_string(),
+            sql,
             since_micros: chrono::Utc::now().timestamp_micros(),
             is_new,
         };
