@@ -103,7 +103,7 @@ fn until_refused(mut change: impl FnMut(i32) -> Result<(), StoreError>) -> i32 {
 fn changes_of_every_kind_end_at_the_limit_and_give_everything_back() {
     let database = Database::new();
     let rows = &database.rows;
-    for kind in ["insert", "update", "delete", "load"] {
+    for kind in ["insert", "update", "delete", "load", "define"] {
         let mut tx = database.begin();
         let made = until_refused(|number| match kind {
             "insert" => tx.insert(rows.id, row(rows, 1_000_000 + number, 0)).map(drop),
@@ -113,6 +113,11 @@ fn changes_of_every_kind_end_at_the_limit_and_give_everything_back() {
                 let id = number % 20_000;
                 tx.delete(rows.id, &key(id))?;
                 tx.insert(rows.id, row(rows, id, 0)).map(drop)
+            }
+            "define" => {
+                let mut def = rows.clone();
+                def.comment = Some(format!("{number}{}", "x".repeat(30_000)));
+                tx.change_catalog(CatalogChange::PutTable(Box::new(def)))
             }
             _ => {
                 let ids =
