@@ -370,6 +370,40 @@ fn rows_that_nobody_has_let_go_of_are_in_the_budget() {
     assert_eq!(other.execute(HALF).unwrap().last().unwrap().rows.as_ref().unwrap().rows(), 300_000);
 }
 
+/// Whether they change them or not.
+#[test]
+fn rows_that_a_transaction_locks_or_relies_on_are_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    for part in 0..4 {
+        let (first, last) = (part * 50_000 + 1, (part + 1) * 50_000);
+        session
+            .execute(&format!("INSERT INTO t SELECT n, 'a' FROM generate_series({first}, {last}) s(n)"))
+            .unwrap();
+    }
+    let upsert = "INSERT INTO t SELECT 1, 'a' FROM generate_series(1, 600000) ON CONFLICT (n) DO UPDATE SET v = 'b' WHERE false";
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        let error = session.execute("SELECT n FROM t FOR UPDATE").map(drop).expect_err("locks");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{level}: {error}");
+        session.execute("ROLLBACK").unwrap();
+        // Fewer rows, but again and again.
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        let again = "SELECT n FROM t WHERE n <= 10000 FOR UPDATE";
+        let error = (0..1_000).find_map(|_| session.execute(again).err()).expect("marks");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{level}: {error}");
+        session.execute("ROLLBACK").unwrap();
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        session.execute(again).unwrap();
+        session.execute("COMMIT").unwrap();
+    }
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let error = session.execute(upsert).map(drop).expect_err("rows that are relied on");
+    assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+    session.execute("ROLLBACK").unwrap();
+}
+
 #[test]
 fn the_entries_of_an_index_are_in_the_budget_while_it_is_built() {
     let _alone = ALONE.lock();
