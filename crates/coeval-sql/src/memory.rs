@@ -377,7 +377,7 @@ impl fmt::Debug for QueryEnvironment {
 #[derive(Debug)]
 struct ChangeAccounts(Arc<MemoryBudget>);
 
-/// What is kept of the budget outside of queries: by a transaction's changes, a cursor, a COPY, a statement's syntax. Each
+/// What is kept of the budget outside of queries: by a transaction's changes, a COPY, a statement's syntax, a session's plans. Each
 /// is as a query of its own.
 #[derive(Debug)]
 pub(crate) struct Kept(QueryPool);
@@ -399,6 +399,30 @@ impl Kept {
     /// Keeps so many bytes less: they were kept.
     pub(crate) fn keep_less(&self, bytes: usize) {
         self.0.give_back(bytes);
+    }
+}
+
+/// A part of what is kept, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct KeptPart {
+    kept: Arc<Kept>,
+    bytes: usize,
+}
+
+impl KeptPart {
+    /// Keeps so many bytes more for as long as it lives.
+    ///
+    /// # Errors
+    /// As [`Kept::keep_more`].
+    pub(crate) fn of(kept: &Arc<Kept>, bytes: usize, what: &str) -> Result<Self, SqlError> {
+        kept.keep_more(bytes, what)?;
+        Ok(Self { kept: Arc::clone(kept), bytes })
+    }
+}
+
+impl Drop for KeptPart {
+    fn drop(&mut self) {
+        self.kept.keep_less(self.bytes);
     }
 }
 

@@ -404,6 +404,36 @@ fn rows_that_a_transaction_locks_or_relies_on_are_in_the_budget() {
     session.execute("ROLLBACK").unwrap();
 }
 
+/// They name a view: what is kept is not as long as their texts.
+#[test]
+fn plans_of_prepared_statements_are_in_the_budget_whoever_holds_them() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let columns: Vec<String> = (0..200).map(|n| format!("n + {n} AS c{n}")).collect();
+    let arms = vec![format!("SELECT {} FROM t", columns.join(",")); 10];
+    session.execute(&format!("CREATE TEMP VIEW wide AS {}", arms.join(" UNION ALL "))).unwrap();
+    for _ in 0..2 {
+        let error = (0..300)
+            .find_map(|n| session.execute(&format!("PREPARE p{n} AS SELECT * FROM wide")).err())
+            .expect("plans with a name");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("DEALLOCATE")));
+        session.execute("DEALLOCATE ALL").unwrap();
+        // As portals have them.
+        let mut held = Vec::new();
+        let error = (0..300).find_map(|_| match session.prepare("SELECT * FROM wide") {
+            Ok(prepared) => {
+                held.push(prepared);
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert_eq!(error.expect("plans without a name").state, SqlState::OutOfMemory);
+    }
+    session.execute("PREPARE p AS SELECT * FROM wide; EXECUTE p; DEALLOCATE p").unwrap();
+}
+
 #[test]
 fn the_entries_of_an_index_are_in_the_budget_while_it_is_built() {
     let _alone = ALONE.lock();
