@@ -331,6 +331,25 @@ fn what_copy_keeps_of_rows_and_of_a_record_without_an_end_is_in_the_budget() {
     }
 }
 
+/// Their values are in the messages that say why.
+#[test]
+fn of_rows_that_a_copy_leaves_out_little_is_kept() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let definition = "CREATE TABLE left_out (g int, m bigint) USING brick PARTITION BY (g CARDINALITY 16)";
+    session.execute(definition).unwrap();
+    let line = format!("{}\t1\n", "x".repeat(MIB));
+    let lines = std::iter::repeat_n(line, 400);
+    let (outcome, bytes) =
+        peak(|| copied(&mut session, "COPY left_out FROM STDIN (MAX_REJECTED 1000)", lines));
+    outcome.unwrap();
+    assert!(bytes <= BUDGET + BESIDE, "{} MiB at the peak", bytes / MIB);
+    let notices = session.take_notices();
+    assert_eq!(notices.len(), 401);
+    assert!(notices.iter().all(|notice| notice.message.len() < 1_000));
+}
+
 /// Some 35 MiB of rows.
 const HALF: &str = "SELECT n, repeat('x', 100) FROM generate_series(1, 300000) s(n)";
 
