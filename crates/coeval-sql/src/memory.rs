@@ -17,7 +17,8 @@
 //! its own; what does not fit fails with `53200` too.
 //!
 //! What is counted of queries is what operators keep, and the rows that were collected, until whoever has them lets them go:
-//! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way are not counted.
+//! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way between operators are
+//! not counted; those that wait for who reads them are, from 64 KiB on, as a query of their own.
 //! Rows that an operator keeps as the scan gave them count with the chunks they are parts of, several times over if it keeps
 //! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
 //! does.

@@ -10,6 +10,7 @@ use coeval_store::{CountingAllocator, Store, StoreOptions};
 use parking_lot::Mutex;
 use std::alloc::System;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// As the program's does: what nobody asks for is seen.
 #[global_allocator]
@@ -451,6 +452,36 @@ fn plans_of_prepared_statements_are_in_the_budget_whoever_holds_them() {
         assert_eq!(error.expect("plans without a name").state, SqlState::OutOfMemory);
     }
     session.execute("PREPARE p AS SELECT * FROM wide; EXECUTE p; DEALLOCATE p").unwrap();
+}
+
+/// Each has little, but nobody reads what they have made.
+#[test]
+fn batches_that_wait_for_who_reads_them_are_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine_with(16 * MIB);
+    // Some 2 MiB for each batch.
+    let sql = "SELECT repeat('a', 120) || n, repeat('b', 120) || n FROM generate_series(1, 1000000000) s(n)";
+    let start = |session: &mut Session| {
+        let statement = session.parse(sql).unwrap().pop().unwrap();
+        let Execution::Stream(stream) = session.start(&statement).unwrap() else { panic!("no stream") };
+        stream
+    };
+    let mut sessions: Vec<Session> = (0..20).map(|_| engine.session()).collect();
+    let streams: Vec<_> = sessions.iter_mut().map(start).collect();
+    // Each makes as many as it may meanwhile.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut refused = 0;
+    for mut stream in streams {
+        let error = (0..4).find_map(|_| stream.next_blocking().unwrap().err());
+        refused += usize::from(error.is_some());
+        assert!(error.is_none_or(|error| error.state == SqlState::OutOfMemory));
+    }
+    assert!(refused > 5, "{refused}");
+    // What they had is given back, and who reads what comes is not refused.
+    let mut stream = start(&mut sessions[0]);
+    for _ in 0..20 {
+        stream.next_blocking().unwrap().unwrap();
+    }
 }
 
 #[test]
