@@ -345,9 +345,14 @@ impl QueryEnvironment {
     /// # Errors
     /// `53200` if there is no memory for it; `what` says for what.
     pub(crate) fn keep(&self, bytes: usize, what: &str) -> Result<Kept, SqlError> {
-        let kept = Kept(QueryPool::new(&self.budget));
+        let kept = self.keep_nothing();
         kept.grow(bytes, what).map_err(|text| out_of_memory(&text))?;
         Ok(kept)
+    }
+
+    /// Keeps nothing yet. Nobody waits for anybody here, as those do who ask.
+    pub(crate) fn keep_nothing(&self) -> Kept {
+        Kept(QueryPool::new(&self.budget))
     }
 
     /// Reserves so many bytes for rows that are handed on, as a query of their own.
@@ -429,7 +434,10 @@ impl Drop for KeptPart {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.0.give_back(self.0.bytes.load(Ordering::Relaxed));
+        let left = self.0.bytes.load(Ordering::Relaxed);
+        if left > 0 {
+            self.0.give_back(left);
+        }
     }
 }
 

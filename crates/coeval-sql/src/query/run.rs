@@ -85,7 +85,7 @@ pub(crate) fn stream(
     let held = lifeline.as_ref().map(Lifeline::held);
     let physical = watched(physical, task.session_config().options())?;
     let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
-    let on_the_way = OnTheWay::new(&context.engine.queries)?;
+    let on_the_way = OnTheWay::new(&context.engine.queries);
     let columns = planned.columns.clone();
     let running = context.engine.runtime().spawn(async move {
         let mut stream = match execute_stream(physical, task) {
@@ -118,9 +118,9 @@ pub(crate) fn stream(
 impl OnTheWay {
     const WHAT: &str = "rows that wait for who reads them";
 
-    fn new(queries: &QueryEnvironment) -> Result<Self, SqlError> {
-        let kept = Arc::new(queries.keep(0, Self::WHAT)?);
-        Ok(Self { kept, places: Arc::new(Semaphore::new(BATCHES_MAX as usize)) })
+    fn new(queries: &QueryEnvironment) -> Self {
+        let places = Arc::new(Semaphore::new(BATCHES_MAX as usize));
+        Self { kept: Arc::new(queries.keep_nothing()), places }
     }
 
     /// A batch that leaves the query, with memory for as long as it is there. If there is none, this waits until those before

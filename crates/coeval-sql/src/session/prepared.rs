@@ -160,11 +160,8 @@ fn memory_of(
     queries: &QueryEnvironment,
 ) -> Result<KeptPart, SqlError> {
     const WHAT: &str = "the plans of prepared statements";
-    let kept = match of_session {
-        Some(kept) => Arc::clone(kept),
-        None => Arc::clone(of_session.insert(Arc::new(queries.keep(0, WHAT)?))),
-    };
-    KeptPart::of(&kept, planned.bytes(), WHAT).map_err(|error| {
+    let kept = of_session.get_or_insert_with(|| Arc::new(queries.keep_nothing()));
+    KeptPart::of(kept, planned.bytes(), WHAT).map_err(|error| {
         let hint = "DEALLOCATE prepared statements that are not needed any more, or give queries more memory \
                     (coeval serve --query-memory).";
         error.with_hint(hint)
