@@ -17,7 +17,8 @@
 //! its own; what does not fit fails with `53200` too.
 //!
 //! What is counted of queries is what operators keep, and the rows that were collected, until whoever has them lets them go:
-//! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way are not counted.
+//! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way between operators are
+//! not counted; those that wait for who reads them are, from 64 KiB on, as a query of their own.
 //! Rows that an operator keeps as the scan gave them count with the chunks they are parts of, several times over if it keeps
 //! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
 //! does.
@@ -344,9 +345,14 @@ impl QueryEnvironment {
     /// # Errors
     /// `53200` if there is no memory for it; `what` says for what.
     pub(crate) fn keep(&self, bytes: usize, what: &str) -> Result<Kept, SqlError> {
-        let kept = Kept(QueryPool::new(&self.budget));
+        let kept = self.keep_nothing();
         kept.grow(bytes, what).map_err(|text| out_of_memory(&text))?;
         Ok(kept)
+    }
+
+    /// Keeps nothing yet. Nobody waits for anybody here, as those do who ask.
+    pub(crate) fn keep_nothing(&self) -> Kept {
+        Kept(QueryPool::new(&self.budget))
     }
 
     /// Reserves so many bytes for rows that are handed on, as a query of their own.
@@ -377,7 +383,7 @@ impl fmt::Debug for QueryEnvironment {
 #[derive(Debug)]
 struct ChangeAccounts(Arc<MemoryBudget>);
 
-/// What is kept of the budget outside of queries: by a transaction's changes, a cursor, a COPY, a statement's syntax. Each
+/// What is kept of the budget outside of queries: by a transaction's changes, a COPY, a statement's syntax, a session's plans. Each
 /// is as a query of its own.
 #[derive(Debug)]
 pub(crate) struct Kept(QueryPool);
@@ -402,9 +408,36 @@ impl Kept {
     }
 }
 
+/// A part of what is kept, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct KeptPart {
+    kept: Arc<Kept>,
+    bytes: usize,
+}
+
+impl KeptPart {
+    /// Keeps so many bytes more for as long as it lives.
+    ///
+    /// # Errors
+    /// As [`Kept::keep_more`].
+    pub(crate) fn of(kept: &Arc<Kept>, bytes: usize, what: &str) -> Result<Self, SqlError> {
+        kept.keep_more(bytes, what)?;
+        Ok(Self { kept: Arc::clone(kept), bytes })
+    }
+}
+
+impl Drop for KeptPart {
+    fn drop(&mut self) {
+        self.kept.keep_less(self.bytes);
+    }
+}
+
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.0.give_back(self.0.bytes.load(Ordering::Relaxed));
+        let left = self.0.bytes.load(Ordering::Relaxed);
+        if left > 0 {
+            self.0.give_back(left);
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod outer_aggregates;
 mod output_names;
 mod packed_lists;
 mod plan;
+mod plan_size;
 mod planner;
 mod pushdown;
 mod run;

@@ -85,6 +85,10 @@ impl QuotaShare {
     /// If it is more than there is.
     pub fn give_back(&mut self, amount: usize) {
         assert!(amount <= self.amount, "only what was taken is given back");
+        // Each transaction ends with this, and the count is everybody's.
+        if amount == 0 {
+            return;
+        }
         self.amount -= amount;
         self.quota.used.fetch_sub(amount, Ordering::Relaxed);
     }
@@ -103,6 +107,8 @@ pub(crate) struct Quotas {
     /// In bytes, see [`prepared_bytes`].
     pub(crate) prepared_statements: Arc<Quota>,
     pub(crate) cursors: Arc<Quota>,
+    /// In bytes: the texts that `pg_cursors` shows.
+    pub(crate) cursor_texts: Arc<Quota>,
     /// In bytes, see [`savepoint_bytes`].
     pub(crate) savepoints: Arc<Quota>,
     /// In bytes. Nobody is refused for it: what finds no room is not kept.
@@ -126,6 +132,12 @@ impl Default for Quotas {
                 1 << 30,
             ),
             cursors: Quota::new("cursors", "CLOSE those that are not needed any more.", 1_000, 100_000),
+            cursor_texts: Quota::new(
+                "bytes of texts of cursors",
+                "CLOSE those that are not needed any more, or give long values as parameters.",
+                64 << 20,
+                1 << 30,
+            ),
             savepoints: Quota::new(
                 "bytes of savepoints",
                 "RELEASE those that are not needed any more.",
@@ -144,7 +156,7 @@ pub(crate) fn prepared_bytes(sql: &str) -> usize {
     sql.len().saturating_mul(OF_EACH_BYTE).saturating_add(LEAST)
 }
 
-/// About what a savepoint takes; settings that several have in common count for none.
+/// About what a savepoint takes beside the settings that it keeps.
 pub(crate) fn savepoint_bytes(name: &str) -> usize {
     const LEAST: usize = 1 << 10;
     name.len().saturating_add(LEAST)

@@ -3,6 +3,7 @@
 
 use crate::cancel::HeldLifeline;
 use crate::error::SqlError;
+use crate::memory::KeptPart;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::runtime::SpawnedTask;
@@ -10,7 +11,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// What a statement did, as PostgreSQL's command tags tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,20 @@ pub struct RowStream {
     source: Source,
 }
 
+/// A batch on its way to who reads the rows of a query that runs.
+pub(crate) struct SentBatch {
+    pub(crate) rows: RecordBatch,
+    /// None if it is small.
+    pub(crate) place: Option<BatchPlace>,
+}
+
+/// What a batch has for as long as it waits and is read.
+pub(crate) struct BatchPlace {
+    pub(crate) _memory: KeptPart,
+    /// Tells the query when it is gone.
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
 enum Source {
     Collected {
         batches: VecDeque<RecordBatch>,
@@ -126,7 +141,9 @@ enum Source {
         memory: Option<Arc<MemoryReservation>>,
     },
     Running {
-        batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        batches: mpsc::Receiver<Result<SentBatch, SqlError>>,
+        /// Of the batch that was given last: whoever reads has it until he asks for the next one.
+        given: Option<BatchPlace>,
         /// Ends the query when it is dropped.
         query: SpawnedTask<()>,
         /// Ends its work on other threads.
@@ -143,11 +160,11 @@ impl Source {
 impl RowStream {
     pub(crate) fn new(
         schema: SchemaRef,
-        batches: mpsc::Receiver<Result<RecordBatch, SqlError>>,
+        batches: mpsc::Receiver<Result<SentBatch, SqlError>>,
         query: SpawnedTask<()>,
         held: Option<HeldLifeline>,
     ) -> Self {
-        Self { schema, source: Source::Running { batches, query, _held: held } }
+        Self { schema, source: Source::Running { batches, given: None, query, _held: held } }
     }
 
     /// The rows of a statement that is done.
@@ -176,20 +193,29 @@ impl RowStream {
                 }
                 next.map(Ok)
             }
-            Source::Running { batches, query, .. } => match batches.recv().await {
-                Some(batch) => Some(batch),
-                // The query has ended by itself, or it panicked.
-                None => match (&mut *query).await {
-                    Ok(()) => {
-                        self.source = Source::none();
-                        None
+            Source::Running { batches, given, query, .. } => {
+                // First: the query may wait for it.
+                *given = None;
+                match batches.recv().await {
+                    Some(Ok(SentBatch { rows, place })) => {
+                        *given = place;
+                        Some(Ok(rows))
                     }
-                    Err(error) => {
-                        self.source = Source::none();
-                        Some(Err(SqlError::internal(format!("a query ended without a result: {error}"))))
-                    }
-                },
-            },
+                    Some(Err(error)) => Some(Err(error)),
+                    // The query has ended by itself, or it panicked.
+                    None => match (&mut *query).await {
+                        Ok(()) => {
+                            self.source = Source::none();
+                            None
+                        }
+                        Err(error) => {
+                            self.source = Source::none();
+                            let message = format!("a query ended without a result: {error}");
+                            Some(Err(SqlError::internal(message)))
+                        }
+                    },
+                }
+            }
         }
     }
 }

@@ -45,7 +45,7 @@ use crate::definitions::Definitions;
 use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, SqlState, place_in};
 use crate::hand_over::aside;
-use crate::memory::{SyntaxMemory, run_with};
+use crate::memory::{Kept, SyntaxMemory, run_with};
 use crate::open_objects::OpenObjects;
 use crate::point::{PointPlan, Rows};
 use crate::query;
@@ -156,6 +156,10 @@ pub struct Session {
     cursors: HashMap<String, Cursor>,
     /// How many they are.
     cursors_open: QuotaShare,
+    /// What their names and texts take.
+    cursor_texts: QuotaShare,
+    /// What the plans of its prepared statements take, whoever holds these; once there are any.
+    plan_memory: Option<Arc<Kept>>,
     /// What a program has lent it.
     frames: Frames,
     /// Plans made anew because a definition changed, by the prepared statement's number.
@@ -209,12 +213,14 @@ impl Session {
             )),
             named: NamedStatements::new(engine.quotas()),
             cursors_open: QuotaShare::of(&engine.quotas().cursors),
+            cursor_texts: QuotaShare::of(&engine.quotas().cursor_texts),
             cached: StatementCache::new(engine.quotas()),
             engine,
             sequences: SequenceValues::default(),
             cancel,
             state: State::Idle,
             cursors: HashMap::new(),
+            plan_memory: None,
             frames: Frames::default(),
             replanned: HashMap::new(),
             notices: Vec::new(),

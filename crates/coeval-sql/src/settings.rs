@@ -87,6 +87,11 @@ fn setting_bytes(name: &str, value: &str) -> usize {
     name.len() + value.len() + BESIDE
 }
 
+/// About what a list of schemas takes.
+fn path_bytes(path: &[String]) -> usize {
+    path.iter().map(|schema| setting_bytes(schema, "")).sum()
+}
+
 /// The settings of one session.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -95,9 +100,10 @@ pub struct Settings {
     /// What the session began with, as far as that is not the default: what RESET goes back to.
     initial: Arc<BTreeMap<String, String>>,
     zone: Tz,
-    search_path: Vec<String>,
+    /// Shared as `changed` is, for as long as it stays the same.
+    search_path: Arc<[String]>,
     /// The same with the session's own schema, where it is looked at.
-    name_path: Vec<String>,
+    name_path: Arc<[String]>,
     temporary: Arc<Temporary>,
     point_path: PointPath,
     default_access: AccessMode,
@@ -155,8 +161,8 @@ impl Default for Settings {
             changed: Arc::default(),
             initial: Arc::default(),
             zone: Tz::UTC,
-            search_path: vec![coeval_store::DEFAULT_SCHEMA.to_owned()],
-            name_path: vec![temporary.schema().to_owned(), coeval_store::DEFAULT_SCHEMA.to_owned()],
+            search_path: Arc::from([coeval_store::DEFAULT_SCHEMA.to_owned()]),
+            name_path: Arc::from([temporary.schema().to_owned(), coeval_store::DEFAULT_SCHEMA.to_owned()]),
             temporary,
             point_path: PointPath::On,
             default_access: AccessMode::ReadWrite,
@@ -402,6 +408,22 @@ impl Settings {
         self.authorize(user);
     }
 
+    /// About what keeping them takes, without what these others, which are kept as well, have in common with them.
+    /// Costs a look at each of its texts that they do not share.
+    pub(crate) fn bytes_beside(&self, others: &[&Self]) -> usize {
+        let mut bytes = size_of::<Self>();
+        if !others.iter().any(|other| Arc::ptr_eq(&other.changed, &self.changed)) {
+            bytes += self.changed.iter().map(|(name, value)| setting_bytes(name, value)).sum::<usize>();
+        }
+        if !others.iter().any(|other| Arc::ptr_eq(&other.search_path, &self.search_path)) {
+            bytes += path_bytes(&self.search_path);
+        }
+        if !others.iter().any(|other| Arc::ptr_eq(&other.name_path, &self.name_path)) {
+            bytes += path_bytes(&self.name_path);
+        }
+        bytes
+    }
+
     /// Notes changes that a statement asks for, for the session to make when the statement has succeeded.
     pub(crate) fn request(&mut self, requests: Vec<SettingRequest>) {
         self.requests = requests;
@@ -544,11 +566,17 @@ impl Settings {
         let lock_timeout = limit(&text("lock_timeout"));
         let deadlock_timeout = limit(&text("deadlock_timeout")).unwrap_or_default();
         self.zone = zone;
-        self.name_path = path.iter().map(|schema| self.temporary.meant(schema).to_owned()).collect();
+        let mut names: Vec<String> =
+            path.iter().map(|schema| self.temporary.meant(schema).to_owned()).collect();
         if !path.iter().any(|schema| schema == PG_TEMP) {
-            self.name_path.insert(0, self.temporary.schema().to_owned());
+            names.insert(0, self.temporary.schema().to_owned());
         }
-        self.search_path = path;
+        if *self.name_path != *names {
+            self.name_path = names.into();
+        }
+        if *self.search_path != *path {
+            self.search_path = path.into();
+        }
         self.point_path = point_path;
         self.read_only_snapshot = match self.get("coeval.read_only_snapshot") {
             Ok("safe") => ReadOnlySnapshot::Safe,

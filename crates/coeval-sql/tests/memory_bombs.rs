@@ -10,6 +10,7 @@ use coeval_store::{CountingAllocator, Store, StoreOptions};
 use parking_lot::Mutex;
 use std::alloc::System;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// As the program's does: what nobody asks for is seen.
 #[global_allocator]
@@ -187,6 +188,8 @@ const BOMBS: &[(&str, &[SqlState])] = &[
         "BEGIN; DECLARE c CURSOR FOR SELECT n, repeat('x', 100) FROM generate_series(1, 2000000) s(n)",
         NO_MEMORY,
     ),
+    // Eight rows to a byte.
+    ("BEGIN; DECLARE c CURSOR FOR SELECT true FROM generate_series(1, 40000000); MOVE ALL FROM c", FINE),
 ];
 
 fn session(engine: &Arc<Engine>) -> Session {
@@ -265,10 +268,12 @@ fn a_transaction_of_many_statements_ends_at_the_limit_and_gives_its_memory_back(
     let _alone = ALONE.lock();
     let engine = engine();
     let mut session = session(&engine);
-    for _ in 0..2 {
+    let insert = |n: usize| format!("INSERT INTO t VALUES ({n}, repeat('x', 10000))");
+    let define = |n: usize| format!("COMMENT ON TABLE t IS '{n}{}'", "x".repeat(30_000));
+    let statements: [&dyn Fn(usize) -> String; 2] = [&insert, &define];
+    for statement in statements.repeat(2) {
         session.execute("BEGIN").unwrap();
-        let error = (0..100_000)
-            .find_map(|n| session.execute(&format!("INSERT INTO t VALUES ({n}, repeat('x', 10000))")).err());
+        let error = (0..100_000).find_map(|n| session.execute(&statement(n)).err());
         let error = error.unwrap();
         assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
         session.execute("ROLLBACK").unwrap();
@@ -327,6 +332,25 @@ fn what_copy_keeps_of_rows_and_of_a_record_without_an_end_is_in_the_budget() {
     }
 }
 
+/// Their values are in the messages that say why.
+#[test]
+fn of_rows_that_a_copy_leaves_out_little_is_kept() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let definition = "CREATE TABLE left_out (g int, m bigint) USING brick PARTITION BY (g CARDINALITY 16)";
+    session.execute(definition).unwrap();
+    let line = format!("{}\t1\n", "x".repeat(MIB));
+    let lines = std::iter::repeat_n(line, 400);
+    let (outcome, bytes) =
+        peak(|| copied(&mut session, "COPY left_out FROM STDIN (MAX_REJECTED 1000)", lines));
+    outcome.unwrap();
+    assert!(bytes <= BUDGET + BESIDE, "{} MiB at the peak", bytes / MIB);
+    let notices = session.take_notices();
+    assert_eq!(notices.len(), 401);
+    assert!(notices.iter().all(|notice| notice.message.len() < 1_000));
+}
+
 /// Some 35 MiB of rows.
 const HALF: &str = "SELECT n, repeat('x', 100) FROM generate_series(1, 300000) s(n)";
 
@@ -355,10 +379,109 @@ fn rows_that_nobody_has_let_go_of_are_in_the_budget() {
 
     holder.execute(&format!("BEGIN; DECLARE c CURSOR FOR {HALF}")).unwrap();
     is_refused("a cursor");
-    let error = holder.execute("FETCH ALL FROM c").map(drop).expect_err("a copy beside it");
+    let fetched = holder.execute("FETCH ALL FROM c").unwrap();
+    let (outcome, bytes) = peak(|| holder.execute("FETCH BACKWARD ALL FROM c").map(drop));
+    let error = outcome.expect_err("a copy beside it");
     assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+    assert!(bytes < 16 * MIB, "{bytes} bytes of a copy before it is asked for");
     holder.execute("ROLLBACK").unwrap();
+    is_refused("fetched rows of a cursor that is closed");
+    drop(fetched);
     assert_eq!(other.execute(HALF).unwrap().last().unwrap().rows.as_ref().unwrap().rows(), 300_000);
+}
+
+/// Whether they change them or not.
+#[test]
+fn rows_that_a_transaction_locks_or_relies_on_are_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    for part in 0..4 {
+        let (first, last) = (part * 50_000 + 1, (part + 1) * 50_000);
+        session
+            .execute(&format!("INSERT INTO t SELECT n, 'a' FROM generate_series({first}, {last}) s(n)"))
+            .unwrap();
+    }
+    let upsert = "INSERT INTO t SELECT 1, 'a' FROM generate_series(1, 600000) ON CONFLICT (n) DO UPDATE SET v = 'b' WHERE false";
+    for level in ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"] {
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        let error = session.execute("SELECT n FROM t FOR UPDATE").map(drop).expect_err("locks");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{level}: {error}");
+        session.execute("ROLLBACK").unwrap();
+        // Fewer rows, but again and again.
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        let again = "SELECT n FROM t WHERE n <= 10000 FOR UPDATE";
+        let error = (0..1_000).find_map(|_| session.execute(again).err()).expect("marks");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{level}: {error}");
+        session.execute("ROLLBACK").unwrap();
+        session.execute(&format!("BEGIN ISOLATION LEVEL {level}")).unwrap();
+        session.execute(again).unwrap();
+        session.execute("COMMIT").unwrap();
+    }
+    session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    let error = session.execute(upsert).map(drop).expect_err("rows that are relied on");
+    assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+    session.execute("ROLLBACK").unwrap();
+}
+
+/// They name a view: what is kept is not as long as their texts.
+#[test]
+fn plans_of_prepared_statements_are_in_the_budget_whoever_holds_them() {
+    let _alone = ALONE.lock();
+    let engine = engine();
+    let mut session = session(&engine);
+    let columns: Vec<String> = (0..200).map(|n| format!("n + {n} AS c{n}")).collect();
+    let arms = vec![format!("SELECT {} FROM t", columns.join(",")); 10];
+    session.execute(&format!("CREATE TEMP VIEW wide AS {}", arms.join(" UNION ALL "))).unwrap();
+    for _ in 0..2 {
+        let error = (0..300)
+            .find_map(|n| session.execute(&format!("PREPARE p{n} AS SELECT * FROM wide")).err())
+            .expect("plans with a name");
+        assert_eq!(error.state, SqlState::OutOfMemory, "{error}");
+        assert!(error.hint.is_some_and(|hint| hint.contains("DEALLOCATE")));
+        session.execute("DEALLOCATE ALL").unwrap();
+        // As portals have them.
+        let mut held = Vec::new();
+        let error = (0..300).find_map(|_| match session.prepare("SELECT * FROM wide") {
+            Ok(prepared) => {
+                held.push(prepared);
+                None
+            }
+            Err(error) => Some(error),
+        });
+        assert_eq!(error.expect("plans without a name").state, SqlState::OutOfMemory);
+    }
+    session.execute("PREPARE p AS SELECT * FROM wide; EXECUTE p; DEALLOCATE p").unwrap();
+}
+
+/// Each has little, but nobody reads what they have made.
+#[test]
+fn batches_that_wait_for_who_reads_them_are_in_the_budget() {
+    let _alone = ALONE.lock();
+    let engine = engine_with(16 * MIB);
+    // Some 2 MiB for each batch.
+    let sql = "SELECT repeat('a', 120) || n, repeat('b', 120) || n FROM generate_series(1, 1000000000) s(n)";
+    let start = |session: &mut Session| {
+        let statement = session.parse(sql).unwrap().pop().unwrap();
+        let Execution::Stream(stream) = session.start(&statement).unwrap() else { panic!("no stream") };
+        stream
+    };
+    let mut sessions: Vec<Session> = (0..20).map(|_| engine.session()).collect();
+    let streams: Vec<_> = sessions.iter_mut().map(start).collect();
+    // Each makes as many as it may meanwhile.
+    std::thread::sleep(Duration::from_secs(5));
+    let mut refused = 0;
+    for mut stream in streams {
+        let error = (0..4).find_map(|_| stream.next_blocking().unwrap().err());
+        refused += usize::from(error.is_some());
+        assert!(error.is_none_or(|error| error.state == SqlState::OutOfMemory));
+    }
+    assert!(refused > 5, "{refused}");
+    // What they had is given back, and who reads what comes is not refused.
+    let mut stream = start(&mut sessions[0]);
+    for _ in 0..20 {
+        stream.next_blocking().unwrap().unwrap();
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::block::{BLOCK_ROWS, Block, Splitter};
 use super::field;
 use super::options::{CopyOptions, Header};
 use super::record::{Fields, Input, Quoted, RecordReader, Step};
-use super::rejected::RejectedRow;
+use super::rejected::{RejectedRow, Rejections};
 use crate::error::{SqlError, SqlState};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
 use arrow::compute::filter_record_batch;
@@ -93,7 +93,7 @@ pub(super) struct Decoder {
     header: Header,
     ended: bool,
     /// Rows that were left out and nobody has [taken](Self::take_rejected) yet.
-    rejected: Vec<RejectedRow>,
+    rejected: Rejections,
     /// The places of such rows in the batch that is being filled.
     rejected_places: Vec<usize>,
     /// The lines of the rows so far, if they are told.
@@ -165,7 +165,7 @@ impl Decoder {
             line: 1,
             header,
             ended: false,
-            rejected: Vec::new(),
+            rejected: Rejections::default(),
             rejected_places: Vec::new(),
             lines: Vec::new(),
         }
@@ -204,7 +204,7 @@ impl Decoder {
     }
 
     /// The rows that were left out since the last call.
-    pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
+    pub(super) fn take_rejected(&mut self) -> Rejections {
         std::mem::take(&mut self.rejected)
     }
 
@@ -427,7 +427,7 @@ impl Decoder {
             return Err(error);
         }
         // Whoever takes them counts them, and ends the COPY if there are too many.
-        self.rejected.push(RejectedRow { line: self.line, error });
+        self.rejected.push(RejectedRow::new(self.line, error));
         if filled > 0 {
             self.builders[filled..].iter_mut().for_each(|builder| builder.push(ValueRef::Null));
             self.rejected_places.push(self.rows);

@@ -9,7 +9,7 @@ use super::encode::Encoder;
 use super::load::{Group, Loading};
 use super::options::{CopyDirection, CopyFormat, CopyOptions};
 use super::portions::{Gathered, PORTION_BYTES, PortionReader};
-use super::rejected::RejectedRow;
+use super::rejected::Rejections;
 use super::{copied_columns, copied_table};
 use crate::context::StatementContext;
 use crate::dml::refuse_read_only;
@@ -153,10 +153,10 @@ impl AnyDecoder {
     }
 
     /// The rows that were left out since the last call.
-    pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
+    pub(super) fn take_rejected(&mut self) -> Rejections {
         match self {
             Self::Text(reader) => reader.take_rejected(),
-            Self::Binary(..) => Vec::new(),
+            Self::Binary(..) => Rejections::default(),
         }
     }
 }

@@ -7,7 +7,7 @@
 //! sessions keep they are in the memory budget.
 
 use super::options::CopyOptions;
-use super::rejected::{RejectedRow, RejectedRows};
+use super::rejected::{RejectedRow, RejectedRows, Rejections};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::of_rejection;
@@ -66,7 +66,7 @@ enum Order {
 /// What became of a group of rows.
 pub(crate) enum Group {
     /// It is in the table, as part of the transaction: so many rows, without those that were rejected.
-    Appended(u64, Vec<RejectedRow>),
+    Appended(u64, Rejections),
     /// It was not in order. The rows, with every column.
     Kept(Vec<RecordBatch>),
 }
@@ -151,7 +151,7 @@ impl Loading {
     ///
     /// # Errors
     /// The first one's, if they are more than may be.
-    pub(super) fn reject(&mut self, rows: Vec<RejectedRow>) -> Result<(), SqlError> {
+    pub(super) fn reject(&mut self, rows: Rejections) -> Result<(), SqlError> {
         self.rejected.take(rows)
     }
 
@@ -223,24 +223,25 @@ impl Loading {
         &self,
         context: &mut StatementContext<'_>,
         complete: &[RecordBatch],
-    ) -> Result<(u64, Vec<RejectedRow>), SqlError> {
+    ) -> Result<(u64, Rejections), SqlError> {
         let live: Vec<usize> = self.def.live_columns().map(|(index, _)| index).collect();
         let live = complete.iter().map(|batch| batch.project(&live)).collect::<Result<Vec<_>, _>>()?;
         match context.transaction.append_all(self.def.id, &live, self.rejected.left()) {
             Ok(appended) => Ok((appended.rows, self.rejected_rows(&appended.rejected))),
             Err(StoreError::BrickLoad(LoadError::TooManyRejected { rejected, .. })) => {
-                Err(self.rejected.too_many(self.rejected_rows(&rejected)))
+                Err(self.rejected.too_many(&self.rejected_rows(&rejected)))
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    fn rejected_rows(&self, rejected: &[Rejection]) -> Vec<RejectedRow> {
+    fn rejected_rows(&self, rejected: &[Rejection]) -> Rejections {
+        let mut in_order: Vec<&Rejection> = rejected.iter().collect();
+        in_order.sort_unstable_by_key(|rejection| rejection.row);
         let row = |rejection: &Rejection| {
-            let error = of_rejection(&rejection.reason);
-            RejectedRow { line: self.line_of(rejection.row), error }
+            RejectedRow::new(self.line_of(rejection.row), of_rejection(&rejection.reason))
         };
-        rejected.iter().map(row).collect()
+        Rejections::of(in_order.into_iter().map(row), rejected.len())
     }
 
     /// The line of a row of `batches`. A format without lines has none: then it is the row, from 1.

@@ -8,7 +8,7 @@
 
 use super::decode::{Decoder, RECORD_BYTES_MAX};
 use super::options::{CopyFormat, CopyOptions};
-use super::rejected::RejectedRow;
+use super::rejected::Rejections;
 use crate::error::SqlError;
 use arrow::array::RecordBatch;
 use memchr::{memchr, memchr_iter, memrchr};
@@ -124,7 +124,7 @@ pub(super) struct PortionReader {
     underway: VecDeque<Receiver<Read>>,
     /// Memory of portions that have been read.
     spare: Vec<Vec<u8>>,
-    rejected: Vec<RejectedRow>,
+    rejected: Rejections,
     /// The line that ends the rows has come.
     has_ended: bool,
 }
@@ -142,7 +142,7 @@ impl PortionReader {
             line: 1,
             underway: VecDeque::new(),
             spare: Vec::new(),
-            rejected: Vec::new(),
+            rejected: Rejections::default(),
             has_ended: false,
         }
     }
@@ -165,7 +165,7 @@ impl PortionReader {
             let decoder = &mut self.idle[0];
             decoder.feed(&self.gathered, out)?;
             self.gathered.clear();
-            self.rejected.append(&mut decoder.take_rejected());
+            self.rejected.append(decoder.take_rejected());
             return Ok(());
         }
         match self.cut.last_end(&self.gathered) {
@@ -200,7 +200,7 @@ impl PortionReader {
             self.read(out)?;
             let decoder = &mut self.idle[0];
             decoder.finish(out)?;
-            self.rejected.append(&mut decoder.take_rejected());
+            self.rejected.append(decoder.take_rejected());
             return Ok(());
         }
         let rest = std::mem::take(&mut self.gathered);
@@ -218,7 +218,7 @@ impl PortionReader {
     }
 
     /// The rows that were left out since the last call.
-    pub(super) fn take_rejected(&mut self) -> Vec<RejectedRow> {
+    pub(super) fn take_rejected(&mut self) -> Rejections {
         std::mem::take(&mut self.rejected)
     }
 
@@ -246,7 +246,7 @@ impl PortionReader {
             return Ok(());
         }
         out.extend(batches);
-        self.rejected.append(&mut decoder.take_rejected());
+        self.rejected.append(decoder.take_rejected());
         outcome?;
         self.has_ended = decoder.has_ended();
         bytes.clear();

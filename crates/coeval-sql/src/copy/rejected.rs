@@ -7,13 +7,57 @@ use crate::error::{SqlError, SqlState};
 /// So many rejected rows are reported one by one; the others are counted.
 const REPORTED_MAX: usize = 1_000;
 
+/// Of what is wrong with a row so many characters are kept: a value may be in it, of millions.
+const SHOWN_MAX: usize = 300;
+
 /// A row that is left out.
 #[derive(Clone, Debug)]
 pub(crate) struct RejectedRow {
     /// The line that it starts in, from 1; of a format without lines, the row.
-    pub(crate) line: u64,
+    line: u64,
     /// Why.
-    pub(crate) error: SqlError,
+    error: SqlError,
+}
+
+impl RejectedRow {
+    /// The row of this line, with the beginning of what is wrong with it.
+    pub(super) fn new(line: u64, mut error: SqlError) -> Self {
+        if let Some((end, _)) = error.message.char_indices().nth(SHOWN_MAX) {
+            error.message = format!("{}...", &error.message[..end]);
+        }
+        // Nobody is told it.
+        error.detail = None;
+        Self { line, error }
+    }
+}
+
+/// Rows that are left out, on their way to who counts them: how many, and as many of the first as are reported.
+#[derive(Debug, Default)]
+pub(crate) struct Rejections {
+    first: Vec<RejectedRow>,
+    count: usize,
+}
+
+impl Rejections {
+    /// So many, of which these are the first.
+    pub(super) fn of(first: impl Iterator<Item = RejectedRow>, count: usize) -> Self {
+        Self { first: first.take(REPORTED_MAX).collect(), count }
+    }
+
+    /// Takes one that is behind the others.
+    pub(super) fn push(&mut self, row: RejectedRow) {
+        if self.first.len() < REPORTED_MAX {
+            self.first.push(row);
+        }
+        self.count += 1;
+    }
+
+    /// Takes others that are behind these.
+    pub(super) fn append(&mut self, others: Self) {
+        let room = REPORTED_MAX - self.first.len();
+        self.first.extend(others.first.into_iter().take(room));
+        self.count += others.count;
+    }
 }
 
 /// The rejected rows of one COPY.
@@ -41,20 +85,20 @@ impl RejectedRows {
     ///
     /// # Errors
     /// As [`too_many`](Self::too_many) if they are.
-    pub(super) fn take(&mut self, rows: Vec<RejectedRow>) -> Result<(), SqlError> {
-        if rows.len() > self.left() {
-            return Err(self.too_many(rows));
+    pub(super) fn take(&mut self, rows: Rejections) -> Result<(), SqlError> {
+        if rows.count > self.left() {
+            return Err(self.too_many(&rows));
         }
-        self.count += rows.len();
-        self.reported.extend(rows);
+        self.count += rows.count;
+        self.reported.extend(rows.first);
         self.reported.sort_by_key(|row| row.line);
         self.reported.truncate(REPORTED_MAX);
         Ok(())
     }
 
     /// Why a COPY with these further ones is refused: the first bad row's reason.
-    pub(super) fn too_many(&self, rows: Vec<RejectedRow>) -> SqlError {
-        let first = self.reported.iter().chain(&rows).min_by_key(|row| row.line);
+    pub(super) fn too_many(&self, rows: &Rejections) -> SqlError {
+        let first = self.reported.iter().chain(&rows.first).min_by_key(|row| row.line);
         let Some(RejectedRow { line, error }) = first.cloned() else {
             return SqlError::internal("no row was rejected");
         };

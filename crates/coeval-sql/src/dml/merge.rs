@@ -11,7 +11,7 @@ use super::assignments::{self, SetColumn, SetValue};
 use super::environment;
 use super::generated::{Generator, generators};
 use super::insert;
-use super::rows::{FoundRow, TouchedRows, found_pairs};
+use super::rows::{FoundRow, found_pairs};
 use super::selected::{self, source_type};
 use super::target::Target;
 use crate::cancel;
@@ -450,10 +450,9 @@ fn change(context: &mut StatementContext<'_>, target: &Target, clauses: &Clauses
     Ok(count)
 }
 
-/// `21000` if a row is found twice.
+/// `21000` if a row is found twice. They are in the order of their keys.
 fn refuse_twice(rows: &[FoundRow]) -> Result<(), SqlError> {
-    let mut met = TouchedRows::new();
-    if rows.iter().all(|row| met.insert(row.key.clone())) {
+    if rows.iter().zip(rows.iter().skip(1)).all(|(row, next)| row.key != next.key) {
         return Ok(());
     }
     let message = "MERGE command cannot affect row a second time";

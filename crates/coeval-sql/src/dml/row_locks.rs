@@ -83,48 +83,62 @@ pub(crate) fn execute(
     };
     let keys: usize = tables.iter().map(|table| table.def.primary_key.len()).sum();
     let visible = found.schema.fields().len() - keys;
-    let locks = row_locks(&tables, &found, visible)?;
     let rows = cut(&found, visible)?;
     match window {
         None => {
-            for if_locked in [IfLocked::Fail, IfLocked::Wait] {
-                let of_kind = |(kind, lock): &(IfLocked, RowLock)| (*kind == if_locked).then(|| lock.clone());
-                let of_kind: Vec<RowLock> = locks.iter().flatten().filter_map(of_kind).collect();
-                let locked = context.transaction.lock_rows(&of_kind, if_locked)?;
-                context.transaction.require_as_read(&locked)?;
-            }
+            lock_all(context, &tables, &found, visible)?;
             Ok(StatementResult::select(rows))
         }
         Some(window) => {
-            let kept = window.lock(context, &locks)?;
+            let kept = window.lock(context, &tables, &found, visible)?;
             Ok(StatementResult::select(taken(&rows, &kept)?))
         }
     }
 }
 
-/// For each row of the result the locks that it takes.
-fn row_locks(
+/// Locks all rows, of one batch after the other: what is made of their keys for that is gone before the next one.
+fn lock_all(
+    context: &mut StatementContext<'_>,
     tables: &[LockedTable],
     found: &RowSet,
     visible: usize,
+) -> Result<(), SqlError> {
+    for if_locked in [IfLocked::Fail, IfLocked::Wait] {
+        if tables.iter().all(|table| table.if_locked != if_locked) {
+            continue;
+        }
+        for batch in &found.batches {
+            let locks = row_locks(tables, batch, visible)?;
+            let of_kind = |(kind, lock): (IfLocked, RowLock)| (kind == if_locked).then_some(lock);
+            let of_kind: Vec<RowLock> = locks.into_iter().flatten().filter_map(of_kind).collect();
+            let locked = context.transaction.lock_rows(&of_kind, if_locked)?;
+            context.transaction.require_as_read(&locked)?;
+        }
+    }
+    Ok(())
+}
+
+/// For each row of a batch of the result the locks that it takes.
+fn row_locks(
+    tables: &[LockedTable],
+    batch: &RecordBatch,
+    visible: usize,
 ) -> Result<Vec<Vec<(IfLocked, RowLock)>>, SqlError> {
-    let mut locks = Vec::with_capacity(found.rows());
-    for batch in &found.batches {
-        let mut keys = Vec::with_capacity(tables.len());
-        let mut start = visible;
-        for table in tables {
-            let arrays = key_arrays(&table.def, batch, start)?;
-            start += arrays.len();
-            keys.push(arrays);
-        }
-        for row in 0..batch.num_rows() {
-            let lock = |(table, keys): (&LockedTable, &Vec<_>)| {
-                let key = key_at(keys, row)?;
-                let lock = RowLock { table: table.def.id, key, strength: table.strength };
-                Some((table.if_locked, lock))
-            };
-            locks.push(tables.iter().zip(&keys).filter_map(lock).collect());
-        }
+    let mut keys = Vec::with_capacity(tables.len());
+    let mut start = visible;
+    for table in tables {
+        let arrays = key_arrays(&table.def, batch, start)?;
+        start += arrays.len();
+        keys.push(arrays);
+    }
+    let mut locks = Vec::with_capacity(batch.num_rows());
+    for row in 0..batch.num_rows() {
+        let lock = |(table, keys): (&LockedTable, &Vec<_>)| {
+            let key = key_at(keys, row)?;
+            let lock = RowLock { table: table.def.id, key, strength: table.strength };
+            Some((table.if_locked, lock))
+        };
+        locks.push(tables.iter().zip(&keys).filter_map(lock).collect());
     }
     Ok(locks)
 }
@@ -181,23 +195,31 @@ impl SkipWindow {
     fn lock(
         &self,
         context: &mut StatementContext<'_>,
-        rows: &[Vec<(IfLocked, RowLock)>],
+        tables: &[LockedTable],
+        found: &RowSet,
+        visible: usize,
     ) -> Result<Vec<usize>, SqlError> {
         let wanted = self.offset.saturating_add(self.limit);
-        let mut locked = Vec::new();
-        for (place, locks) in rows.iter().enumerate() {
+        let (mut locked, mut before) = (Vec::new(), 0);
+        for batch in &found.batches {
             if locked.len() == wanted {
                 break;
             }
-            let mut is_skipped = false;
-            for (if_locked, lock) in locks {
-                let outcome = context.transaction.lock_rows(std::slice::from_ref(lock), *if_locked)?;
-                context.transaction.require_as_read(&outcome)?;
-                is_skipped |= !outcome.skipped.is_empty();
+            for (row, locks) in row_locks(tables, batch, visible)?.into_iter().enumerate() {
+                if locked.len() == wanted {
+                    break;
+                }
+                let mut is_skipped = false;
+                for (if_locked, lock) in locks {
+                    let outcome = context.transaction.lock_rows(&[lock], if_locked)?;
+                    context.transaction.require_as_read(&outcome)?;
+                    is_skipped |= !outcome.skipped.is_empty();
+                }
+                if !is_skipped {
+                    locked.push(before + row);
+                }
             }
-            if !is_skipped {
-                locked.push(place);
-            }
+            before += batch.num_rows();
         }
         Ok(locked.split_off(self.offset.min(locked.len())))
     }

@@ -8,8 +8,8 @@ pub(crate) fn out_of_memory_for_changes(what: String) -> SqlError {
     SqlError::new(SqlState::OutOfMemory, "out of memory for the changes of a transaction")
         .with_detail(what)
         .with_hint(
-            "What a transaction has written is kept in memory until it commits. Commit after fewer rows, or give more \
-             memory (coeval serve --query-memory).",
+            "What a transaction has written, defined or locked is kept in memory until it ends. Commit after fewer rows, \
+             or give more memory (coeval serve --query-memory).",
         )
 }
 

@@ -7,6 +7,7 @@ use super::dialect::in_dialect;
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
+use super::plan_size::plan_bytes;
 use super::planner::{Dependencies, Planner};
 use super::run::has_many_nodes;
 use super::subqueries::refuse_deep_subqueries;
@@ -64,6 +65,11 @@ impl PlannedQuery {
     /// The columns of its rows.
     pub(crate) fn columns(&self) -> &SchemaRef {
         &self.columns
+    }
+
+    /// About what it takes in memory. Costs a look at each of its expressions.
+    pub(crate) fn bytes(&self) -> usize {
+        plan_bytes(&self.logical)
     }
 
     /// The tables it reads.

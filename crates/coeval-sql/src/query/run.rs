@@ -14,9 +14,9 @@ use crate::context::StatementContext;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::hand_over::aside;
-use crate::memory::bytes_of_rows;
+use crate::memory::{Kept, KeptPart, QueryEnvironment, bytes_of_rows};
 use crate::provider::StatementSnapshot;
-use crate::result::{RowSet, RowStream, StatementResult};
+use crate::result::{BatchPlace, RowSet, RowStream, SentBatch, StatementResult};
 use crate::sequences::SequenceAccess;
 use crate::types::{assign_array, scalar_of};
 use arrow::array::RecordBatch;
@@ -38,10 +38,23 @@ use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// How many batches a query may be ahead of the reader of its rows.
 const STREAMED_BATCHES_MAX: usize = 2;
+
+/// From this size on a batch is counted while it waits.
+const COUNTED_BATCH_BYTES: usize = 64 << 10;
+
+/// As many batches of a query are on their way at most: with those that wait the one that is read and the one that comes.
+const BATCHES_MAX: u32 = STREAMED_BATCHES_MAX as u32 + 2;
+
+/// The batches of a query that are on their way. They are as a query of their own: what the query itself has is its operators'.
+struct OnTheWay {
+    kept: Arc<Kept>,
+    /// One of [`BATCHES_MAX`] for each.
+    places: Arc<Semaphore>,
+}
 
 /// Runs a planned query with the context's parameters.
 ///
@@ -72,6 +85,7 @@ pub(crate) fn stream(
     let held = lifeline.as_ref().map(Lifeline::held);
     let physical = watched(physical, task.session_config().options())?;
     let (sender, batches) = mpsc::channel(STREAMED_BATCHES_MAX);
+    let on_the_way = OnTheWay::new(&context.engine.queries);
     let columns = planned.columns.clone();
     let running = context.engine.runtime().spawn(async move {
         let mut stream = match execute_stream(physical, task) {
@@ -88,16 +102,52 @@ pub(crate) fn stream(
                 Ok(batch) => renamed(batch, &columns),
                 Err(error) => Err(SqlError::from(error)),
             };
+            let batch = match batch {
+                Ok(rows) => on_the_way.batch(rows, lifeline.as_ref()).await,
+                Err(error) => Err(error),
+            };
             let is_last = batch.is_err();
-            if let (Some(lifeline), Ok(batch)) = (&lifeline, &batch) {
-                lifeline.holding().let_go(bytes_of_rows(batch).unwrap_or(0));
-            }
             if sender.send(batch).await.is_err() || is_last {
                 return;
             }
         }
     });
     Ok(RowStream::new(planned.columns.clone(), batches, running, held))
+}
+
+impl OnTheWay {
+    const WHAT: &str = "rows that wait for who reads them";
+
+    fn new(queries: &QueryEnvironment) -> Self {
+        let places = Arc::new(Semaphore::new(BATCHES_MAX as usize));
+        Self { kept: Arc::new(queries.keep_nothing()), places }
+    }
+
+    /// A batch that leaves the query, with memory for as long as it is there. If there is none, this waits until those before
+    /// it are read, and asks again.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for it alone either.
+    async fn batch(&self, rows: RecordBatch, lifeline: Option<&Lifeline>) -> Result<SentBatch, SqlError> {
+        let bytes = bytes_of_rows(&rows).unwrap_or(0);
+        if let Some(lifeline) = lifeline {
+            lifeline.holding().let_go(bytes);
+        }
+        if bytes < COUNTED_BATCH_BYTES {
+            return Ok(SentBatch { rows, place: None });
+        }
+        let memory = match KeptPart::of(&self.kept, bytes, Self::WHAT) {
+            Ok(memory) => memory,
+            Err(_) => {
+                // All of them: those before it are gone.
+                drop(self.places.acquire_many(BATCHES_MAX).await);
+                KeptPart::of(&self.kept, bytes, Self::WHAT)?
+            }
+        };
+        let permit = Arc::clone(&self.places).acquire_owned().await;
+        let place = permit.ok().map(|permit| BatchPlace { _memory: memory, _permit: permit });
+        Ok(SentBatch { rows, place })
+    }
 }
 
 /// The rows of a query.

@@ -54,7 +54,9 @@ struct Bounded {
     all: &'static str,
 }
 
-fn bounded() -> [Bounded; 4] {
+fn bounded() -> [Bounded; 5] {
+    let long_cursor =
+        |n| format!("DECLARE c{n} CURSOR FOR SELECT 1 WHERE '{}' IS NULL", "x".repeat(22 << 20));
     let declared: Vec<String> = (0..1_001).map(|n| format!("DECLARE c{n} CURSOR FOR SELECT 1")).collect();
     [
         Bounded {
@@ -72,6 +74,13 @@ fn bounded() -> [Bounded; 4] {
             too_many: declared,
             each: "too many cursors: a session may have 1000",
             all: "too many cursors: all sessions together may have 100000",
+        },
+        Bounded {
+            quota: |quotas| &quotas.cursor_texts,
+            one: "DECLARE c CURSOR FOR SELECT 1",
+            too_many: (0..3).map(long_cursor).collect(),
+            each: "too many bytes of texts of cursors: a session may have 67108864",
+            all: "too many bytes of texts of cursors: all sessions together may have 1073741824",
         },
         Bounded {
             quota: |quotas| &quotas.savepoints,
@@ -147,6 +156,49 @@ fn the_settings_of_a_session_have_a_bound_however_they_are_set_and_savepoints_sh
     // Other tests of this process may take half of that meanwhile.
     assert!(grown < 900 << 20, "{grown} bytes");
     session.execute("ROLLBACK").unwrap();
+}
+
+/// Each keeps the settings as they were: a copy for itself, where one was changed since the last savepoint.
+#[test]
+fn settings_that_a_savepoint_does_not_share_with_the_last_one_are_in_the_bound_of_savepoints() {
+    let engine = Engine::new(Store::in_memory(StoreOptions::default())).unwrap();
+    let mut session = engine.session();
+    let long = "x".repeat(600_000);
+    let path = vec!["a"; 30_000].join(",");
+    for set in [
+        format!("SET mine.a = '{long}'"),
+        format!("SET LOCAL mine.a = '{long}'"),
+        format!("SET LOCAL search_path = {path}"),
+    ] {
+        session.execute("BEGIN").unwrap();
+        session.execute(&set).unwrap();
+        let mut count = 0;
+        let refused = loop {
+            // Whatever was set before, a list of schemas among it, has copies of its own after this.
+            let change = if set.contains("path") {
+                format!("{set},b{count}")
+            } else {
+                format!("SET mine.b = {count}")
+            };
+            session.execute(&change).unwrap();
+            if let Err(error) = session.execute("SAVEPOINT s") {
+                break error;
+            }
+            count += 1;
+            assert!(count < 1_000, "{set:.40}: they are in no bound");
+        };
+        assert_eq!(refused.state, SqlState::ProgramLimitExceeded, "{refused}");
+        assert_eq!(refused.message, "too many bytes of savepoints: a session may have 268435456");
+        session.execute("ROLLBACK").unwrap();
+        assert_eq!(engine.quotas().savepoints.used(), 0, "what was taken is given back");
+    }
+    // What two of them share counts once.
+    session.execute(&format!("BEGIN; SET mine.a = '{long}'")).unwrap();
+    for _ in 0..1_000 {
+        session.execute("SAVEPOINT s").unwrap();
+    }
+    session.execute("RELEASE s; ROLLBACK").unwrap();
+    assert_eq!(engine.quotas().savepoints.used(), 0);
 }
 
 #[test]

@@ -290,6 +290,35 @@ struct NamedSavepoint {
     point: Option<Savepoint>,
     settings: Arc<Settings>,
     frame: Option<SettingsFrame>,
+    /// What it takes.
+    bytes: usize,
+}
+
+/// The settings that a savepoint of these and this frame keeps.
+fn kept_settings<'s>(
+    settings: &'s Settings,
+    frame: Option<&'s SettingsFrame>,
+) -> impl Iterator<Item = &'s Settings> {
+    std::iter::once(settings).chain(frame.into_iter().flat_map(|frame| [&frame.before, &frame.lasting]))
+}
+
+/// About what a savepoint of this name takes that keeps these settings behind the `last` one, without what that keeps too.
+fn bytes_of_savepoint(
+    name: &str,
+    settings: &Settings,
+    frame: Option<&SettingsFrame>,
+    last: Option<&NamedSavepoint>,
+) -> usize {
+    let mut kept: Vec<&Settings> = Vec::new();
+    if let Some(last) = last {
+        kept.extend(kept_settings(&last.settings, last.frame.as_ref()));
+    }
+    let mut bytes = savepoint_bytes(name);
+    for copy in kept_settings(settings, frame) {
+        bytes = bytes.saturating_add(copy.bytes_beside(&kept));
+        kept.push(copy);
+    }
+    bytes
 }
 
 /// How a block was opened.
@@ -337,7 +366,7 @@ impl Block {
 
     /// Forgets savepoints from this one on.
     fn forget_savepoints(&mut self, first: usize) {
-        let freed = self.savepoints.drain(first..).map(|savepoint| savepoint_bytes(&savepoint.name)).sum();
+        let freed = self.savepoints.drain(first..).map(|savepoint| savepoint.bytes).sum();
         self.savepoints_share.give_back(freed);
     }
 
@@ -610,13 +639,19 @@ impl Session {
 
     fn set_savepoint(&mut self, name: String) -> Result<(), SqlError> {
         self.refuse_if_failed()?;
-        self.open_block("SAVEPOINT")?.savepoints_share.take(savepoint_bytes(&name))?;
-        self.tique.get_mut().set_savepoint()?;
         let settings = self.settings_at_savepoint();
         let block = self.open_block("SAVEPOINT")?;
+        let bytes = bytes_of_savepoint(&name, &settings, block.frame.as_ref(), block.savepoints.last());
+        block.savepoints_share.take(bytes)?;
+        let set = self.tique.get_mut().set_savepoint();
+        let block = self.open_block("SAVEPOINT")?;
+        if let Err(error) = set {
+            block.savepoints_share.give_back(bytes);
+            return Err(error);
+        }
         let point = block.transaction.as_ref().map(Transaction::savepoint);
         let frame = block.frame.clone();
-        block.savepoints.push(NamedSavepoint { name, point, settings, frame });
+        block.savepoints.push(NamedSavepoint { name, point, settings, frame, bytes });
         Ok(())
     }
 

@@ -9,20 +9,23 @@ use super::execution::is_query_statement;
 use super::prepared::run_unplanned;
 use super::utility::Utility;
 use super::{Session, State};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
-use crate::memory::{Kept, bytes_of_rows};
+use crate::memory::{QueryEnvironment, bytes_of_rows};
 use crate::names::fold;
 use crate::open_objects::{ListObjects, ListedCursor};
 use crate::parse::take_word;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::compute::interleave_record_batch;
+use arrow::array::{RecordBatch, UInt64Array};
+use arrow::compute::take_record_batch;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How long a cursor stays open.
@@ -82,14 +85,34 @@ enum OnlyMoves {
     Yes,
 }
 
+/// The rows that a movement gives: those of these numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Passed {
+    numbers: Range<u64>,
+    order: Order,
+}
+
+/// In which order a movement gives rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Forward,
+    Backward,
+}
+
+impl Passed {
+    /// How many they are.
+    fn count(&self) -> u64 {
+        self.numbers.end.saturating_sub(self.numbers.start)
+    }
+}
+
 /// An open cursor.
 #[derive(Debug)]
 pub(super) struct Cursor {
+    /// Their memory is reserved, for what FETCH gives of them as well.
     pub(super) rows: RowSet,
     /// For each batch the number of rows before it.
     starts: Vec<u64>,
-    /// For rows that no query has reserved it for.
-    _memory: Option<Kept>,
     /// The number of the row at hand; 0 before the first, one more than there are behind the last.
     position: u64,
     hold: Hold,
@@ -255,29 +278,30 @@ impl Cursor {
         Ok(())
     }
 
-    /// The numbers of the rows that a movement gives, in its order; the cursor is then where it ends.
-    fn go(&mut self, direction: Direction) -> Vec<u64> {
+    /// Which rows a movement gives; the cursor is then where it ends.
+    fn go(&mut self, direction: Direction) -> Passed {
         let count = self.rows.rows() as u64;
         let at = self.position;
         let ahead = |steps: u64| at.saturating_add(steps).min(count + 1);
-        let (rows, position): (Vec<u64>, u64) = match direction {
-            Direction::By(0) => ((1..=count).contains(&at).then_some(at).into_iter().collect(), at),
+        let one = |row: u64| if (1..=count).contains(&row) { row..row + 1 } else { 0..0 };
+        let (numbers, position) = match direction {
+            Direction::By(0) => (one(at), at),
             Direction::By(steps) if steps > 0 => {
                 let end = ahead(steps.unsigned_abs());
-                ((at + 1..=end.min(count)).collect(), end)
+                (at + 1..end.min(count) + 1, end)
             }
             Direction::By(steps) => {
                 let end = at.saturating_sub(steps.unsigned_abs());
-                ((end.max(1)..at).rev().collect(), end)
+                (end.max(1)..at, end)
             }
-            Direction::ForwardAll => ((at + 1..=count).collect(), count + 1),
-            Direction::BackwardAll => ((1..at).rev().collect(), 0),
+            Direction::ForwardAll => (at + 1..count + 1, count + 1),
+            Direction::BackwardAll => (1..at, 0),
             Direction::To(row) => {
                 let target = match row {
                     row if row >= 0 => row.unsigned_abs().min(count + 1),
                     row => (count + 1).saturating_sub(row.unsigned_abs()),
                 };
-                ((1..=count).contains(&target).then_some(target).into_iter().collect(), target)
+                (one(target), target)
             }
             Direction::Relative(steps) => {
                 let target = if steps >= 0 {
@@ -285,35 +309,68 @@ impl Cursor {
                 } else {
                     at.saturating_sub(steps.unsigned_abs())
                 };
-                ((1..=count).contains(&target).then_some(target).into_iter().collect(), target)
+                (one(target), target)
             }
         };
         self.position = position;
-        rows
+        let order = match direction {
+            Direction::BackwardAll | Direction::By(..0) => Order::Backward,
+            _ => Order::Forward,
+        };
+        Passed { numbers, order }
     }
 
-    /// The rows of these numbers. Costs the same however many others there are.
-    fn pick(&self, numbers: &[u64]) -> Result<RowSet, SqlError> {
+    /// These rows. Forward they are parts of the cursor's own batches, in its memory; backward they are copies, whose
+    /// memory is reserved before they are made. Costs the same however many others there are.
+    ///
+    /// # Errors
+    /// `53200` if there is no memory for copies; that of a statement that was cancelled.
+    fn pick(&self, passed: &Passed, memory: &QueryEnvironment) -> Result<RowSet, SqlError> {
         let schema = self.rows.schema.clone();
         let Some(first) = self.rows.batches.first() else { return Ok(self.rows.clone()) };
-        if first.num_columns() == 0 || numbers.is_empty() {
-            let options = RecordBatchOptions::new().with_row_count(Some(numbers.len()));
-            let columns = first.slice(0, 0).columns().to_vec();
-            let picked = RecordBatch::try_new_with_options(first.schema(), columns, &options)?;
-            return Ok(RowSet::new(schema, vec![picked]));
+        let parts = self.parts(&passed.numbers);
+        if parts.is_empty() {
+            return Ok(RowSet::new(schema, vec![first.slice(0, 0)]));
         }
-        let (mut batches, mut places) = (Vec::new(), Vec::with_capacity(numbers.len()));
-        let mut last = None;
-        for number in numbers {
-            let batch = self.starts.partition_point(|start| start < number) - 1;
-            if last != Some(batch) {
-                batches.push(&self.rows.batches[batch]);
-                last = Some(batch);
-            }
-            places.push((batches.len() - 1, (number - self.starts[batch] - 1) as usize));
+        // Rows without columns are all the same.
+        if passed.order == Order::Forward || first.num_columns() == 0 {
+            return Ok(self.rows.remade(schema, parts));
         }
-        Ok(RowSet::new(schema, vec![interleave_record_batch(&batches, &places)?]))
+        let bytes = parts.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
+        let reserved = memory.reserve(bytes, "the rows of a FETCH")?;
+        let mut turned = Vec::with_capacity(parts.len());
+        for part in parts.iter().rev() {
+            cancel::check()?;
+            turned.push(backward(part)?);
+        }
+        Ok(RowSet::reserved(schema, turned, Arc::new(reserved)))
     }
+
+    /// The rows of these numbers, as parts of batches.
+    fn parts(&self, numbers: &Range<u64>) -> Vec<RecordBatch> {
+        if numbers.is_empty() {
+            return Vec::new();
+        }
+        let first = self.starts.partition_point(|start| *start < numbers.start) - 1;
+        let mut parts = Vec::new();
+        for (batch, &start) in self.rows.batches.iter().zip(&self.starts).skip(first) {
+            if start + 1 >= numbers.end {
+                break;
+            }
+            let from = numbers.start.saturating_sub(start + 1);
+            let to = (numbers.end - start - 1).min(batch.num_rows() as u64);
+            if from < to {
+                parts.push(batch.slice(from as usize, (to - from) as usize));
+            }
+        }
+        parts
+    }
+}
+
+/// The rows of a batch from the last one to the first.
+fn backward(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let places = UInt64Array::from_iter_values((0..batch.num_rows() as u64).rev());
+    take_record_batch(batch, &places)
 }
 
 /// For each batch the number of rows before it.
@@ -325,6 +382,11 @@ fn starts(batches: &[RecordBatch]) -> Vec<u64> {
         start
     };
     batches.iter().map(start).collect()
+}
+
+/// What a cursor takes beside its rows.
+fn text_bytes(name: &str, sql: &str) -> usize {
+    name.len() + sql.len()
 }
 
 fn unknown(name: &str) -> SqlError {
@@ -364,6 +426,8 @@ impl Session {
     /// Those that are not there any more, or never were, count no more.
     fn count_closed_cursors(&mut self) {
         self.cursors_open.give_back(self.cursors_open.amount() - self.cursors.len());
+        let texts = self.cursors.iter().map(|(name, cursor)| text_bytes(name, &cursor.sql)).sum::<usize>();
+        self.cursor_texts.give_back(self.cursor_texts.amount() - texts);
     }
 
     fn open_cursor(
@@ -376,6 +440,8 @@ impl Session {
         if parameter_types.is_empty() {
             crate::query::refuse_parameters(&query)?;
         }
+        let sql = query.to_string();
+        self.cursor_texts.take(text_bytes(&declare.name, &sql))?;
         let result: StatementResult =
             self.in_transaction("", parameters, parameter_types, is_query_statement(&query), |context| {
                 run_unplanned(context, &query)
@@ -383,21 +449,21 @@ impl Session {
         let Some(rows) = result.rows else {
             return Err(SqlError::syntax("a cursor is declared for a query"));
         };
-        let memory = if rows.is_reserved() {
-            None
+        let rows = if rows.is_reserved() {
+            rows
         } else {
             let bytes = rows.batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
-            Some(self.engine.queries.keep(bytes, "the rows of a cursor")?)
+            let memory = self.engine.queries.reserve(bytes, "the rows of a cursor")?;
+            RowSet::reserved(rows.schema, rows.batches, Arc::new(memory))
         };
         let is_new = !matches!(self.state, State::Idle);
         let cursor = Cursor {
             starts: starts(&rows.batches),
-            _memory: memory,
             rows,
             position: 0,
             hold: declare.hold,
             scroll: declare.scroll,
-            sql: query.to_string(),
+            sql,
             since_micros: chrono::Utc::now().timestamp_micros(),
             is_new,
         };
@@ -408,16 +474,12 @@ impl Session {
     pub(super) fn fetch(&mut self, fetch: &Fetch) -> Result<StatementResult, SqlError> {
         let cursor = self.cursors.get_mut(&fetch.name).ok_or_else(|| unknown(&fetch.name))?;
         cursor.refuse_backward(fetch.direction)?;
-        let numbers = cursor.go(fetch.direction);
-        let count = numbers.len() as u64;
+        let passed = cursor.go(fetch.direction);
+        let count = passed.count();
         if fetch.only_moves == OnlyMoves::Yes {
             return Ok(StatementResult::tagged(CommandTag::Move(count)));
         }
-        let RowSet { schema, batches, .. } = cursor.pick(&numbers)?;
-        // They are copies, which are there until they are sent.
-        let bytes = batches.iter().map(bytes_of_rows).sum::<Result<usize, _>>()?;
-        let memory = self.engine.queries.reserve(bytes, "the rows of a FETCH")?;
-        let rows = RowSet::reserved(schema, batches, Arc::new(memory));
+        let rows = cursor.pick(&passed, &self.engine.queries)?;
         Ok(StatementResult { tag: CommandTag::Fetch(count), rows: Some(rows) })
     }
 
@@ -469,3 +531,6 @@ impl Session {
         self.count_closed_cursors();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -138,6 +138,9 @@ impl Session {
     pub fn forget_statement(&mut self, name: &str) {
         if let Some(named) = self.named.by_name.remove(name) {
             self.named.share.give_back(named.bytes);
+            if let Some(prepared) = named.statement.prepared() {
+                self.replanned.remove(&prepared.number());
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use crate::context::StatementContext;
 use crate::dml;
 use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
+use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
 use crate::open_objects::OpenObjects;
 use crate::point::{PointPlan, Rows};
@@ -43,8 +44,8 @@ const REPLANNED_MAX: usize = 1_024;
 pub(super) enum Plan {
     /// As tree operations.
     Point(PointPlan),
-    /// Through DataFusion, from this plan.
-    Query(PlannedQuery),
+    /// Through DataFusion, from this plan, in this memory.
+    Query(PlannedQuery, KeptPart),
     /// From its syntax each time.
     General,
 }
@@ -54,7 +55,7 @@ impl Plan {
     fn is_current(&self, context: &StatementContext<'_>) -> bool {
         match self {
             Self::Point(plan) => plan.is_current(context),
-            Self::Query(plan) => plan.is_current(context),
+            Self::Query(plan, _) => plan.is_current(context),
             Self::General => true,
         }
     }
@@ -130,6 +131,11 @@ impl Prepared {
         self.columns.as_ref()
     }
 
+    /// The number by which a session finds a newer plan.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) fn parsed(&self) -> &Parsed {
         &self.parsed
     }
@@ -142,6 +148,24 @@ impl fmt::Debug for Prepared {
             .field("parameter_types", &self.parameter_types)
             .finish_non_exhaustive()
     }
+}
+
+/// Memory for a plan that a session keeps, among what it has for such plans.
+///
+/// # Errors
+/// `53200` if there is none.
+fn memory_of(
+    planned: &PlannedQuery,
+    of_session: &mut Option<Arc<Kept>>,
+    queries: &QueryEnvironment,
+) -> Result<KeptPart, SqlError> {
+    const WHAT: &str = "the plans of prepared statements";
+    let kept = of_session.get_or_insert_with(|| Arc::new(queries.keep_nothing()));
+    KeptPart::of(kept, planned.bytes(), WHAT).map_err(|error| {
+        let hint = "DEALLOCATE prepared statements that are not needed any more, or give queries more memory \
+                    (coeval serve --query-memory).";
+        error.with_hint(hint)
+    })
 }
 
 /// Parameters without a known type are text, which is cast to what stands beside it.
@@ -275,7 +299,12 @@ impl Session {
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
                 let lists = planned.special_parameters().to_vec();
                 let is_sent = tique::is_sent_whole(&context, statement);
-                let plan = if is_sent { Plan::General } else { Plan::Query(planned) };
+                let plan = if is_sent {
+                    Plan::General
+                } else {
+                    let memory = memory_of(&planned, &mut self.plan_memory, &engine.queries)?;
+                    Plan::Query(planned, memory)
+                };
                 Ok(Planned { plan, parameter_types, columns, lists })
             }
             other => {
@@ -335,7 +364,7 @@ impl Session {
                     Some(result) => Ok(result),
                     None => aside(|| T::of_statement(context, statement)),
                 },
-                Plan::Query(plan) => T::of_query(context, plan),
+                Plan::Query(plan, _) => T::of_query(context, plan),
                 Plan::General => aside(|| T::of_statement(context, statement)),
             }
         });
@@ -400,6 +429,7 @@ impl Session {
             Statement::Deallocate { name, .. } => {
                 if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all") {
                     self.named.clear();
+                    self.replanned.clear();
                     return Ok(StatementResult::plain("DEALLOCATE ALL"));
                 }
                 let name = fold(name);

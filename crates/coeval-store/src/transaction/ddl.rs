@@ -28,8 +28,8 @@ impl Transaction {
     /// them in. Only a unique one fails, if this transaction writes to the table as well.
     ///
     /// # Errors
-    /// [`StoreError::Constraint`] if a new unique index finds two owners of a key; [`StoreError::ReadOnly`].
-    /// Nothing is changed then.
+    /// [`StoreError::Constraint`] if a new unique index finds two owners of a key; [`StoreError::OutOfMemory`];
+    /// [`StoreError::ReadOnly`]. Nothing is changed then.
     pub fn change_catalog(&mut self, change: CatalogChange) -> Result<(), StoreError> {
         self.writable("DDL")?;
         let savepoint = self.savepoint();
@@ -41,6 +41,7 @@ impl Transaction {
     }
 
     fn change_catalog_now(&mut self, change: CatalogChange) -> Result<(), StoreError> {
+        self.keep_definition(&change)?;
         if let CatalogChange::PutTable(def) = &change {
             let old = self.world.table(def.id).map(|table| Arc::clone(table.def()));
             check_brick_definition(old.as_deref(), def)?;

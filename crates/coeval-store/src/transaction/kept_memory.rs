@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of what a transaction has written and keeps until it commits.
 //!
-//! Rows, keys, entries of indexes and checks that wait are counted as they are made. Whoever set up the store may say
+//! Rows, keys, entries of indexes, checks that wait, row locks and definitions are counted as they are made. Whoever set up the store may say
 //! how much all of them may take ([`Store::set_memory_accounts`](crate::Store::set_memory_accounts)); a transaction
 //! that would need more gets an error, and goes on from its last savepoint with the memory that it had there.
 //!
@@ -9,11 +9,13 @@
 //! and the log make of the writes while they commit, are within the same order of size and not counted.
 
 use super::Transaction;
-use crate::catalog::TableDef;
+use crate::catalog::{CatalogChange, TableDef};
 use crate::error::StoreError;
+use crate::footprint::Footmark;
 use crate::key::Key;
 use crate::memory_accounts::MemoryAccount;
 use crate::row::Row;
+use std::io;
 
 /// What a transaction may keep without an account: most never open one.
 const FREE_BYTES: usize = 256 << 10;
@@ -21,11 +23,38 @@ const FREE_BYTES: usize = 256 << 10;
 /// Accounts grow in steps of this size, so that few rows have to ask.
 const STEP_BYTES: usize = 1 << 20;
 
-/// What a changed row takes beside its bytes and its keys: an entry of the delta, a mark of the footprint, a row lock.
+/// What a changed row takes beside its bytes and its keys: an entry of the delta, a mark of the footprint.
 const ROW_OVERHEAD_BYTES: usize = 256;
+
+/// What a mark of the footprint takes, in a list that grows by doubling.
+const MARK_BYTES: usize = 2 * size_of::<Footmark>();
+
+/// What a row lock takes beside its key: an entry of the table of locks, and of the owner's list.
+const LOCK_OVERHEAD_BYTES: usize = 320;
 
 /// What an entry of an index, or a check that waits, takes beside its key.
 const ENTRY_OVERHEAD_BYTES: usize = 96;
+
+/// What a changed definition takes beside its parts: an entry of the list, marks of the footprint.
+const DEFINITION_OVERHEAD_BYTES: usize = 256;
+
+/// How many times as long as its form in the log a definition is: it is kept in its parts, and that form is made while it is there.
+const DEFINITION_COPIES: usize = 3;
+
+/// Counts what is written.
+#[derive(Debug, Default)]
+struct WrittenLength(usize);
+
+impl io::Write for WrittenLength {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// The memory that a transaction keeps.
 #[derive(Debug, Default)]
@@ -103,6 +132,42 @@ impl Transaction {
         let entries = def.indexes.len() * entry;
         let checks = def.foreign_keys.len() * (ENTRY_OVERHEAD_BYTES + key_bytes);
         self.keep(ROW_OVERHEAD_BYTES + key_bytes + of_row(new) + of_row(old) + entries + checks)
+    }
+
+    /// Takes memory for so many marks of the footprint that stand for no change.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(super) fn keep_marks(&mut self, count: usize) -> Result<(), StoreError> {
+        self.keep(count.saturating_mul(MARK_BYTES))
+    }
+
+    /// Takes memory for the lock of this key; how much it is.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    #[inline]
+    pub(super) fn keep_lock(&mut self, key: &Key) -> Result<usize, StoreError> {
+        let bytes = LOCK_OVERHEAD_BYTES + key.as_slice().len();
+        self.keep(bytes)?;
+        Ok(bytes)
+    }
+
+    /// What was taken a moment ago is not needed: it is for the next who takes some.
+    #[inline]
+    pub(super) fn keep_less(&mut self, bytes: usize) {
+        assert!(bytes <= self.kept.bytes, "only what was taken is given back");
+        self.kept.bytes -= bytes;
+    }
+
+    /// Takes memory for a definition that is about to be changed.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub(super) fn keep_definition(&mut self, change: &CatalogChange) -> Result<(), StoreError> {
+        let mut length = WrittenLength::default();
+        serde_json::to_writer(&mut length, change).expect("definitions are plain data");
+        self.keep(DEFINITION_OVERHEAD_BYTES + DEFINITION_COPIES * length.0)
     }
 }
 

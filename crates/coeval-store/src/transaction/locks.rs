@@ -199,7 +199,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`StoreError::RowLock`]; [`StoreError::Conflict`] if a row was changed and the snapshot cannot move;
-    /// [`StoreError::ReadOnly`]. Locks that were got before are kept.
+    /// [`StoreError::OutOfMemory`]; [`StoreError::ReadOnly`]. Locks that were got before are kept.
     pub fn lock_rows(&mut self, rows: &[RowLock], if_locked: IfLocked) -> Result<LockedRows, StoreError> {
         self.writable("SELECT FOR UPDATE")?;
         let mut skipped = Vec::new();
@@ -240,6 +240,7 @@ impl Transaction {
             let moved = self.move_to_newest(newest, newer.table, Some(&newer.key));
             self.note_loss(moved)?;
         }
+        self.keep_marks(got.len())?;
         for row in got {
             let (certify, admit) = self.accesses_of_lock(row.strength);
             let key = (row.table, row.key.clone());
@@ -364,10 +365,15 @@ impl Transaction {
     }
 
     /// Notes that a decision depends on a row that was not locked: if another transaction changes it first, this one is refused.
-    pub fn rely_on_row(&mut self, table: SpaceId, key: &Key) {
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfMemory`]; nothing is noted then.
+    pub fn rely_on_row(&mut self, table: SpaceId, key: &Key) -> Result<(), StoreError> {
+        self.keep_marks(1)?;
         let mark = (table, key.clone());
         let (certify, admit) = (Access::Update, Access::Reference);
         self.footprint.push(Footmark { key: mark, certify, admit, begin: self.snapshot });
+        Ok(())
     }
 
     /// Makes a statement run again if rows that it locked were changed meanwhile.
@@ -403,7 +409,22 @@ impl Transaction {
         Ok(self.get(table, key)?.is_some())
     }
 
+    /// Gets a lock, for which it takes memory unless it has as much of that key already.
     fn acquire(
+        &mut self,
+        key: &GlobalKey,
+        strength: LockStrength,
+        if_locked: IfLocked,
+    ) -> Result<Acquired, StoreError> {
+        let kept = self.keep_lock(&key.1)?;
+        let outcome = self.acquire_now(key, strength, if_locked);
+        if matches!(outcome, Ok(Acquired::Already) | Err(_)) {
+            self.keep_less(kept);
+        }
+        outcome
+    }
+
+    fn acquire_now(
         &mut self,
         key: &GlobalKey,
         strength: LockStrength,

@@ -187,7 +187,7 @@ impl Upsert {
             && !condition.holds(inputs)?
         {
             // The decision rests on the row as it is, so it joins the write set.
-            transaction.rely_on_row(def.id, owner);
+            transaction.rely_on_row(def.id, owner)?;
             return Ok(Written::Skipped);
         }
         let mut new = old.clone();

@@ -7,9 +7,9 @@ use crate::id_value::{key, row, table};
 use crate::memory_accounts::{MemoryAccount, MemoryAccounts};
 use crate::options::StoreOptions;
 use crate::store::Store;
-use crate::transaction::{AccessMode, Transaction};
+use crate::transaction::{AccessMode, IfLocked, RowLock, Transaction};
 use arrow::array::{ArrayRef, Int32Array, RecordBatch};
-use coeval_txn::Isolation;
+use coeval_txn::{Isolation, LockStrength};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -103,7 +103,7 @@ fn until_refused(mut change: impl FnMut(i32) -> Result<(), StoreError>) -> i32 {
 fn changes_of_every_kind_end_at_the_limit_and_give_everything_back() {
     let database = Database::new();
     let rows = &database.rows;
-    for kind in ["insert", "update", "delete", "load"] {
+    for kind in ["insert", "update", "delete", "load", "define", "lock", "rely"] {
         let mut tx = database.begin();
         let made = until_refused(|number| match kind {
             "insert" => tx.insert(rows.id, row(rows, 1_000_000 + number, 0)).map(drop),
@@ -113,6 +113,18 @@ fn changes_of_every_kind_end_at_the_limit_and_give_everything_back() {
                 let id = number % 20_000;
                 tx.delete(rows.id, &key(id))?;
                 tx.insert(rows.id, row(rows, id, 0)).map(drop)
+            }
+            // A row that is locked once more keeps a further mark.
+            "lock" => {
+                let strength = LockStrength::Update;
+                let lock = RowLock { table: rows.id, key: key(number % 20_000), strength };
+                tx.lock_rows(&[lock], IfLocked::Wait).map(drop)
+            }
+            "rely" => tx.rely_on_row(rows.id, &key(number % 20_000)),
+            "define" => {
+                let mut def = rows.clone();
+                def.comment = Some(format!("{number}{}", "x".repeat(30_000)));
+                tx.change_catalog(CatalogChange::PutTable(Box::new(def)))
             }
             _ => {
                 let ids =
