@@ -34,7 +34,7 @@ mod worker;
 use crate::archive::Archive;
 use crate::collect::Keep;
 use crate::error::ArchiveError;
-use crate::history::Gap;
+use crate::gap::Gap;
 use coeval_store::log::Lsn;
 use coeval_store::{LogTime, Store};
 use parking_lot::{Condvar, Mutex};

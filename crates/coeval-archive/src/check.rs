@@ -6,7 +6,7 @@ use crate::archive::Archive;
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::Gap;
+use crate::gap::Gap;
 use crate::log_chunk::LogChunk;
 use crate::names::UNFINISHED;
 use crate::pieces::Piece;
@@ -83,7 +83,7 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     }
     checker.pieces()?;
     let mut report = checker.report;
-    let gaps = contents.newest_histories().into_iter().flat_map(|history| history.gaps(&contents));
+    let gaps = contents.newest_histories().into_iter().flat_map(|history| contents.gaps(history));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
     Ok(report)
 }

@@ -3,6 +3,7 @@
 
 use crate::archive::Archive;
 use crate::error::ArchiveError;
+use crate::gap::Gap;
 use crate::history::History;
 use crate::names::{BACKUPS, BackupName, ChunkName, LOG, TERMS, log_of, parse_term, term};
 use crate::sealed::{seal, unseal};
@@ -27,6 +28,14 @@ pub(crate) struct Contents {
     pub(crate) backups: Vec<BackupName>,
     /// By their terms, in the order of their starts.
     pub(crate) chunks: BTreeMap<u64, Vec<ChunkName>>,
+}
+
+/// Where a place of the log is archived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) chunk: ChunkName,
+    /// The history takes it up to here.
+    pub(crate) end: Lsn,
 }
 
 /// Writes down a term with all before it. `terms` ends with it.
@@ -152,9 +161,51 @@ impl Contents {
         self.backups.iter().copied().filter(|backup| history.has(backup.term, backup.position))
     }
 
-    /// The stretches of log that are archived of a history.
+    /// The stretches of log that are archived of a term.
     pub(crate) fn chunks_of(&self, term: u64) -> &[ChunkName] {
         self.chunks.get(&term).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where the record of a history that begins here is archived. Of several, the stretch that reaches farthest.
+    pub(crate) fn stretch_at(&self, history: &History, position: Lsn) -> Option<Stretch> {
+        let (term, end) = history.term_at(position)?;
+        let covers = |chunk: &&ChunkName| chunk.start <= position && position < chunk.end;
+        let chunk = *self.chunks_of(term.id).iter().filter(covers).max_by_key(|chunk| chunk.end)?;
+        Some(Stretch { chunk, end: end.map_or(chunk.end, |end| chunk.end.min(end)) })
+    }
+
+    /// All stretches of a history from a place on, as far as they follow on.
+    pub(crate) fn stretches(&self, history: &History, from: Lsn) -> Vec<Stretch> {
+        let mut stretches: Vec<Stretch> = Vec::new();
+        let mut position = from;
+        while let Some(stretch) = self.stretch_at(history, position) {
+            position = stretch.end;
+            stretches.push(stretch);
+        }
+        stretches
+    }
+
+    /// What is missing behind a place where the log ends: up to the next backup or stretch of the history.
+    pub(crate) fn gap_at(&self, history: &History, end: Lsn) -> Option<Gap> {
+        let backups = self.backups_of(history).map(|backup| (backup.position, backup.term));
+        let chunks = history.terms().iter().flat_map(|term| self.chunks_of(term.id));
+        let chunks = chunks
+            .filter(|chunk| history.has(chunk.term, chunk.start))
+            .map(|chunk| (chunk.start, chunk.term));
+        let (to, term) = backups.chain(chunks).filter(|(start, _)| *start > end).min()?;
+        Some(Gap { from: end, to, term })
+    }
+
+    /// What is missing between the first backup of a history and its end.
+    pub(crate) fn gaps(&self, history: &History) -> Vec<Gap> {
+        let Some(first) = self.backups_of(history).next() else { return Vec::new() };
+        let (mut gaps, mut position) = (Vec::new(), first.position);
+        loop {
+            position = self.stretches(history, position).last().map_or(position, |last| last.end);
+            let Some(gap) = self.gap_at(history, position) else { return gaps };
+            gaps.push(gap);
+            position = gap.to;
+        }
     }
 }
 
@@ -194,4 +245,96 @@ fn read_term(archive: &Archive, name: &str) -> Result<History, ArchiveError> {
         object: name.to_owned(),
         what: "it is no history that ends with this term".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn lsn(position: u64) -> Lsn {
+        Lsn::new(position)
+    }
+
+    fn term(number: u64, id: u64, start: u64) -> Term {
+        Term { number, id, start: lsn(start) }
+    }
+
+    fn chunk(term: u64, start: u64, end: u64) -> ChunkName {
+        ChunkName { term, start: lsn(start), end: lsn(end), has_files: false }
+    }
+
+    /// Term 1 wrote up to 200; a restore to 150 went on as term 2; 260 to 300 of it are missing.
+    fn parted() -> Contents {
+        let histories = [vec![term(1, 11, 0)], vec![term(1, 11, 0), term(2, 12, 150)]];
+        let histories = histories.map(|terms| (terms.last().unwrap().id, History::new(terms).unwrap()));
+        let chunks = [
+            (11, vec![chunk(11, 10, 100), chunk(11, 90, 120), chunk(11, 120, 200)]),
+            (12, vec![chunk(12, 150, 260), chunk(12, 310, 400)]),
+        ];
+        let backups = [(10, 11), (180, 11), (300, 12)];
+        let backups = backups.map(|(position, term)| BackupName { position: lsn(position), term });
+        Contents {
+            database: 11,
+            histories: histories.into(),
+            backups: backups.into(),
+            chunks: BTreeMap::from(chunks),
+        }
+    }
+
+    #[test]
+    fn a_history_takes_of_a_term_what_lies_before_the_next_one() {
+        let contents = parted();
+        let (old, new) = (&contents.histories[&11], contents.history(None).unwrap());
+        assert_eq!(new.last().id, 12, "the newest that is no beginning of another one");
+        let ends = |history: &History| {
+            let stretches = contents.stretches(history, lsn(10)).into_iter();
+            stretches.map(|stretch| (stretch.chunk.term, stretch.end.get())).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(old), [(11, 100), (11, 120), (11, 200)]);
+        assert_eq!(ends(new), [(11, 100), (11, 120), (11, 150), (12, 260)]);
+        let backups =
+            |history| contents.backups_of(history).map(|name| name.position.get()).collect::<Vec<_>>();
+        assert_eq!((backups(old), backups(new)), (vec![10, 180], vec![10, 300]));
+    }
+
+    #[test]
+    fn who_follows_goes_on_in_the_newest_history_that_his_log_begins() {
+        let mut contents = parted();
+        // A second restore, to 170.
+        let second = vec![term(1, 11, 0), term(2, 13, 170)];
+        contents.histories.insert(13, History::new(second).unwrap());
+        let store = Arc::new(object_store::memory::InMemory::new());
+        let archive = Archive::with_store(store, "memory").unwrap();
+        let first = term(1, 11, 0);
+        let followed = |terms: &[Term], position| {
+            let found = contents.history_behind(&archive, &TermHistory::of(terms), lsn(position));
+            found.map(|history| history.map(|history| history.last().id))
+        };
+        assert!(matches!(followed(&[first], 100), Err(ArchiveError::Ambiguous { .. })));
+        assert_eq!(followed(&[first], 160).unwrap(), Some(13), "the other one has begun before");
+        assert_eq!(followed(&[first, term(2, 12, 150)], 155).unwrap(), Some(12));
+        assert_eq!(
+            followed(&[first, term(2, 12, 150), term(3, 14, 500)], 600).unwrap(),
+            None,
+            "it is behind"
+        );
+        for foreign in [&[first][..], &[first, term(2, 15, 150)]] {
+            let refused = followed(foreign, 190);
+            assert!(
+                matches!(refused, Err(ArchiveError::Store(StoreError::ForeignHistory(_)))),
+                "{refused:?}"
+            );
+        }
+        assert!(matches!(followed(&[term(1, 99, 0)], 5), Err(ArchiveError::AnotherDatabase { .. })));
+    }
+
+    #[test]
+    fn gaps_are_named() {
+        let contents = parted();
+        let gaps = contents.gaps(&contents.histories[&12]);
+        let gap = |from, to| Gap { from: lsn(from), to: lsn(to), term: 12 };
+        assert_eq!(gaps, [gap(260, 300), gap(300, 310)]);
+        assert_eq!(contents.gaps(&contents.histories[&11]), []);
+    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Why something was not archived, or not restored.
 
-use crate::history::Gap;
+use crate::gap::Gap;
 use coeval_store::{LogTime, StoreError};
 
 /// Why a call failed. Each says where, and what to do if that is not plain.

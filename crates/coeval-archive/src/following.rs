@@ -16,10 +16,9 @@
 //! a stretch may have been put out of the order of names, by a second backup beside an archiver.
 
 use crate::archive::Archive;
-use crate::contents::Contents;
+use crate::contents::{Contents, Stretch};
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::Stretch;
 use crate::log_chunk::LogChunk;
 use crate::pieces::ArchivedFile;
 use crate::restore::Target;
@@ -211,7 +210,7 @@ impl ArchivedLog {
     fn find(&self, own: &TermHistory, position: Lsn) -> Result<Option<Stretch>, ArchiveError> {
         let Some(contents) = &self.contents else { return Ok(None) };
         let Some(history) = contents.history_behind(&self.archive, own, position)? else { return Ok(None) };
-        match (history.stretch_at(contents, position), history.gap_at(contents, position)) {
+        match (contents.stretch_at(history, position), contents.gap_at(history, position)) {
             (None, Some(gap)) => Err(ArchiveError::Gap(gap)),
             (stretch, _) => Ok(stretch),
         }

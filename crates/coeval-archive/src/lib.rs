@@ -29,6 +29,7 @@ mod contents;
 mod entry;
 mod error;
 mod following;
+mod gap;
 mod history;
 mod log_chunk;
 mod log_sender;
@@ -49,7 +50,7 @@ pub use error::ArchiveError;
 pub use following::{
     ArchivedFilePart, ArchivedLog, ArchivedPart, ArchivedStretch, BackupChoice, copy_backup, copy_newest,
 };
-pub use history::Gap;
+pub use gap::Gap;
 pub use patience::Patience;
 pub use restore::{RestoreReport, Target, restore};
 

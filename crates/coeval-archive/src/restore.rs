@@ -6,10 +6,11 @@
 //! begins a term, so what it writes is never taken for what the former database wrote at the same places.
 
 use crate::archive::Archive;
-use crate::contents::Contents;
+use crate::contents::{Contents, Stretch};
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::{Gap, History, Stretch};
+use crate::gap::Gap;
+use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
 use coeval_store::files::{DiskFiles, FileSystem};
@@ -118,7 +119,7 @@ pub(crate) fn restore_to(
     let Restored { writer, time, version, bytes } = restored;
     let end = writer.position();
     writer.finish()?;
-    let gap = if is_cut { None } else { history.gap_at(&contents, end) };
+    let gap = if is_cut { None } else { contents.gap_at(history, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");
     Ok(RestoreReport { backup: plan.entry.position(), end, term: term.id, time, version, bytes, gap })
 }
@@ -156,7 +157,7 @@ impl Plan {
                 oldest = Some(entry);
                 continue;
             }
-            let stretches = history.stretches(contents, entry.position());
+            let stretches = contents.stretches(history, entry.position());
             let plan = Self { entry, stretches };
             plan.check_reaches(archive, contents, history, target)?;
             return Ok(plan);
@@ -203,7 +204,7 @@ impl Plan {
         if reaches {
             return Ok(());
         }
-        let range = match history.gap_at(contents, end) {
+        let range = match contents.gap_at(history, end) {
             Some(gap) => format!("it lies behind {last}, where {gap}"),
             None => format!("it ends with {last}"),
         };

@@ -9,16 +9,13 @@ use arrow::buffer::Buffer;
 use parking_lot::Mutex;
 
 use crate::column::{ColumnValues, StoredColumn, Values};
+use crate::declaration::{Nulls, Storage};
 use crate::fixed_buffer::FixedBufferWriter;
-use crate::schema::{BrickSchema, Nulls, Storage};
+use crate::schema::BrickSchema;
 use crate::statistics::ColumnStatistics;
 
-/// The rows of a brick's first block. Bricks can be many and small.
+/// The rows of a brick's first block. Bricks can be many and small; large ones have blocks of `BLOCK_ROWS_MAX` rows.
 pub(crate) const BLOCK_ROWS_MIN: usize = 1 << 10;
-
-/// The rows of a large brick's blocks: long enough that a block's own cost vanishes, short enough that the unused
-/// end of the last one, and what a zone map covers, stay small.
-pub(crate) const BLOCK_ROWS_MAX: usize = 1 << 16;
 
 /// The values of some rows: of a load in the order of their bricks, or of another block.
 #[derive(Clone, Debug)]

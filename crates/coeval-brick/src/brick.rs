@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use coeval_txn::{Epoch, EpochSet};
 
-use crate::block::{BLOCK_ROWS_MAX, BLOCK_ROWS_MIN, Block, BlockWriter, RowValues};
+use crate::block::{BLOCK_ROWS_MIN, Block, BlockWriter, RowValues};
 use crate::brick_id::BrickId;
 use crate::chain::{Chain, ChainEnd};
+use crate::column::BLOCK_ROWS_MAX;
 use crate::epochs_vector::{DeleteMarker, EpochsPair, EpochsVector, EpochsWriter, Step};
 use crate::schema::BrickSchema;
 

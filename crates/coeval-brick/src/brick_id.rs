@@ -15,7 +15,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::schema::Dimension;
+use crate::declaration::Dimension;
 
 /// The name of a brick: where it lies in the space of the table's dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +39,14 @@ impl fmt::Display for BrickId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, formatter)
     }
+}
+
+/// The shard that a brick belongs to.
+#[inline]
+pub(crate) fn shard_of(brick: BrickId, shard_count: usize) -> usize {
+    /// 2^64 over the golden ratio: spreads neighbouring ids (Fibonacci hashing).
+    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+    (brick.get().wrapping_mul(SPREAD) >> 32) as usize % shard_count
 }
 
 /// Why dimensions cannot be laid out.

@@ -11,12 +11,16 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 
 use crate::bits::RowBits;
+use crate::declaration::{Nulls, Storage};
 use crate::fixed_buffer::{FixedBuffer, FixedBufferWriter, fixed_buffer};
-use crate::schema::{Nulls, Storage};
 use crate::statistics::ColumnStatistics;
 
 /// The bytes of a dictionary code.
 pub(crate) const CODE_BYTES: usize = size_of::<u32>();
+
+/// The rows of a large brick's blocks: long enough that a block's own cost vanishes, short enough that the unused
+/// end of the last one, and what a zone map covers, stay small.
+pub(crate) const BLOCK_ROWS_MAX: usize = 1 << 16;
 
 /// The values of some rows, wherever they are.
 #[derive(Clone, Debug)]

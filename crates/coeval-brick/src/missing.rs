@@ -9,9 +9,8 @@ use std::sync::OnceLock;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, Buffer};
 
-use crate::block::BLOCK_ROWS_MAX;
-use crate::column::{CODE_BYTES, ColumnValues, Values};
-use crate::schema::{Metric, Nulls, Storage};
+use crate::column::{BLOCK_ROWS_MAX, CODE_BYTES, ColumnValues, Values};
+use crate::declaration::{Metric, Nulls, Storage};
 
 /// The value of one metric in rows that came without it.
 #[derive(Debug)]

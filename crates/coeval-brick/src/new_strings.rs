@@ -9,11 +9,12 @@
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::DataType;
 
+use crate::declaration::Column;
+use crate::dictionaries::Dictionaries;
 use crate::dictionary::Entering;
 use crate::load::{LoadError, RejectReason};
-use crate::route::Rejections;
-use crate::schema::{BrickSchema, Column};
-use crate::table::Dictionaries;
+use crate::rejections::Rejections;
+use crate::schema::BrickSchema;
 
 /// The strings of one column of one batch, as far as they had codes.
 pub(crate) struct EncodedColumn {

@@ -8,7 +8,6 @@
 //! New strings are entered into dictionaries last, of rows that are good otherwise, and all of a load or none: see
 //! `new_strings`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -17,13 +16,15 @@ use arrow::datatypes::{ArrowNativeType, DataType};
 use hashbrown::HashMap;
 
 use crate::block::RowValues;
-use crate::brick_id::{BrickId, BrickLayout, DimensionLayout};
+use crate::brick_id::{BrickId, BrickLayout, DimensionLayout, shard_of};
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Column, DimensionValues, Nulls, Storage};
+use crate::dictionaries::Dictionaries;
 use crate::dictionary::Dictionary;
-use crate::load::{LoadError, Piece, RejectReason, Rejection, RoutedBatches, RoutedLoad};
+use crate::load::{LoadError, Piece, RejectReason, RoutedBatches, RoutedLoad};
 use crate::new_strings::{EncodedBatch, EncodedColumn, enter_new_strings};
-use crate::schema::{BrickSchema, Column, DimensionValues, Nulls, Place, Storage};
-use crate::table::Dictionaries;
+use crate::rejections::{BatchRejections, Rejections};
+use crate::schema::{BrickSchema, Place};
 
 /// The longest string that a brick table takes.
 const STRING_BYTES_MAX: usize = 1 << 16;
@@ -40,7 +41,7 @@ pub(crate) fn route(
     batches: &[&RecordBatch],
     rejected_max: usize,
 ) -> Result<RoutedBatches, LoadError> {
-    let mut rejections = Rejections { reasons: BTreeMap::new(), rejected_max };
+    let mut rejections = Rejections::up_to(rejected_max);
     let (mut encoded, mut placed) = (Vec::new(), Vec::new());
     let mut first_row = 0;
     for batch in batches {
@@ -82,69 +83,10 @@ pub(crate) fn route(
     Ok(RoutedBatches { loads, rejected: rejections.into_list() })
 }
 
-/// The shard that a brick belongs to.
-pub(crate) fn shard_of(brick: BrickId, shard_count: usize) -> usize {
-    /// 2^64 over the golden ratio: spreads neighbouring ids (Fibonacci hashing).
-    const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-    (brick.get().wrapping_mul(SPREAD) >> 32) as usize % shard_count
-}
-
 /// For each row the bits of its brick id and of its bess.
 struct Places {
     bricks: Vec<u64>,
     besses: Vec<u64>,
-}
-
-/// The bad rows of a load, each with the first reason that was found.
-pub(crate) struct Rejections {
-    reasons: BTreeMap<usize, RejectReason>,
-    rejected_max: usize,
-}
-
-impl Rejections {
-    /// Notes a bad row, by its place in the load.
-    ///
-    /// # Errors
-    /// If there are more than may be.
-    pub(crate) fn add(&mut self, row: usize, reason: impl FnOnce() -> RejectReason) -> Result<(), LoadError> {
-        self.reasons.entry(row).or_insert_with(reason);
-        if self.reasons.len() <= self.rejected_max {
-            return Ok(());
-        }
-        let rejected_max = self.rejected_max;
-        let rejected = std::mem::take(&mut self.reasons).into_iter().map(Rejection::of).collect();
-        Err(LoadError::TooManyRejected { rejected_max, rejected })
-    }
-
-    /// Those of the batch that begins with this row of the load.
-    fn of_batch_at(&mut self, first_row: usize) -> BatchRejections<'_> {
-        BatchRejections { all: self, first_row }
-    }
-
-    fn into_list(self) -> Vec<Rejection> {
-        self.reasons.into_iter().map(Rejection::of).collect()
-    }
-}
-
-/// The bad rows of one batch, by their place in it.
-struct BatchRejections<'a> {
-    all: &'a mut Rejections,
-    first_row: usize,
-}
-
-impl BatchRejections<'_> {
-    fn add(&mut self, row: usize, reason: impl FnOnce() -> RejectReason) -> Result<(), LoadError> {
-        self.all.add(self.first_row + row, reason)
-    }
-
-    fn has(&self, row: usize) -> bool {
-        !self.all.reasons.is_empty() && self.all.reasons.contains_key(&(self.first_row + row))
-    }
-
-    /// Whether no row of the whole load is bad.
-    fn has_none_in_load(&self) -> bool {
-        self.all.reasons.is_empty()
-    }
 }
 
 fn check_columns(schema: &BrickSchema, batch: &RecordBatch) -> Result<(), LoadError> {

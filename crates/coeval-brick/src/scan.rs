@@ -17,12 +17,13 @@ use coeval_txn::Epoch;
 use crate::block::Block;
 use crate::brick::{BrickView, PlacedBlock};
 use crate::brick_id::BrickId;
+use crate::declaration::DimensionValues;
+use crate::dictionaries::Dictionaries;
 use crate::grouping::{Grouping, with_group};
 use crate::ordinals::{Offsets, Ordinals};
-use crate::schema::{BrickSchema, DimensionValues, Place};
+use crate::schema::{BrickSchema, Place};
 use crate::statistics::{ColumnStatistics, Number};
 use crate::stored::{Source, encode_rows};
-use crate::table::Dictionaries;
 use crate::visibility::{Reader, Visible};
 
 /// What one statement reads of a table: some bricks as they were when it started.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use arrow::array::Array;
 
 use crate::brick_id::BrickId;
+use crate::declaration::DimensionValues;
+use crate::dictionaries::Dictionaries;
 use crate::marks::{BrickMark, Marked};
-use crate::schema::{BrickSchema, DimensionValues};
-use crate::table::Dictionaries;
+use crate::schema::BrickSchema;
 use crate::written::written;
 
 /// A conjunction of conditions, each of which lets a dimension have the values of some intervals.

@@ -21,12 +21,12 @@ use arrow::array::{Array, BooleanBufferBuilder};
 use arrow::buffer::{BooleanBuffer, Buffer};
 
 use crate::block::RowValues;
-use crate::brick_id::BrickId;
+use crate::brick_id::{BrickId, shard_of};
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Nulls, Storage};
+use crate::dictionaries::Dictionaries;
 use crate::load::{Piece, RoutedLoad};
-use crate::route::shard_of;
-use crate::schema::{BrickSchema, Nulls, Storage};
-use crate::table::Dictionaries;
+use crate::schema::BrickSchema;
 
 /// The bytes are no load of this table: damage that no checksum saw, or a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

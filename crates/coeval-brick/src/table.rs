@@ -7,51 +7,17 @@ use arrow::array::RecordBatch;
 use coeval_txn::Epoch;
 
 use crate::brick::{BrickMemory, BrickView, Deletion};
-use crate::brick_id::BrickId;
+use crate::brick_id::{BrickId, shard_of};
+use crate::dictionaries::Dictionaries;
 use crate::dictionary::Dictionary;
 use crate::load::{LoadError, Routed, RoutedBatches, RoutedLoad};
-use crate::route::{route, shard_of};
+use crate::route::route;
 use crate::scan::TableView;
-use crate::schema::{BrickSchema, Column};
+use crate::schema::BrickSchema;
 use crate::selection::{Coverage, CutBrick, Selection};
 use crate::shards::{ShardStopped, Shards, Ticket};
 use crate::stored::{MalformedLoad, decode_load, decode_strings, encode_strings};
 use crate::table_shard::{Operation, TableShard};
-
-/// The dictionaries of a table's string columns.
-pub(crate) struct Dictionaries {
-    by_column: Vec<Option<Arc<Dictionary>>>,
-}
-
-impl Dictionaries {
-    fn new(schema: &BrickSchema) -> Self {
-        Self { by_column: Vec::new() }.extended(schema)
-    }
-
-    /// The same for a schema that extends theirs.
-    fn extended(&self, schema: &BrickSchema) -> Self {
-        let dictionary = |(index, column): (usize, &Column)| {
-            if let Some(known) = self.by_column.get(index) {
-                return known.clone();
-            }
-            let capacity = match column {
-                Column::Dimension(dimension) => dimension.cardinality,
-                Column::Metric(_) => u64::MAX,
-            };
-            let dictionary = column.is_string().then(|| Dictionary::new(capacity))?;
-            if let Some(string) = schema.missing_string(index) {
-                assert!(dictionary.restore(0, string), "a dictionary without strings takes one");
-            }
-            Some(Arc::new(dictionary))
-        };
-        Self { by_column: schema.columns().iter().enumerate().map(dictionary).collect() }
-    }
-
-    /// The dictionary of a column, if it holds strings.
-    pub(crate) fn get(&self, column: usize) -> Option<&Dictionary> {
-        self.by_column[column].as_deref()
-    }
-}
 
 /// A brick table in memory.
 ///

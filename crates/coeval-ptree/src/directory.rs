@@ -31,8 +31,8 @@ use arrayvec::ArrayVec;
 use triomphe::Arc;
 
 use crate::find::{LANES, find_in_block, find_in_pieces, first, is_cheap};
-use crate::node::{Leaf, Link};
-use crate::tree::{DEFAULT_BLOCK, PTree};
+use crate::node::{DEFAULT_BLOCK, Leaf, Link};
+use crate::tree::PTree;
 use crate::warm::LINE;
 
 /// Separators of a run: for `u64` two cache lines, which come together.

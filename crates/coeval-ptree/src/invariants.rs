@@ -5,8 +5,7 @@ use std::error::Error;
 use std::fmt;
 
 use crate::balance::may_link;
-use crate::memory::{inner_bytes, leaf_bytes};
-use crate::node::{Link, combined};
+use crate::node::{Link, combined, inner_bytes, leaf_bytes};
 use crate::summary::{Summary, is_kept, of_entries};
 
 /// An invariant that does not hold: what is wrong and where.

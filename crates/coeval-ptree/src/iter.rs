@@ -12,9 +12,7 @@ use std::slice;
 
 use smallvec::SmallVec;
 
-use crate::node::{Inner, Link};
-use crate::pass::fold_in_order;
-use crate::tree::DEFAULT_BLOCK;
+use crate::node::{DEFAULT_BLOCK, Inner, Link};
 
 /// Ancestors with something left to visit. Deeper trees (beyond some millions of entries) spill to the heap.
 type Ancestors<'a, K, V, S, const B: usize> = SmallVec<[&'a Inner<K, V, S, B>; 24]>;
@@ -229,6 +227,27 @@ impl<K, V, S, const B: usize> DoubleEndedIterator for Iter<'_, K, V, S, B> {
 impl<K, V, S, const B: usize> ExactSizeIterator for Iter<'_, K, V, S, B> {}
 
 impl<K, V, S, const B: usize> FusedIterator for Iter<'_, K, V, S, B> {}
+
+/// Folds all entries in key order, on this thread.
+pub(crate) fn fold_in_order<'t, K, V, R, F, S, const B: usize>(
+    link: &'t Link<K, V, S, B>,
+    start: R,
+    step: &mut F,
+) -> R
+where
+    F: FnMut(R, &'t K, &'t V) -> R,
+{
+    match link {
+        Link::Empty => start,
+        Link::Leaf(leaf) => leaf.iter().fold(start, |sum, (key, value)| step(sum, key, value)),
+        Link::Inner(node) => {
+            // The load of the right side overlaps with the work on the left.
+            node.right.touch();
+            let sum = fold_in_order(&node.left, start, step);
+            fold_in_order(&node.right, sum, step)
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use triomphe::Arc;
 
 use crate::grain::Grain;
-use crate::node::{Inner, Leaf, Link};
+use crate::node::{Inner, Link, inner_bytes, leaf_bytes};
 use crate::tree::PTree;
 
 /// The memory of any number of trees, in which every node counts once, however many trees reach it.
@@ -117,23 +117,6 @@ impl<'t> Memory<'t> {
             }
         }
     }
-}
-
-/// Bytes of a value behind a reference count.
-const fn counted_bytes<T>() -> usize {
-    let (word, align) = (size_of::<usize>(), align_of::<T>());
-    let align = if align < word { word } else { align };
-    (size_of::<T>() + align).next_multiple_of(align)
-}
-
-/// Bytes of a leaf with its reference count, full or not.
-pub(crate) const fn leaf_bytes<K, V, S, const B: usize>() -> usize {
-    counted_bytes::<Leaf<K, V, S, B>>()
-}
-
-/// Bytes of an inner node with its reference count.
-pub(crate) const fn inner_bytes<K, V, S, const B: usize>() -> usize {
-    counted_bytes::<Inner<K, V, S, B>>()
 }
 
 impl<K, V, S, const B: usize> PTree<K, V, S, B> {

@@ -18,6 +18,13 @@ use triomphe::Arc;
 
 use crate::summary::{Summary, is_kept, of_entries};
 
+/// Entries per leaf at most, unless a tree says otherwise.
+///
+/// Chosen by `examples/peers` (`find`, `blocks`) at ten million `u64` pairs: lookups are at 0.94 of `BTreeMap`'s rate with 16
+/// and at 1.15 with 30, no update is slower for it, and a leaf of 30 fills half a kilobyte. Copying a leaf touches the
+/// reference count of every value in it, so where values are reference-counted and updates matter, 16 is better.
+pub const DEFAULT_BLOCK: usize = 30;
+
 /// The entries of a leaf, in key order, at most `B` of them.
 pub(crate) type Block<K, V, const B: usize> = ArrayVec<(K, V), B>;
 
@@ -237,6 +244,23 @@ pub(crate) fn combined<K, V, S: Summary<K, V>, const B: usize>(
         (Some(one), None) | (None, Some(one)) => one.clone(),
         (None, None) => S::empty(),
     }
+}
+
+/// Bytes of a value behind a reference count.
+const fn counted_bytes<T>() -> usize {
+    let (word, align) = (size_of::<usize>(), align_of::<T>());
+    let align = if align < word { word } else { align };
+    (size_of::<T>() + align).next_multiple_of(align)
+}
+
+/// Bytes of a leaf with its reference count, full or not.
+pub(crate) const fn leaf_bytes<K, V, S, const B: usize>() -> usize {
+    counted_bytes::<Leaf<K, V, S, B>>()
+}
+
+/// Bytes of an inner node with its reference count.
+pub(crate) const fn inner_bytes<K, V, S, const B: usize>() -> usize {
+    counted_bytes::<Inner<K, V, S, B>>()
 }
 
 /// Takes an inner node apart: moves its parts out when nobody else holds it, else clones them.

@@ -11,8 +11,8 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use crate::grain::Grain;
 use crate::iter::Iter;
-use crate::node::Link;
-use crate::tree::{DEFAULT_BLOCK, PTree};
+use crate::node::{DEFAULT_BLOCK, Link};
+use crate::tree::PTree;
 
 /// The entries of a tree in key order, for several threads; made by [`PTree::par_iter`].
 pub struct ParIter<'a, K, V, S = (), const B: usize = DEFAULT_BLOCK> {

@@ -7,9 +7,10 @@
 
 use crate::balance::join;
 use crate::grain::{Grain, both};
-use crate::node::{Block, Inner, Leaf, Link};
+use crate::iter::fold_in_order;
+use crate::node::{Block, DEFAULT_BLOCK, Inner, Leaf, Link};
 use crate::summary::Summary;
-use crate::tree::{DEFAULT_BLOCK, PTree};
+use crate::tree::PTree;
 
 use triomphe::Arc;
 
@@ -278,27 +279,6 @@ where
             reduce(left, right)
         }
         _ => fold_in_order(link, identity.clone(), &mut |sum, key, value| fold(sum, key, value)),
-    }
-}
-
-/// Folds all entries in key order, on this thread.
-pub(crate) fn fold_in_order<'t, K, V, R, F, S, const B: usize>(
-    link: &'t Link<K, V, S, B>,
-    start: R,
-    step: &mut F,
-) -> R
-where
-    F: FnMut(R, &'t K, &'t V) -> R,
-{
-    match link {
-        Link::Empty => start,
-        Link::Leaf(leaf) => leaf.iter().fold(start, |sum, (key, value)| step(sum, key, value)),
-        Link::Inner(node) => {
-            // The load of the right side overlaps with the work on the left.
-            node.right.touch();
-            let sum = fold_in_order(&node.left, start, step);
-            fold_in_order(&node.right, sum, step)
-        }
     }
 }
 

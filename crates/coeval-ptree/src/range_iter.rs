@@ -10,8 +10,7 @@ use std::ops::Range;
 use triomphe::Arc;
 
 use crate::iter::Iter;
-use crate::node::{Leaf, Link};
-use crate::tree::DEFAULT_BLOCK;
+use crate::node::{DEFAULT_BLOCK, Leaf, Link};
 
 /// A block and the positions in it that are left to visit.
 struct Window<K, V, S, const B: usize> {

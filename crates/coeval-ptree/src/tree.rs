@@ -12,18 +12,11 @@ use crate::cut::{range, split};
 use crate::find::is_present;
 use crate::invariants::{BrokenInvariant, Shape, Visited, check, check_summaries, shape};
 use crate::iter::Iter;
-use crate::node::Link;
+use crate::node::{DEFAULT_BLOCK, Link};
 use crate::range_iter::RangeIter;
 use crate::summary::{Summary, is_kept};
 use crate::update::{insert, modify_present, remove_first, remove_last, remove_present};
 use crate::warm::warm_path;
-
-/// Entries per leaf at most, unless a tree says otherwise.
-///
-/// Chosen by `examples/peers` (`find`, `blocks`) at ten million `u64` pairs: lookups are at 0.94 of `BTreeMap`'s rate with 16
-/// and at 1.15 with 30, no update is slower for it, and a leaf of 30 fills half a kilobyte. Copying a leaf touches the
-/// reference count of every value in it, so where values are reference-counted and updates matter, 16 is better.
-pub const DEFAULT_BLOCK: usize = 30;
 
 /// A persistent ordered map: a clone costs one reference count, and no update of one clone is seen by another.
 ///

@@ -74,8 +74,8 @@ impl Allowance {
     }
 }
 
-/// Counts what one call of a function makes. What it has asked for is given back when it is dropped: the result belongs to
-/// whoever called.
+/// Counts the memory and the steps of one call of a function. The memory is given back when this is dropped: from then on the
+/// caller accounts for the result.
 #[derive(Debug)]
 pub(crate) struct Meter {
     allowance: Option<Allowance>,
@@ -96,7 +96,7 @@ impl Meter {
     /// One more step of a loop.
     ///
     /// # Errors
-    /// That of a statement that is to end.
+    /// The error of a statement that was told to end.
     #[inline]
     pub(crate) fn step(&self) -> Result<(), SqlError> {
         self.steps.set(self.steps.get().wrapping_add(1));

@@ -28,19 +28,19 @@ pub struct ArchivingStatus {
     pub last_backup: Option<LogTime>,
 }
 
-/// Who knows how far the archive is.
+/// Tells how far the archive is.
 pub trait Archiving: Send + Sync {
     /// How far it is now. Costs locks that are held for moments.
     fn status(&self) -> ArchivingStatus;
 }
 
-/// Who makes backups of the database that this process has open.
+/// Makes backups of the database that this process has open.
 pub trait Backups: Send + Sync {
     /// The directory of the database: absolute, and without links.
     fn directory(&self) -> &Path;
 
-    /// Makes a backup into the archive at this place, while the database is used; says what it was. Blocks the thread, which is one
-    /// of nobody's runtime, for as long as it takes to send what is new. Ends soon after `stop` was set, with whatever error.
+    /// Makes a backup into the archive at this place, while the database is used; returns a description of it. Blocks the thread, which
+    /// must belong to no async runtime, for as long as it takes to send what is new. Ends soon after `stop` was set, with some error.
     ///
     /// # Errors
     /// Why there is no backup; the database is as it was, and what was sent stays in the archive for the next one.

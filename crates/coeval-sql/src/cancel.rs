@@ -95,7 +95,7 @@ struct Request {
     lock_wait: Mutex<Option<Waker>>,
     /// Whether its commit waits for replicas.
     awaits_replicas: AtomicBool,
-    /// Who the session is among those that hold advisory locks.
+    /// The session's identity among the holders of advisory locks.
     lock_owner: OnceLock<OwnerId>,
 }
 
@@ -159,8 +159,8 @@ impl CancelHandle {
         self.request(reason, |_| true);
     }
 
-    /// The statement that runs ends as by [`cancel`](Self::cancel), and so do those that begin before
-    /// [`go_on`](Self::go_on): for somebody who cannot know which of several statements runs just now.
+    /// The running statement ends as by [`cancel`](Self::cancel), and so do those that begin before [`go_on`](Self::go_on). For callers
+    /// that cannot know which of several statements is running at the moment.
     pub fn stop(&self) {
         self.cancel_for(CancelReason::Stop);
     }
@@ -293,11 +293,11 @@ impl CancelHandle {
     }
 }
 
-/// What the threads look at that work for a query: whether its statement is to end, nobody waits for their work any more, or it
-/// holds too much memory.
+/// What the threads of a query check to find out whether they have to end: its statement was told to end, nobody waits for their
+/// work any more, or it holds too much memory.
 ///
-/// A request is forgotten when the session's next statement begins, which is soon after the answer; the work goes on until
-/// it looks. So whoever waits for a query [holds](Self::held) its lifeline, and cuts it by going.
+/// A request to end is forgotten when the session's next statement begins, which may be before all threads have looked. So the
+/// session [holds](Self::held) the lifeline of a query while it waits for it, and cuts it by dropping what it holds.
 ///
 /// # Locking
 /// `is_cut` is a flag that is set once and guards nothing.
@@ -386,7 +386,7 @@ impl Drop for WorkedBefore {
     }
 }
 
-/// What whoever waits for a query has in hand.
+/// Held by the session while it waits for a query. Dropping it ends the query's work.
 #[derive(Debug)]
 pub(crate) struct HeldLifeline(Arc<Work>);
 

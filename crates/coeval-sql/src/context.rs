@@ -77,10 +77,10 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) notices: &'a mut Vec<SqlError>,
 }
 
-/// Gives all rows of a server's table, as the transaction sees them: handed to queries by who knows servers.
+/// Gives all rows of a server's table, as the transaction sees them. Handed to queries by the code that knows servers.
 pub(crate) type ScanForeign = fn(&StatementContext<'_>, &TableDef) -> Result<RowSet, SqlError>;
 
-/// Runs a statement, whatever it is: handed to those of whom one says that another is to run.
+/// Runs any statement. Handed to statements that contain another one to run, such as EXPLAIN.
 pub(crate) type Execute = fn(&mut StatementContext<'_>, &Statement) -> Result<StatementResult, SqlError>;
 
 /// How much a statement has to say without failing; the rest is left out.

@@ -100,10 +100,10 @@ pub(crate) fn execute_with(
     }
 }
 
-/// `25006` for a statement that changes rows in a read-only transaction, whether it finds any or not.
+/// Refuses a statement that changes rows in a read-only transaction, even if it would find no row.
 ///
 /// # Errors
-/// That.
+/// `25006` for such a statement.
 pub(crate) fn refuse_read_only(
     context: &StatementContext<'_>,
     statement: &Statement,

@@ -139,7 +139,7 @@ impl Engine {
         &self.registry
     }
 
-    /// Who follows the log of this database.
+    /// The replicas that follow the log of this database.
     #[must_use]
     pub fn followers(&self) -> &Followers {
         &self.followers
@@ -189,7 +189,7 @@ impl Engine {
         self.upstream.get().map(|upstream| upstream.status())
     }
 
-    /// Who knows where the replica stands, if the database is one that is served.
+    /// Tells how far this replica is, if the database is a replica that a server runs.
     pub(crate) fn upstream_handle(&self) -> Option<Arc<dyn Upstream>> {
         self.upstream.get().cloned()
     }
@@ -279,8 +279,8 @@ impl OfServers for Arc<Engine> {
 }
 
 impl Drop for Engine {
-    /// The last handle on a database may go on a thread of somebody else's runtime, where nothing may be waited for. Nor is
-    /// what was left behind, which may take long.
+    /// Does not wait for the threads if the last handle is dropped on a thread of another runtime, where blocking is not allowed, or
+    /// if work was left behind, which may take long.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take()
             && (Handle::try_current().is_ok() || self.left_behind.count() > 0)
@@ -313,8 +313,8 @@ pub(crate) struct QueryThreads<'e> {
 }
 
 impl QueryThreads<'_> {
-    /// Waits for what the future gives, or until the statement that runs on this thread is cancelled. On a thread
-    /// of somebody else's runtime, which must be one of several threads, that runtime goes on with another one.
+    /// Waits for the future's result, or until the statement that runs on this thread is cancelled. If this is a thread of another
+    /// runtime, which must have several threads, that runtime goes on with another thread meanwhile.
     ///
     /// # Errors
     /// The future's own; that of a cancelled statement.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! No query keeps the threads for queries from the others, however long it works at a time.
 //!
-//! There are as many of these threads as cores, and each goes on with what it has begun until that has a batch of rows: usually some
-//! milliseconds. But one row may take a second, and a batch has thousands. As many such queries as threads, and nobody else's query
-//! would begin. So a thread of its own watches: while all threads for queries are at work, it sends them an errand each [`BETWEEN`].
-//! If nobody has done that by the next time, it asks for a thread, and whoever works for long answers where it looks whether its
-//! statement is to end ([`hand_over_if_wanted`]): it lets another thread have its place, works its batch off without one, and goes
-//! back to the reserve. How the cores are shared then is the system's business.
+//! There are as many of these threads as cores, and each works on one batch of rows at a time: usually some milliseconds. But one
+//! row may take a second, and a batch has thousands. With as many such queries as threads, no other query would begin. So a
+//! separate thread watches: while all threads for queries are busy, it queues a small task for them every [`BETWEEN`]. If none has
+//! run the task by the next time, it asks for a thread. A thread that has worked for long sees this request where it checks whether
+//! its statement was told to end ([`hand_over_if_wanted`]): it gives its place to another thread, finishes its batch without a
+//! place, and goes back to the reserve. How the cores are shared then is left to the operating system.
 //!
 //! The watch waits without a clock while some thread for queries has nothing to do.
 //!
@@ -24,13 +24,13 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 /// Time between two errands.
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// How long a thread that hands its place over waits for the other one to take it: it would have it back else. By the clock, as tokio
-/// tells nobody when a place is taken.
+/// How long a thread that gives up its place waits for another one to take it; without the wait it might take the place back itself.
+/// A fixed time, as tokio does not tell when a place is taken.
 const TAKING: Duration = Duration::from_millis(5);
 
-/// The number of the request for a thread; 0 if none is wanted. It belongs to the process, as whoever looks knows of no engine.
-/// Everybody who looks answers each request once: who has no place to hand over, as after an answer, loses some milliseconds, and
-/// takes the request from nobody.
+/// The number of the request for a thread; 0 if none is wanted. One for the whole process, as the code that looks does not know
+/// the engine. Each thread answers a request once: a thread that has no place to give, because it has just given it, loses some
+/// milliseconds and leaves the request to the others.
 static WANTED: AtomicU64 = AtomicU64::new(0);
 
 /// The number of the last request.

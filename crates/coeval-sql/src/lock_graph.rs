@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) struct Wait<'a, K> {
     pub(crate) key: &'a K,
     pub(crate) waiter: (OwnerId, LockStrength),
-    /// Who holds a lock that conflicts, or stands before it in the queue with a request that does.
+    /// The holder of a conflicting lock, or the owner of a conflicting request that is earlier in the queue.
     pub(crate) blocker: (OwnerId, LockStrength),
     pub(crate) state: LockState,
 }
@@ -33,7 +33,7 @@ pub(crate) fn waits<K: PartialEq>(locks: &[LockListing<K>]) -> Vec<Wait<'_, K>> 
                 other.owner != waiting.owner && other.strength.conflicts_with(waiting.strength)
             };
             let holders = held.iter().filter(stands_in_the_way);
-            // Who holds a weaker lock of the key already is not held up by the queue.
+            // An owner that already holds a weaker lock of the key does not have to wait for the queue.
             let holds_some = held.iter().any(|other| other.owner == waiting.owner);
             let ahead = queue[..place].iter().rev().filter(|_| !holds_some).find(stands_in_the_way);
             waits.extend(holders.chain(ahead).map(|other| Wait {

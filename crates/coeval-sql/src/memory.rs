@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Memory of queries: a budget that all share, and what each of them may have of it.
 //!
-//! Sorts, aggregations and joins ask before they take memory. Who is refused spills to disk if it can (sorts,
-//! aggregations, merge joins), and else its statement fails with `53200`, alone:
+//! Sorts, aggregations and joins ask before they take memory. An operator that is refused spills to disk if it can (sorts,
+//! aggregations, merge joins); otherwise its statement fails with `53200`, and no other statement does:
 //!
 //! - a query that has little ([`SMALL_BYTES`]) always gets it, whatever the others have;
 //! - and so does each of its operators that has next to nothing ([`EMPTY_OPERATOR_BYTES`]);

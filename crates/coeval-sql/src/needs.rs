@@ -43,7 +43,7 @@ pub(crate) fn needs_of_delete(delete: &Delete) -> &'static [Privilege] {
     if reads { &[Privilege::Delete, Privilege::Select] } else { &[Privilege::Delete] }
 }
 
-/// Refuses a change of a table by who lacks one of these privileges.
+/// Refuses a change of a table if the session lacks one of these privileges.
 ///
 /// # Errors
 /// `42501`.

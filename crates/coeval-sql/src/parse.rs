@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From text to statements of the parser, with the few forms of PostgreSQL that it does not know.
 //!
-//! Before the parser reads a statement, such a form is written in words that it knows, or its clause is taken out of the
-//! tokens. What stands for such a form in a statement is named here, for whoever runs it. A statement of which the parser knows
-//! nothing is read by whoever runs that ([`ReadOwn`]).
+//! Before the parser reads a statement, such a form is rewritten in words that it knows, or its clause is taken out of the
+//! tokens. The names that stand for such forms in a parsed statement are defined here, for the code that runs it. A statement that
+//! the parser does not know at all is read by the code that runs it ([`ReadOwn`]).
 
 mod balance;
 mod bricks;

@@ -122,8 +122,8 @@ impl Verifier {
     /// Of a password as it is typed, or of the text of a verifier that was made of one before.
     ///
     /// # Errors
-    /// `0A000` for an MD5 hash, which could be kept but would never be asked for; `22023` for what begins as a verifier
-    /// and is none. Neither is taken for a password: whoever has the text would then know it.
+    /// `0A000` for an MD5 hash, which no authentication here could use; `22023` for a text that begins as a verifier and is none.
+    /// Neither is taken for a plain password: anybody who sees the text would then know the password.
     pub fn of_text(text: &str) -> Result<Self, SqlError> {
         if let Some(verifier) = Self::parse(text) {
             return Ok(verifier);

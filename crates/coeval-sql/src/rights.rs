@@ -44,7 +44,7 @@ impl Principal {
         Self { name: name.into(), standing: Standing::Administrator }
     }
 
-    /// Who the name stands for, when a session takes it on: the database's own name is the administrator's.
+    /// The principal that a name stands for when a session takes it on: the database's own name means the administrator.
     pub(crate) fn named(name: &str) -> Self {
         let standing = if name == CATALOG_NAME { Standing::Administrator } else { Standing::Role };
         Self { name: name.into(), standing }
@@ -165,7 +165,7 @@ impl Rights {
         Self::of_owner(principal.as_owner(), authority)
     }
 
-    /// Those of who owns something: of a role, or of the administrator. With these a view reads.
+    /// The rights of an object's owner, which is a role or the administrator. A view reads its tables with these.
     pub(crate) fn of_owner(owner: Option<&str>, authority: Authority) -> Self {
         let is_superuser = |role: &RoleDef| role.is(RoleAttribute::Superuser);
         let roles = owner
@@ -309,8 +309,7 @@ pub(crate) fn schema_access<'c>(catalog: &'c Catalog, schema: &str) -> Cow<'c, O
     }
 }
 
-/// As PostgreSQL 15 has it: everyone may look into `public` and the system's schemas, and nobody but its owner may
-/// make anything there.
+/// As in PostgreSQL 15: everyone may use `public` and the system's schemas, and only the owner may create anything there.
 fn default_schema_access(schema: &str) -> ObjectAccess {
     let is_open =
         schema == coeval_store::DEFAULT_SCHEMA || schema == PG_CATALOG || schema == INFORMATION_SCHEMA;

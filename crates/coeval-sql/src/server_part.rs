@@ -13,7 +13,7 @@
 //! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
 //! at all, and the record is synced before the server's marker is written. **One snapshot.** A part begins at the state of its
 //! server that goes with the transaction's world (`servers/moments.rs`); from then on the transaction stays with that world, at every level. **Seen
-//! whole.** Who spans holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
+//! whole.** A commit that spans both holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
 //! (40001) if a commit that spans the server is in the world and not in the server's state that goes with it: the next commit came
 //! between its two halves.
 //!
@@ -107,8 +107,8 @@ impl ServerPart {
     ) -> Result<Outcome, SqlError> {
         self.begun(engine, transaction, server)?.tell(settings)?;
         let Some(mut open) = self.open.remove(server) else { unreachable!("it is open now") };
-        // Engines look at no request. Who waits goes when he is asked to, and leaves the connection to what runs on it: it
-        // is rolled back and closed when that ends.
+        // Engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
+        // statement that runs on it: the connection is rolled back and closed when that ends.
         let ran = engine.runtime().beside(move || {
             let outcome = open.session.execute_parsed(statement);
             (open, outcome)
@@ -361,8 +361,8 @@ impl ServerPart {
     }
 }
 
-/// Sees that a transaction has not read or written here. Who is declared read-only may have read an older snapshot, and nobody
-/// has noted what.
+/// Refuses a transaction that has read or written here. One that is declared read-only is refused, too: it may have read an older
+/// snapshot, and what it reads is not noted.
 fn require_not_here(transaction: &Transaction) -> Result<(), SqlError> {
     let is_here = transaction.has_reads() || transaction.has_writes() || transaction.is_read_only();
     if is_here { Err(in_two_places(transaction)) } else { Ok(()) }

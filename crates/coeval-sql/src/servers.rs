@@ -4,9 +4,9 @@
 //! A server is opened when somebody first needs it. Before anybody uses it, its prepared transactions are settled: those
 //! that a decision is kept of are marked committed there, durably, and the decisions go then.
 //!
-//! One that has stopped is opened again by whoever needs it next, where its engine allows that beside the sessions of the last
-//! time: those fail. Which transactions were seen on it is not known any more, so those of the database that read an older world
-//! than the newest may not take a snapshot of it.
+//! A server that has stopped is opened again when it is next needed, if its engine allows that while sessions of the last opening
+//! are still there; those sessions fail. Which transactions were seen on it is no longer known, so transactions of the database
+//! that read an older world than the newest may not take a snapshot of it.
 
 pub(crate) mod engines;
 mod error;
@@ -55,8 +55,8 @@ pub(crate) struct Server {
     /// Its engine.
     pub(crate) kind: String,
     pub(crate) database: Database,
-    /// Held by who makes a commit that spans this server and the database, from before its prepare until both parts are seen,
-    /// and shared by who takes a snapshot of the server.
+    /// Held for writing by a commit that spans this server and the database, from before its prepare until both parts are seen, and
+    /// for reading while a snapshot of the server is taken.
     pub(crate) spans: RwLock<Spans>,
     /// Which of its states go with which worlds.
     pub(crate) place: Place,

@@ -357,7 +357,7 @@ impl Session {
         let _running = self.cancel.begin();
         let deadline = self.deadline();
         self.notices.clear();
-        // Who was asked to stop begins nothing.
+        // A session that was asked to stop begins no statement.
         cancel::check().map_err(|error| self.fail(error))?;
         if let Some(prepared) = self.cached.get(sql) {
             return Ok(vec![self.run(&prepared, &[])?]);

@@ -107,11 +107,11 @@ pub struct Settings {
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     backend_pid: i32,
-    /// Who has opened the session.
+    /// The principal that opened the session.
     authenticated: Principal,
-    /// Whose it is: SET SESSION AUTHORIZATION.
+    /// The principal that the session belongs to now, as SET SESSION AUTHORIZATION says.
     session_user: Principal,
-    /// Who it acts as: SET ROLE.
+    /// The principal that the session acts as, as SET ROLE says.
     current_user: Principal,
     /// Whether that one may do everything, as of when it was set.
     is_superuser: bool,
@@ -326,7 +326,7 @@ impl Settings {
         &self.session_user.name
     }
 
-    /// Who the session acts as.
+    /// The principal that the session acts as.
     #[inline]
     pub(crate) fn principal(&self) -> &Principal {
         &self.current_user
@@ -337,7 +337,7 @@ impl Settings {
         &self.session_user
     }
 
-    /// Who has opened it.
+    /// The principal that opened it.
     pub(crate) fn authenticated(&self) -> &Principal {
         &self.authenticated
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The primary that a replica follows, as `pg_stat_wal_receiver` and the figures show it. Who follows is above this crate, and
-//! tells it here.
+//! The primary that a replica follows, as `pg_stat_wal_receiver` and the metrics show it. The code that follows is above this
+//! crate, and reports here.
 
 use crate::error::SqlError;
 use coeval_store::LastWord;
@@ -62,7 +62,7 @@ pub enum PromotionLoss {
     Accepted,
 }
 
-/// Who knows where a replica stands.
+/// Tells how far a replica is.
 pub trait Upstream: Send + Sync {
     /// Where it stands now. Costs a lock that is held for moments.
     fn status(&self) -> UpstreamStatus;

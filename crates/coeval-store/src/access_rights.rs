@@ -92,7 +92,7 @@ impl Privileges {
     /// None.
     pub const NONE: Self = Self(0);
 
-    /// These.
+    /// The set of these privileges.
     #[must_use]
     pub fn of(privileges: &[Privilege]) -> Self {
         Self(privileges.iter().fold(0, |bits, privilege| bits | privilege.bit()))

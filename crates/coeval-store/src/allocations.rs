@@ -2,11 +2,11 @@
 //! What each thread has allocated and not freed, as the program's allocator counts it.
 //!
 //! A budget counts what is asked for. What a library takes without asking is seen by the allocator alone, and by the system
-//! when it is too late. So an allocator that counts ([`CountingAllocator`]) keeps one number for each thread, and whoever
-//! works for somebody looks how it has grown meanwhile. In a program with another allocator the number stays 0.
+//! when it is too late. So an allocator that counts ([`CountingAllocator`]) keeps one number for each thread, and code that
+//! works for a query looks at how much it has grown meanwhile. In a program with another allocator the number stays 0.
 //!
-//! What a thread frees may have been allocated by another one: the number of a single thread says nothing, only the
-//! differences of all who work for the same do together.
+//! A thread may free what another one allocated. So the number of a single thread means nothing; only the differences of all
+//! threads that work for one query, added up, do.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
@@ -30,7 +30,7 @@ pub fn allocated_here() -> isize {
     HERE.get()
 }
 
-/// What the work allocates is nobody's who is at work on this thread: it stays for all.
+/// Does not count what the work allocates: it is memory that all share, not the query's for which this thread works.
 pub(crate) fn for_everybody<T>(work: impl FnOnce() -> T) -> T {
     let before = HERE.get();
     let outcome = work();

@@ -51,8 +51,8 @@ pub enum NotPromoted {
 }
 
 impl Candidacy {
-    /// An attempt of the replica in `store`, which is listed under this name, to begin this timeline. Nothing is promised:
-    /// whoever only asks how long the logs of others are finds out whether an attempt would succeed, and disturbs nobody.
+    /// An attempt of the replica in `store`, which is listed under this name, to begin this timeline. Nothing is promised yet: a caller
+    /// that only asks the other machines for the lengths of their logs finds out whether the attempt would succeed, and disturbs none.
     ///
     /// # Errors
     /// [`NotPromoted`].
@@ -88,8 +88,8 @@ impl Candidacy {
         self.promise
     }
 
-    /// Another machine has promised, and has a log that is so long. A primary that runs has more than others mostly, and is
-    /// stopped by being asked: it is better asked once this one is promoted.
+    /// Another machine has promised, and this is the length of its log. A running primary is better asked after this machine is
+    /// promoted: its log is mostly longer than the others, and asking for a promise stops it.
     ///
     /// # Errors
     /// [`NotPromoted::Longer`].
@@ -123,7 +123,7 @@ impl Candidacy {
     }
 }
 
-/// Whom commits wait for as the log of a replica has it, which has to be one of them.
+/// The replicas that commits wait for, according to the log of a replica, which has to be one of them.
 ///
 /// # Errors
 /// [`NotPromoted::AnyName`], [`NotPromoted::NotListed`].

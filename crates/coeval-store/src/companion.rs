@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is read together with the database: state that somebody else keeps, and that belongs to the worlds of the store by
-//! the time at which each was the newest.
+//! State outside of the store that is read together with the database: it belongs to the worlds of the store by the time at which
+//! each of them was the newest.
 //!
-//! A world is the newest from the moment at which it is published until the next one is. Whoever keeps something beside the
-//! store is called around that step ([`Companion::publish`]), and so knows what he had when a world stopped being the newest.
+//! A world is the newest from the moment at which it is published until the next one is. The keeper of such state is called
+//! around that step ([`Companion::publish`]), and so knows what its state was when a world stopped being the newest.
 
 use coeval_txn::Version;
 
-/// Who keeps something that is read together with worlds.
+/// Keeps state that is read together with worlds.
 pub trait Companion: Send + Sync {
     /// Publishes `new` in the place of `old`, by calling `publish` once. Whoever begins before that call reads `old`, and
     /// whoever begins behind it `new`. Commits wait for this, so it takes moments and calls the store for nothing but

@@ -48,7 +48,7 @@ pub struct ConflictError {
     /// The version it lost against. It may not be published yet: a transaction that begins before it is loses
     /// again.
     pub version: Version,
-    /// The same and more for who wants to look into it.
+    /// The same with more details, for analysis.
     pub cause: Box<ConflictCause>,
 }
 
@@ -161,7 +161,7 @@ pub struct ConflictCause {
     pub reason: ConflictReason,
     /// Where.
     pub place: ConflictPlace,
-    /// Who was first, if one transaction was.
+    /// The transaction that was first, if it was a single one.
     pub winner: Option<Party>,
 }
 
@@ -183,9 +183,9 @@ impl ConflictCause {
 pub struct RecentConflict {
     /// When, in microseconds since 1970-01-01 UTC.
     pub at_micros: i64,
-    /// The level of who lost.
+    /// The isolation level of the transaction that was refused.
     pub isolation: Isolation,
-    /// Who lost.
+    /// The transaction that was refused.
     pub loser: Party,
     /// Why, where and against whom.
     pub cause: ConflictCause,

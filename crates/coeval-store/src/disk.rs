@@ -12,8 +12,8 @@
 //!
 //! A file that an older world may read is opened before its name is removed: an open file stays good.
 //!
-//! A damaged file stays when nobody needs it any more, under another name. That name is taken before, by an empty file: so
-//! whoever finds the damaged one unneeded, after whatever crash, knows that it is to be kept.
+//! A damaged file that is no longer needed is not removed but gets another name. An empty file takes that name before: so after
+//! any crash it is known that the damaged file has to be kept when it is found to be no longer needed.
 
 use crate::bulk_load::BulkLoad;
 use crate::chunk::Chunk;
@@ -147,7 +147,7 @@ impl Disk {
     pub(crate) fn open_segment(&self, reference: SegmentRef) -> Result<Arc<Segment>, StoreError> {
         let opened = self.opened.lock().get(&reference.number).and_then(Weak::upgrade);
         if let Some(segment) = opened.filter(|segment| segment.reference() == reference) {
-            // Who removes the file has it stay open for this one, and knows no second one.
+            // There must be only one open segment for a file: what removes the file's name keeps this one open, and knows no other.
             return Ok(segment);
         }
         let segment = Segment::open(&self.files, &self.dir, reference, self.checksums, &self.memory)?;
@@ -248,7 +248,7 @@ impl Disk {
             Err(
                 StoreError::Conflict(_) | StoreError::Constraint(_) | StoreError::Log(LogError::NoRoom(_)),
             ) => self.discard(written),
-            // Nobody knows whether the log has it.
+            // Whether the load is in the log is not known, so its files stay.
             Err(_) => {}
         }
     }
@@ -259,7 +259,7 @@ impl Disk {
         loads.extend(numbers.map(|number| (number, LoadState::Committed(version))));
     }
 
-    /// The turn to note what is kept of the log; waits for who has it.
+    /// The right to write down which part of the log is kept; waits while another thread has it.
     pub(crate) fn noting_turn(&self) -> MutexGuard<'_, ()> {
         self.noting.lock()
     }
@@ -309,7 +309,7 @@ impl Disk {
         self.files.remove(path)
     }
 
-    /// Opens a file for whoever may read it when it has lost its name.
+    /// Opens a file, so that it can still be read after its name was removed.
     fn hold(&self, number: u64, path: &Path) -> Result<(), FileError> {
         let opened = self.opened.lock().get(&number).and_then(Weak::upgrade);
         if let Some(segment) = opened.filter(|segment| segment.path() == path) {

@@ -111,7 +111,7 @@ impl EnumDef {
         Some(changed)
     }
 
-    /// The order of a label as `pg_enum` has it: the first ones are 1, 2, 3, ..., those added between lie between.
+    /// The sort order of a label, as in `pg_enum`: the first labels have 1, 2, 3, ..., labels added later have numbers in between.
     #[must_use]
     pub fn sort_order(place: i64) -> f32 {
         (place as f64 / DISTANCE as f64 + 1.0) as f32

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Freshness`]: when readers of a follower last saw all that its primary had, and who wants to hear that anew.
 //!
-//! A primary without commits says once a second that it has nothing new. Who takes less than that [asks](Freshness::ask), and whoever
-//! talks to the primary passes that on. The answer counts as any other word of the primary.
+//! A primary without commits reports once a second that it has nothing new. A reader that needs a newer report [asks](Freshness::ask),
+//! and the connection to the primary passes the question on. The answer counts as any other report of the primary.
 
 use parking_lot::{Condvar, Mutex};
 use std::fmt;
@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 /// See the module.
 ///
 /// # Locking
-/// `current_at` and `level_at` are leaf locks, held for moments. Who waits with `current_noted` gives up that of `current_at`.
+/// `current_at` and `level_at` are leaf locks, held for moments. Waiting with `current_noted` releases that of `current_at`.
 #[derive(Debug, Default)]
 pub(crate) struct Freshness {
     /// When readers last saw all that the primary had published, if they have since the store was opened.
     current_at: Mutex<Option<Instant>>,
     /// `current_at` was noted anew.
     current_noted: Condvar,
-    /// When whoever gives the log said something last of which readers have seen all. In a chain the primary's word may be older.
+    /// The time of the last report of the log's source whose contents readers have seen completely. In a chain of replicas the
+    /// primary's own report may be older.
     level_at: Mutex<Option<Instant>>,
     /// How many [`Questions`] there are.
     listeners: AtomicU32,
@@ -69,7 +70,7 @@ impl Freshness {
     }
 }
 
-/// What readers want to hear of the primary, for whoever talks to it. Once this is dropped, they know that nobody does.
+/// The questions of readers to the primary, for the connection to it. Once this is dropped, readers know that there is none.
 pub struct Questions(Arc<Freshness>);
 
 impl fmt::Debug for Questions {

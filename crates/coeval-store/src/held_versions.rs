@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which versions transactions read, for whoever keeps something for them elsewhere.
+//! The versions that transactions read, for code outside of the store that keeps data for them.
 
 use crate::shared::Shared;
 use coeval_txn::Version;

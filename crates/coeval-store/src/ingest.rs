@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads of brick tables that a source can repeat without harm.
 //!
-//! Who feeds a table and is killed does not know whether its last load was committed. So a load may carry the name of
+//! A program that loads into a table and is killed does not know whether its last load was committed. So a load may carry the name of
 //! its source and an offset, which commit with its rows: one with an offset at or below the last one is a repetition
 //! and changes nothing. The offsets are rows of an ordinary table, made with the first of them. So they are durable,
 //! recovered and seen exactly as the rows they stand for, and of two loads of one source only one is first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is kept of the log over a close, for an archive that has not got it yet, for slots, and for whoever comes: the file
-//! `kept-log`.
+//! The file `kept-log`: which part of the log is kept over a close, for an archive that has not got it yet, for slots, and for
+//! replicas that may come.
 //!
 //! While a database is open, what somebody still needs is held in memory (`retention.rs`). This file says it to the next open.
 //! It is written before a checkpoint's manifest, so what that manifest makes superfluous is known to be kept, and when
@@ -18,7 +18,7 @@
 //! | if there are any | places of checkpoints before the manifest's, from the first of which on everything is kept: as slots, without a name |
 //! | at the end | CRC32C of all before |
 //!
-//! Numbers are little-endian. A file that is not whole says nothing.
+//! Numbers are little-endian. A file that is cut off or damaged counts as if it were not there.
 
 use crate::files::{FileError, FileSystem, replace_file};
 use crate::log::Lsn;

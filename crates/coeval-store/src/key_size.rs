@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys have a longest length: whoever makes one asks here.
+//! The greatest length of a key, and the check for it, which everything that makes keys calls.
 
 use crate::error::StoreError;
 use crate::key::KEY_BYTES_MAX;

@@ -71,7 +71,7 @@ pub(crate) struct Workload {
     name_count: u32,
     /// Rows that brick tables ever got.
     brick_row_count: i64,
-    /// All acknowledged contents by version, for who wants them.
+    /// All acknowledged contents by version, if they are wanted.
     pub(crate) all: Option<BTreeMap<u64, Model>>,
     /// What steps have met, by kind.
     pub(crate) met: BTreeMap<&'static str, u64>,

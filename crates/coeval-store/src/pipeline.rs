@@ -97,7 +97,7 @@ const LOOKS_MAX: usize = 100;
 /// See [`LOOKS_MAX`].
 const PAUSES_BETWEEN_LOOKS: usize = 16;
 
-/// Who looks on, until this is dropped.
+/// A flag that is set while one waiting thread watches the leader without sleeping; dropping this clears it.
 struct LookingOn<'a>(&'a AtomicBool);
 
 impl Drop for LookingOn<'_> {
@@ -354,8 +354,13 @@ impl Pipeline {
         let Some(Tail { place, body, version }) = tail else { return verdicts };
         ground.trap.pass(Step::Fill);
         match place.fill(&body) {
+<<<<<<< HEAD
             Ok(()) if self.durability == Durability::None => self.publishing.note_whole(ground, version),
             // It is published by who syncs.
+=======
+            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
+            // The thread that syncs the log publishes it.
+>>>>>>> he
             Ok(()) => {}
             Err(error) => {
                 let reason = self.publishing.stop(error);

@@ -37,8 +37,8 @@
 //!
 //! # Two primaries
 //! One timeline is promised to one candidate only. A primary of a lower one may run on: it gets no replica's acknowledgement
-//! any more, and once it has heard of the promise its commits stop. Commits that ask for no replica it acknowledges until then:
-//! nobody but its own disk was asked about those.
+//! any more, and once it has heard of the promise its commits stop. Until then it acknowledges commits that ask for no replica:
+//! those were never promised to be on any disk but its own.
 //!
 //! # The file
 //! | bytes | field |
@@ -166,8 +166,8 @@ impl KeptPromise {
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     kept: Mutex<Option<KeptPromise>>,
-    /// The timeline of the last one, for who looks without the lock; 0 if there is none. Set behind the file, and before the end
-    /// of the log is read that the candidate is told.
+    /// The timeline of the last promise, to be read without the lock; 0 if there is none. Set after the file is written, and before the
+    /// end of the log is read that is sent to the candidate.
     timeline: AtomicU32,
 }
 
@@ -199,7 +199,8 @@ impl Promises {
         self.replace(&mut kept, KeptPromise { promise, to: PromisedTo::Another }, (files, dir))
     }
 
-    /// Somebody has begun this timeline, and his log is followed: none of a lower one is from here on. Durable on return.
+    /// Notes that another machine has begun this timeline and that its log is followed: from now on no log of a lower timeline is.
+    /// Durable on return.
     ///
     /// # Errors
     /// [`StoreError::PromisedAnother`] if it is out of all reach of that of the log, `own`; [`StoreError::File`].

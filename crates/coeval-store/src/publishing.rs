@@ -61,7 +61,7 @@ pub(crate) enum Until {
     Durable,
     /// It is seen.
     Published,
-    /// Who committed it may be told so.
+    /// The client may be told that its commit is done.
     Acknowledged,
 }
 
@@ -79,7 +79,7 @@ struct Pending {
     world: Arc<World>,
     /// The log position behind its record, if it must be durable before it is seen.
     needs: Option<Lsn>,
-    /// Who else has a say.
+    /// What else it waits for before it is published, besides its own log.
     consent: Consent,
     /// The log position behind its record, if replicas are to show it before it is acknowledged.
     shown: Option<Lsn>,
@@ -109,7 +109,7 @@ struct Unshown {
     wakers: Vec<Waker>,
 }
 
-/// Who syncs for those that wait without a thread.
+/// The thread that syncs for commits that are waited for without a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Syncer {
     /// Nobody: not started, not to be had, or ended.
@@ -177,8 +177,7 @@ pub(crate) struct Publishing {
     progress: Condvar,
     /// The syncer may have something to do.
     asked: Condvar,
-    /// Up to here everything is acknowledged, for who looks without the lock: changed under it, behind the end of the
-    /// registrations.
+    /// Everything up to here is acknowledged. Read without the lock; changed under it, after the registrations have ended.
     acknowledged: AtomicU64,
     log: Option<LogHandle>,
     /// From when a world was applied to when it was published.
@@ -648,7 +647,7 @@ impl State {
         log.is_some_and(|log| log.durable_lsn() < needed).then_some(needed)
     }
 
-    /// Whether a version that was applied is so far.
+    /// Whether a version that was applied has reached this stage.
     fn has_come(&self, version: Version, until: Until, log: Option<&LogHandle>) -> bool {
         let is_published = self.published >= version;
         match until {
@@ -694,8 +693,13 @@ impl State {
         };
         ground.trap.pass(Step::Publish);
         let version = newest.version();
+<<<<<<< HEAD
         ground.set_published(newest);
         // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
+=======
+        shared.set_published(newest);
+        // Before anybody is told: a transaction that begins after an acknowledgement finds the acknowledged one no longer registered.
+>>>>>>> he
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
         self.published = version;

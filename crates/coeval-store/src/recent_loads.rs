@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bulk loads that active transactions may not see: certified by key range, because their rows are nobody's footprint.
+//! Bulk loads that active transactions may not see. They are certified by key range, because the footprint of a transaction does not
+//! list the rows that it loads.
 //!
 //! Their number is bounded. When there are too many, the older half is replaced by one for each table: the range that
 //! spans them all, at the version of the newest. A transaction that does not see one of them does not see that either, so

@@ -286,9 +286,9 @@ pub(crate) enum Mending<'m> {
     All(&'m mut dyn MendTables),
 }
 
-/// Who takes what can be read of tables.
+/// Builds tables from the parts of damaged ones that can be read.
 pub(crate) trait MendTables {
-    /// A table of what can be read of its chunks.
+    /// A table made of those chunks of it that can be read.
     fn table(&mut self, entry: &TableEntry, segments: &HashMap<u64, SegmentRef>) -> Table;
 
     /// Fills a brick table with what can be read of its flush rounds.

@@ -419,7 +419,7 @@ impl<'d> Mender<'d> {
         (batches.start..last).filter_map(|batch| self.chunk(name, table, &segment, batch)).collect()
     }
 
-    /// A chunk of which nothing has been read yet; none if it cannot be.
+    /// A chunk, of which nothing is read yet; none if it cannot be read.
     fn chunk(
         &mut self,
         name: &str,

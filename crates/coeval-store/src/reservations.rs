@@ -7,10 +7,10 @@
 //! ```
 //!
 //! # Why the second attempt commits
-//! Reserving takes the leader's lock: whoever was admitted before is in the newest applied world, which the next attempt
-//! begins on, and whoever comes later is checked. So nothing of the reserved keys changes up to the attempt's own commit,
-//! and nothing that it read: it has no write conflict and no out-edge, if it accesses the same keys. Of two with priority
-//! that want the same keys the one that reserved first comes first: nobody is held up by a later reservation.
+//! Reserving takes the leader's lock: a transaction that was admitted before is in the newest applied world, on which the next
+//! attempt begins, and one that comes later is checked against the reservation. So until the attempt commits, neither the
+//! reserved keys change nor what it has read: it has no write conflict and no out-edge, if it accesses the same keys. If two
+//! transactions with priority want the same keys, the one that reserved first goes first: a reservation never holds up an earlier one.
 
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};

@@ -5,11 +5,12 @@
 //! the log names there. A copy that is being made holds the files of its manifest as well. What nobody holds goes with the
 //! next checkpoint, so a follower that comes back too late is told so (`LogError::Gone`) and begins with a new copy.
 //!
-//! What is *kept* stays when who needs it goes, and over a close (`kept_log.rs`): for an archive, which is to have everything,
-//! and for *slots*, each of which has a name and is for one replica. It is left then, until the next one comes who keeps it, or
-//! who has the slot; or until it is more than it may be. A slot of which that is so is lost: it holds nothing, and says so.
+//! What is *kept* stays when the follower that needs it disconnects, and over a close (`kept_log.rs`): for an archive, which has
+//! to get everything, and for *slots*, each of which has a name and belongs to one replica. It stays until the archive or the
+//! slot's replica comes back, or until it is more than the limit. A slot that reaches the limit is lost: it keeps nothing any more, and
+//! its state says so.
 //!
-//! A minimum stays behind each checkpoint, whoever comes and goes ([`Places`]).
+//! A minimum of log stays behind each checkpoint, whether followers are connected or not ([`Places`]).
 //!
 //! # Locking
 //! A leaf lock, held for moments.
@@ -142,9 +143,9 @@ struct Held {
     version: Version,
     /// Segment files by number.
     files: BTreeSet<u64>,
-    /// At most so many bytes of log are kept when who needs it has gone; nothing if not given.
+    /// How many bytes of log are kept at most while the follower is away; `None`: nothing is kept then.
     kept: Option<u64>,
-    /// Whether he has gone.
+    /// Whether the follower is away.
     is_left: bool,
     /// The name of the slot that it is.
     slot: Option<Arc<str>>,
@@ -199,8 +200,8 @@ impl Retention {
         Ok(())
     }
 
-    /// Who follows by the slot holds what it keeps, until that is dropped: also from `from` on, where the follower is, if the log is there
-    /// from there on. (A slot that was made when its follower came back begins behind that.)
+    /// Holds what the slot keeps for its follower until the hold is dropped. Holds also the log from `from` on, where the follower is,
+    /// as far as it is there. (A slot that was only made when its follower came back begins after that place.)
     pub(crate) fn attach_slot(&self, name: &str, from: Option<Lsn>) -> Result<Hold, SlotError> {
         let mut state = self.0.lock();
         let (number, held) = left_slot(&mut state, name)?;

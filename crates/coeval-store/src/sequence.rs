@@ -14,11 +14,11 @@
 //! # Steps
 //! 1. A number before the horizon is taken under the sequence's own lock, which is held for moments. Nobody waits
 //!    for the log or for another sequence there.
-//! 2. Who takes a range's second half appends the record of the next range, if the pipeline's leader is not at work
-//!    in that moment, and does not sync it: most often a commit's sync has made it durable by the time that it is
+//! 2. The caller that takes the first number of a range's second half appends the record of the next range, unless the pipeline's
+//!    leader is busy at that moment, and does not sync it: most often a commit's sync has made it durable by the time that it is
 //!    needed, and the sequence goes on without a sync of its own.
-//! 3. Who finds no number before the horizon appends and syncs what is missing. Those who want a number of the
-//!    same sequence meanwhile wait for that; others do not.
+//! 3. A caller that finds no number before the horizon appends and syncs what is missing. Callers that want a number of the same
+//!    sequence meanwhile wait for that; others do not.
 //!
 //! # Why no number is given twice
 //! The newest durable record of a sequence says where it goes on after a crash, and every number that was given lies
@@ -169,7 +169,7 @@ struct State {
 ///
 /// # Locking
 /// `state` is held for moments: never across the log, and no other lock is taken under it. `logged` says that
-/// `is_logging` has ended. Who logs holds nothing but that mark.
+/// `is_logging` has ended. A caller that logs holds no lock, only that mark.
 #[derive(Debug)]
 struct Sequence {
     state: Mutex<State>,

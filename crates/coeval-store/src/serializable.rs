@@ -14,10 +14,10 @@
 //!
 //! # Made when wanted
 //! While nobody asks for safe worlds, none is made: a database without safe readers pays nothing for them. Once somebody has
-//! asked, they are *kept up* for a while: whoever moves the boundary, by a publication or the end of a transaction, makes
-//! the safe world before going on, and it lies ready behind an atomic pointer. One makes it at a time; who finds somebody
-//! at it leaves it to them, and they look again before they leave. So what lies ready lacks nothing but what ended in this
-//! moment. It is always right to read, since a boundary's safe snapshot is final.
+//! asked, they are *kept up* for a while: a thread that moves the boundary, by a publication or the end of a transaction, makes
+//! the safe world before it goes on, and stores it behind an atomic pointer. One thread makes it at a time; a second one leaves it to
+//! the first, which looks again before it stops. So the stored world lacks only what ended at this moment. It is always right to
+//! read, since a boundary's safe snapshot is final.
 //! (`coeval_txn::ssi`'s README has the proof, and `tests/loom` every interleaving.)
 //!
 //! # What a reader finds
@@ -59,7 +59,7 @@ pub(crate) struct Serializable {
     boundary: Boundary<Arc<World>>,
     /// Readers that are going to be certified.
     readers: ActiveSnapshots,
-    /// Held by who makes a safe world. Who gives it back looks again: others leave their own to them.
+    /// Held by the thread that makes a safe world. After releasing it that thread looks again, as others have left their part to it.
     making: Mutex<()>,
     safe: Mutex<SafeState>,
     /// The safe world that was made last; none if nobody wants one. Changed under the lock of `safe`.
@@ -274,7 +274,7 @@ impl Serializable {
 
     /// The newest read safe snapshot there is, or, beside a writer with an older snapshot, the one before if somebody is
     /// making the newest; none for the moments in which a transaction is being certified that the boundary has passed.
-    /// Waits for nobody, but for who makes the first one after a while in which nobody asked.
+    /// Does not wait, except for a thread that makes the first one after a time in which nobody asked.
     ///
     /// Cost: an atomic load or two. In the moments behind a publication: the registry's lock. With a bound on its age, or if
     /// nobody has asked lately: the locks, and applying the write sets of those commits behind the boundary that belong to
@@ -320,7 +320,7 @@ impl Serializable {
         is_safe.then(|| Arc::new(SafeWorld { world, holds }))
     }
 
-    /// The newest one, for who must have that, or only looks.
+    /// The newest one, for callers that need exactly that one, or that only look at it.
     pub(crate) fn current(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         if self.is_following() {
             return self.newest.load_full();
@@ -331,11 +331,11 @@ impl Serializable {
         self.make_one(self.making.lock(), published)
     }
 
-    /// Makes one, and has it made anew from here on.
+    /// Makes a safe world, and has new ones made from now on.
     fn begin_keeping_up(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         let making = self.making.lock();
         let made = self.make(published);
-        // Now: whoever finds it wanted takes what lies ready. What ended since it was made is found by the look behind.
+        // Only now: a reader that finds safe worlds wanted takes the stored one. What ended since it was made is found by looking again.
         self.set_wanted(|_| Some(WANTED_PUBLICATIONS));
         self.give_back(making, made, published)
     }
@@ -363,8 +363,8 @@ impl Serializable {
         self.wanted.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change).is_ok()
     }
 
-    /// The boundary may have moved, or a maker has given back the lock: makes the safe world anew until it is the newest, if
-    /// one is wanted, and leaves it to who is at it already. Gives back one that it takes the place of.
+    /// Called when the boundary may have moved, or when a maker has released the lock: if safe worlds are wanted, makes a new one until
+    /// it is the newest, unless another thread is doing that. Returns a world that was replaced.
     #[must_use = "dropping the last reference to a world may take long"]
     pub(crate) fn keep_up(&self, published: &ArcSwap<World>) -> Option<Arc<SafeWorld>> {
         let mut replaced = None;

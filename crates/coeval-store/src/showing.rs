@@ -7,7 +7,7 @@ use std::time::Duration;
 /// See the module.
 ///
 /// # Locking
-/// `changes` is a leaf lock, held for moments. Who waits with `changed` gives it up.
+/// `changes` is a leaf lock, held for moments. Waiting with `changed` releases it.
 #[derive(Debug, Default)]
 pub(crate) struct Showing {
     /// How often something has changed.

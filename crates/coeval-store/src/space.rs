@@ -177,7 +177,7 @@ impl Space {
         Ok(())
     }
 
-    /// The same contents, of which nothing has been read yet, as far as it lies in files.
+    /// The same contents, where all chunks that are in files are replaced by ones that have not been read yet.
     #[must_use]
     pub(crate) fn unread(&self) -> Self {
         let unread = |chunk: &Arc<Chunk>| chunk.unloaded().map_or_else(|| Arc::clone(chunk), Arc::new);
@@ -185,7 +185,7 @@ impl Space {
         Self { base: PTree::from_sorted(entries.collect::<Vec<_>>()), ..self.clone() }
     }
 
-    /// The same contents, with chunks of which nothing has been read in the places of others, as far as these are here.
+    /// The same contents, where each old chunk that is still here is replaced by its new one, which has not been read yet.
     #[must_use]
     pub(crate) fn with_unloaded(&self, unloaded: &[(Arc<Chunk>, Arc<Chunk>)]) -> Option<Self> {
         let mut space = self.clone();

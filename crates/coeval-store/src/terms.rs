@@ -11,7 +11,7 @@
 //!
 //! # Timelines
 //! An opening begins a term without asking anybody. A promotion asks the replicas, and begins a *timeline* as well: the number
-//! of a term has the timeline in its upper half, and counts the openings in its lower half. Who has promised a timeline
+//! of a term has the timeline in its upper half, and counts the openings in its lower half. A machine that has promised a timeline
 //! acknowledges no log of a lower one (`promises.rs`), however often that is opened again.
 
 use crate::log::Lsn;
@@ -242,7 +242,7 @@ impl TermHistory {
         Some(Parting { at, term })
     }
 
-    /// The terms as one line, for who asks for them on the wire: of each its number, id and start, `1:00000000000000ff:0/1A2B`.
+    /// The terms as one line of text, as they are sent on the wire: for each its number, id and start, `1:00000000000000ff:0/1A2B`.
     #[must_use]
     pub fn to_line(&self) -> String {
         let terms = self.0.iter().map(|term| {

@@ -109,7 +109,7 @@ pub struct Transaction {
     guard: Arc<SnapshotGuard>,
     isolation: Isolation,
     mode: AccessMode,
-    /// Who runs it, and its last statement.
+    /// The session that runs it, and its last statement.
     origin: Option<Origin>,
     writes: Vec<TableWrites>,
     footprint: Vec<Footmark>,
@@ -132,7 +132,7 @@ pub struct Transaction {
     depends_on: Version,
     /// Whether its commit is acknowledged before it is durable.
     synchronous_commit: SynchronousCommit,
-    /// How many statements have begun, if whoever uses it says so.
+    /// How many statements have begun, if the caller reports them.
     statements: usize,
     restart_wanted: bool,
     /// Whether something was read elsewhere that goes with the snapshot.

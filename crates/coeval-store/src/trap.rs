@@ -121,7 +121,7 @@ impl Trap {
     }
 }
 
-/// All steps, by who comes to them.
+/// All steps, grouped by the threads that pass them.
 #[cfg(test)]
 impl Step {
     /// Whoever commits.

@@ -13,9 +13,9 @@
 //!
 //! # Why nobody sleeps for ever
 //! A ticket is in the queue, or taken by a turn, or has its verdict. While tickets are in the queue, somebody leads or the
-//! owner of the first has been woken: who enters leads if nobody does, and a turn that ends wakes the first. Who is woken
-//! leads, unless somebody has come before: that turn ends too. What is taken gets a verdict, by the one who took it or,
-//! if that panics, by its [`Taken`]. `tests/loom` runs this file in every order of three threads.
+//! owner of the first has been woken: a thread that enters leads if no other does, and a turn that ends wakes the first. A thread
+//! that was woken leads, unless another one has begun to: that turn ends too. A ticket that is taken gets a verdict from the thread
+//! that took it or, if that panics, from its [`Taken`]. `tests/loom` runs this file in every order of three threads.
 //!
 //! Whoever enters while nobody leads does so at once, before those who have been woken: a thread that runs is faster
 //! than one that is being woken, and takes the others' tickets along.
@@ -173,7 +173,7 @@ impl<O, V> Turns<O, V> {
     }
 }
 
-/// Who has it leads. Dropping it lets the next one lead, also when the leader panics.
+/// The thread that has it leads. Dropping it lets the next one lead, also when the leader panics.
 #[must_use = "nobody else leads as long as it lives"]
 pub(crate) struct Turn<'t, O, V> {
     turns: &'t Turns<O, V>,

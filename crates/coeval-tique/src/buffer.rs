@@ -5,7 +5,6 @@
 //! a higher sequence number and hides the first.
 
 use crate::catalog::Table;
-use crate::commit::TableRows;
 use crate::counters::Txid;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::literal::{Row, joined};
@@ -19,6 +18,9 @@ use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use datafusion::common::ScalarValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// A table, versions of its rows, and the texts of their keys.
+pub(crate) type TableRows = (Arc<Table>, RecordBatch, Vec<String>);
 
 /// What becomes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,7 @@
 use crate::engine::Types;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::schema::{Definition, ForeignKey};
-use crate::snapshot::CacheRows;
-use crate::versions::Versions;
+use crate::versions::{CacheRows, Versions};
 use arrow::array::{ArrayRef, AsArray, LargeStringArray, StringArray, StringViewArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, SchemaRef};

@@ -16,12 +16,12 @@
 use crate::catalog::Table;
 use crate::certifier::Certification;
 use crate::counters::{Timestamp, Txid};
-use crate::database::{Database, Shared};
 use crate::engine::Connection;
 use crate::error::Result;
-use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
-use crate::recovery::number;
-use crate::schema::{Kind, quoted};
+use crate::names::quoted;
+use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, number, storage, storage_columns};
+use crate::schema::Kind;
+use crate::shared::Shared;
 use crate::snapshot::{COMMITS, Layout};
 use std::sync::Arc;
 
@@ -32,17 +32,6 @@ const TRIM_STEPS: i64 = 4;
 fn trim_steps(first: i64, stable: Timestamp) -> Vec<i64> {
     let part = (stable.0 - first).max(0) / TRIM_STEPS;
     (0..TRIM_STEPS).rev().map(|rest| stable.0 - part * rest).collect()
-}
-
-impl Database {
-    /// Moves stable versions to the storage. Readers and writers go on; one checkpoint runs at a time. Costs the
-    /// versions in the caches, and for the default engine a look at each storage row's key.
-    ///
-    /// # Errors
-    /// What the engine says. Nothing is lost, and the next checkpoint does the rest.
-    pub fn checkpoint(&self) -> Result<()> {
-        self.shared.run_checkpoint()
-    }
 }
 
 impl Shared {

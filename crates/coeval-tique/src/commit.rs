@@ -21,20 +21,21 @@
 //! timestamps finish in order. A batch that fails before the marker takes its versions back first; if that fails too, or
 //! the marker's own append does, nothing commits any more until recovery has decided.
 //!
-//! **Why nobody fails for another.** If the engine refuses the versions of a batch, they are taken back, and each member's are
-//! written by themselves: whose are refused again has failed, with what the engine says of them, and the others commit.
+//! **Why no transaction fails because of another.** If the engine refuses the versions of a batch, they are taken back, and the
+//! versions of each member are written separately. A member whose versions are refused again fails, with the engine's message; the
+//! others commit.
 
-use crate::buffer::stamped;
+use crate::buffer::{TableRows, stamped};
 use crate::catalog::Table;
 use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
-use crate::database::Options;
 use crate::engine::{Appends, Connection, Effort, Engine, EngineError, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError};
+use crate::names::quoted;
+use crate::options::Options;
 use crate::physical::{CTS, cache};
 use crate::priority::Reservations;
 use crate::read_set::ReadSet;
-use crate::schema::quoted;
 use crate::snapshot::Layout;
 use crate::write_set::{CONFLICT_AT, WriteSet};
 use arrow::array::{Array, Int64Array, RecordBatch};
@@ -43,9 +44,6 @@ use arrow::datatypes::{DataType, Field, Schema};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-
-/// A table, versions of its rows, and the texts of their keys.
-pub(crate) type TableRows = (Arc<Table>, RecordBatch, Vec<String>);
 
 /// A transaction that wants to commit.
 pub(crate) struct Submission {
@@ -73,7 +71,7 @@ struct Waiting {
 pub(crate) struct Prepared {
     members: Vec<Arc<Waiting>>,
     timestamps: Vec<Timestamp>,
-    /// That has written them: it was there a moment ago.
+    /// The connection that wrote the versions: it worked a moment ago.
     connection: Box<dyn Connection>,
 }
 
@@ -81,6 +79,15 @@ impl Prepared {
     pub(crate) fn timestamp(&self) -> Timestamp {
         *self.timestamps.first().expect("a prepared transaction has its timestamp")
     }
+}
+
+/// What has to be kept of a prepared transaction to commit it after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Decision {
+    /// Its id.
+    pub transaction: i64,
+    /// Its commit timestamp.
+    pub timestamp: i64,
 }
 
 /// Where transactions commit.
@@ -133,7 +140,7 @@ fn stopped(reason: &str) -> TiqueError {
         .hint("Open the database again: recovery settles what was being committed.")
 }
 
-/// A transaction has committed behind one of which nobody knows whether it has.
+/// The error of a transaction that has committed, after an earlier one whose outcome is not known.
 fn unseen(reason: &str) -> TiqueError {
     let what = format!("the transaction has committed, and is not seen before recovery: {reason}");
     TiqueError::new(SqlState::TransactionResolutionUnknown, what)
@@ -419,7 +426,8 @@ impl Batch<'_> {
         if pipeline.options.trials.certification_is_off { HashMap::new() } else { refused }
     }
 
-    /// Who runs in place of a refused transaction is not refused by one that is about to be refused itself.
+    /// If a member runs again in place of a refused transaction, waits for all lower timestamps: the member must not be refused
+    /// because of a transaction that is about to be refused itself.
     fn wait_if_reserved(&self) -> Result<()> {
         let reservations = &self.pipeline.reservations;
         let Some(first) = self.timestamps.iter().min() else { return Ok(()) };
@@ -569,8 +577,8 @@ impl Batch<'_> {
         error.state == SqlState::EngineRefused && self.members.len() > 1
     }
 
-    /// Writes each member's versions by themselves, after the engine has refused them all together. Of whom it refuses
-    /// them, that one has failed; the others go on.
+    /// Writes the versions of each member separately, after the engine has refused them all together. A member whose versions it
+    /// refuses has failed; the others go on.
     fn write_each(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
         self.delete_versions(&mut **connection)?;
         let mut refused = HashMap::new();

@@ -13,41 +13,30 @@
 //! | a checkpoint has moved versions newer than `a`; a column is missing; as much was refreshed as copied | it is made anew |
 //!
 //! **Why it is right.** Made anew it is one query of the snapshot. A row whose key has no version in `(a, s]` is the same at both;
-//! one that has is its newest version there. That the cache still had all of these when they were read is looked up
-//! afterwards: a checkpoint says what it is about to delete before it does (`versions.rs`). The rows of a copy are the session's own,
-//! and its names are nobody's, since the application's do not begin so. What fails drops the copy, and the statement reads
-//! without it. A transaction that has sent versions of its own to a table's cache reads that without a copy.
+//! one that has is its newest version there. Whether the cache still had all of these when they were read is checked
+//! afterwards: a checkpoint announces what it is about to delete before it does (`versions.rs`). The rows of a copy are the
+//! session's own, and its name collides with none of the application's, which never begin with `tique_`. If anything fails, the
+//! copy is dropped and the statement reads without it. A transaction that has sent versions of its own to a table's cache reads
+//! that table without a copy.
 
+use crate::buffer::Buffer;
 use crate::catalog::Table;
 use crate::counters::Timestamp;
+use crate::engine::Connection;
 use crate::error::Result;
 use crate::lookups::FoundBy;
+use crate::names::quoted;
 use crate::physical::{CTS, DELETED, KEY, cache, key_columns};
 use crate::rewrite::Reads;
-use crate::schema::{Definition, Kind, quoted};
-use crate::session::Session;
-use crate::snapshot::{self, CacheRows, Formulation, Layout, View};
+use crate::schema::Kind;
+use crate::snapshot::{self, CopyOf, Formulation, Layout, View};
+use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 /// So many versions are brought into small copies before they are made anew.
 const ROOM_LEAST: i64 = 1_000;
-
-/// What of a table is read from a copy: its name, and which columns it has.
-#[derive(Clone, Debug)]
-pub(crate) struct CopyOf {
-    pub(crate) name: String,
-    pub(crate) columns: Vec<usize>,
-}
-
-impl CopyOf {
-    /// The query that reads it. Not its name alone: MonetDB 11.41 counts what was deleted from a temporary table too where it
-    /// answers `count(*)` of the table itself.
-    pub(crate) fn query(&self, table: &Definition) -> String {
-        format!("SELECT {} FROM {}", table.names(&self.columns).join(", "), quoted(&self.name))
-    }
-}
 
 /// A temporary table with a snapshot.
 struct Kept {
@@ -95,106 +84,128 @@ fn used(table: &Table, reads: &Reads, words: &BTreeSet<String>) -> BTreeSet<usiz
     columns.chain(table.definition.key.iter().copied()).collect()
 }
 
-impl Session {
-    /// The copies that a statement reads, by their tables' names; made or brought up to date.
-    pub(crate) fn copies_for(&mut self, statement: &Statement, reads: &Reads) -> BTreeMap<String, CopyOf> {
+impl Copies {
+    /// The copies that a statement reads, by their tables' names; made or brought up to date over the session's connection. The
+    /// transaction sees up to `sts`, and has written what the buffer has.
+    pub(crate) fn for_statement(
+        &mut self,
+        connection: &mut dyn Connection,
+        (sts, buffer): (Timestamp, &Buffer),
+        statement: &Statement,
+        reads: &Reads,
+    ) -> BTreeMap<String, CopyOf> {
         let words = words(statement);
         let mut ready = BTreeMap::new();
         for (name, table) in &reads.tables {
             let is_scanned = reads.found_by[name].iter().any(|found_by| found_by.key.is_none());
-            if !is_scanned
-                || table.definition.kind == Kind::Static
-                || self.transaction().buffer.is_sent(table)
-            {
+            if !is_scanned || table.definition.kind == Kind::Static || buffer.is_sent(table) {
                 continue;
             }
             if table.cache() == CacheRows::None {
                 // The storage is as good.
-                self.drop_copy(name);
+                self.drop_copy(connection, name);
                 continue;
             }
-            match self.copy_of(table, used(table, reads, &words)) {
+            match self.copy_of(connection, table, used(table, reads, &words), sts) {
                 Ok(copy) => drop(ready.insert(name.clone(), copy)),
                 // If the engine is not well, the statement itself will say so.
-                Err(_) => self.drop_copy(name),
+                Err(_) => self.drop_copy(connection, name),
             }
         }
         ready
     }
 
-    /// A copy that has these columns, as the transaction sees them.
-    fn copy_of(&mut self, table: &Arc<Table>, mut columns: BTreeSet<usize>) -> Result<CopyOf> {
-        let (name, sts) = (&table.definition.name, self.transaction().sts);
-        if let Some(kept) = self.copies.kept.get(name) {
+    /// A copy that has these columns, as of this timestamp.
+    fn copy_of(
+        &mut self,
+        connection: &mut dyn Connection,
+        table: &Arc<Table>,
+        mut columns: BTreeSet<usize>,
+        sts: Timestamp,
+    ) -> Result<CopyOf> {
+        let name = &table.definition.name;
+        if let Some(kept) = self.kept.get_mut(name) {
             let (copy, as_of) = (kept.copy.clone(), kept.as_of);
             if kept.suits(table, &columns, sts) {
                 if as_of == sts || table.versions.newest() <= as_of {
                     return Ok(copy);
                 }
                 let is_whole = || table.versions.forgotten() <= as_of;
-                let brought = if is_whole() { Some(self.bring(table, &copy, as_of, sts)?) } else { None };
+                let brought =
+                    if is_whole() { Some(bring(connection, table, &copy, as_of, sts)?) } else { None };
                 if let Some(brought) = brought
                     && is_whole()
-                    && let Some(kept) = self.copies.kept.get_mut(name)
                 {
                     kept.as_of = sts;
                     kept.room -= brought;
                     return Ok(copy);
                 }
             }
-            if std::ptr::eq(self.copies.kept[name].of.as_ptr(), Arc::as_ptr(table)) {
+            if std::ptr::eq(kept.of.as_ptr(), Arc::as_ptr(table)) {
                 columns.extend(copy.columns);
             }
-            self.drop_copy(name);
+            self.drop_copy(connection, name);
         }
-        self.make_copy(table, columns, sts)
+        self.make(connection, table, columns, sts)
     }
 
-    fn make_copy(&mut self, table: &Arc<Table>, columns: BTreeSet<usize>, sts: Timestamp) -> Result<CopyOf> {
+    fn make(
+        &mut self,
+        connection: &mut dyn Connection,
+        table: &Arc<Table>,
+        columns: BTreeSet<usize>,
+        sts: Timestamp,
+    ) -> Result<CopyOf> {
         let definition = &table.definition;
         let columns: Vec<usize> = columns.into_iter().collect();
-        self.copies.count += 1;
-        let name = format!("tique_copy_{}_{}", self.copies.count, definition.name);
+        self.count += 1;
+        let name = format!("tique_copy_{}_{}", self.count, definition.name);
         let view = View { sts, own: None, layout: Layout::Stamped, cache: table.cache() };
         let names = copied_columns(table, &columns).join(", ");
         let rows = snapshot::columns(definition, &names, &view, Formulation::AntiJoin, &FoundBy::default());
         let temporary = quoted(&name);
-        let made = self.connection.temporary(&format!(
+        let made = connection.temporary(&format!(
             "CREATE LOCAL TEMPORARY TABLE {temporary} AS {rows} WITH DATA ON COMMIT PRESERVE ROWS"
         ))?;
         let copy = CopyOf { name, columns };
         let room = i64::try_from(made).unwrap_or(i64::MAX).max(ROOM_LEAST);
         let kept = Kept { of: Arc::downgrade(table), copy: copy.clone(), as_of: sts, room };
-        self.copies.kept.insert(definition.name.clone(), kept);
+        self.kept.insert(definition.name.clone(), kept);
         Ok(copy)
     }
 
-    /// Brings a copy from one timestamp to a later one; how many rows that touched.
-    fn bring(&mut self, table: &Table, copy: &CopyOf, from: Timestamp, to: Timestamp) -> Result<i64> {
-        let (cache, temporary) = (quoted(&cache(&table.definition)), quoted(&copy.name));
-        let keys = key_columns(&table.definition);
-        let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = {temporary}.{key}")).collect();
-        let newer = format!("{CTS} > {} AND {CTS} <= {}", from.0, to.0);
-        let gone = self.connection.temporary(&format!(
-            "DELETE FROM {temporary} WHERE EXISTS (SELECT 1 FROM {cache} AS tique_v WHERE {newer} AND {})",
-            same.join(" AND ")
-        ))?;
-        let names = copied_columns(table, &copy.columns).join(", ");
-        let come = self.connection.temporary(&format!(
-            "INSERT INTO {temporary} ({names}) SELECT {names} FROM (SELECT {names}, {DELETED}, rank() OVER \
-             (PARTITION BY {} ORDER BY {CTS} DESC) AS tique_rank FROM {cache} WHERE {newer}) AS tique_ranked \
-             WHERE tique_rank = 1 AND NOT {DELETED}",
-            keys.join(", ")
-        ))?;
-        Ok(i64::try_from(gone + come).unwrap_or(i64::MAX))
-    }
-
     /// Drops the copy of a table, if there is one. If the engine does not, the session's end does.
-    fn drop_copy(&mut self, table: &str) {
-        if let Some(kept) = self.copies.kept.remove(table) {
-            drop(self.connection.temporary(&format!("DROP TABLE {}", quoted(&kept.copy.name))));
+    fn drop_copy(&mut self, connection: &mut dyn Connection, table: &str) {
+        if let Some(kept) = self.kept.remove(table) {
+            drop(connection.temporary(&format!("DROP TABLE {}", quoted(&kept.copy.name))));
         }
     }
+}
+
+/// Brings a copy from one timestamp to a later one; how many rows that touched.
+fn bring(
+    connection: &mut dyn Connection,
+    table: &Table,
+    copy: &CopyOf,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<i64> {
+    let (cache, temporary) = (quoted(&cache(&table.definition)), quoted(&copy.name));
+    let keys = key_columns(&table.definition);
+    let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = {temporary}.{key}")).collect();
+    let newer = format!("{CTS} > {} AND {CTS} <= {}", from.0, to.0);
+    let gone = connection.temporary(&format!(
+        "DELETE FROM {temporary} WHERE EXISTS (SELECT 1 FROM {cache} AS tique_v WHERE {newer} AND {})",
+        same.join(" AND ")
+    ))?;
+    let names = copied_columns(table, &copy.columns).join(", ");
+    let come = connection.temporary(&format!(
+        "INSERT INTO {temporary} ({names}) SELECT {names} FROM (SELECT {names}, {DELETED}, rank() OVER \
+         (PARTITION BY {} ORDER BY {CTS} DESC) AS tique_rank FROM {cache} WHERE {newer}) AS tique_ranked \
+         WHERE tique_rank = 1 AND NOT {DELETED}",
+        keys.join(", ")
+    ))?;
+    Ok(i64::try_from(gone + come).unwrap_or(i64::MAX))
 }
 
 /// The names of a copy's columns, quoted: the key's one column is among them.

@@ -7,12 +7,12 @@
 //! ```
 //! Nobody asks repeatedly: who waits for the start timestamp sleeps until it has moved.
 //!
-//! # Start timestamps of before
-//! A transaction that reads this database together with others may begin at a start timestamp of before ([`Counters::begin_at`]).
-//! Whoever keeps such timestamps says which is the oldest that may still be asked for ([`Counters::retain`]): nothing newer
-//! counts as stable. What was given out as stable once is noted, and nobody begins before it any more. So whether or not the
-//! keeper forgets one, a transaction that has begun finds all versions that it is to see, and all write sets that it is
-//! certified against.
+//! # Earlier start timestamps
+//! A transaction that reads this database together with others may begin at an earlier start timestamp ([`Counters::begin_at`]).
+//! The part of the program that keeps such timestamps tells the oldest that may still be asked for ([`Counters::retain`]):
+//! nothing newer counts as stable. Once a timestamp was given out as stable, no transaction begins before it any more. So even if
+//! a timestamp was not retained, a transaction that could begin finds all versions that it has to see, and all write sets that
+//! it is certified against.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,8 +97,7 @@ impl Counters {
         (Txid(txid), Timestamp(sts))
     }
 
-    /// A new transaction that sees what one saw that began when the start timestamp was this one. None if what it needs may be
-    /// gone.
+    /// A new transaction with an earlier start timestamp. None if what it would see may have been removed.
     pub(crate) fn begin_at(&self, sts: Timestamp) -> Option<(Txid, Timestamp)> {
         let mut state = self.state.lock();
         assert!(sts.0 <= state.sts, "start timestamps are given out once they are reached");
@@ -111,7 +110,7 @@ impl Counters {
         Some((Txid(txid), sts))
     }
 
-    /// Who says which start timestamp is the oldest that may be asked for. Set once.
+    /// Sets the function that tells the oldest start timestamp that may still be asked for. Set once.
     pub(crate) fn retain(&self, oldest: impl Fn() -> Option<i64> + Send + Sync + 'static) {
         let _ = self.retained.set(Box::new(oldest));
     }
@@ -186,7 +185,7 @@ impl Counters {
 
     /// What every running and future transaction sees, and the first transaction that may still be running.
     pub(crate) fn stable(&self) -> (Timestamp, Txid) {
-        // Asked first: whoever needs it no longer by then, because he has begun, is among those who run.
+        // Asked before the lock is taken: a transaction that begins in between is among the running ones, so its snapshot is safe.
         let retained = self.retained.get().and_then(|oldest| oldest());
         let mut state = self.state.lock();
         let running = state.running.values().copied().min().unwrap_or(state.sts);

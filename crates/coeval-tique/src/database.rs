@@ -1,118 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A database: one engine's tables, with everything that its sessions share.
+//! A database: one engine's tables, opened, with what can be asked of it.
 
-mod definitions;
-pub(crate) use definitions::{Unfinished, describe, discard};
-
-use crate::catalog::Catalog;
-use crate::certifier::Certification;
-use crate::commit::Pipeline;
+use crate::commit::{Decision, Pipeline};
 use crate::counters::Clock;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::options::Options;
 use crate::recovery;
 use crate::session::Session;
-use crate::snapshot::{Formulation, Layout};
-use crate::spanning::Decision;
+use crate::shared::{InUse, Shared};
 use parking_lot::{Mutex, RwLock};
-use std::ops::Deref;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-
-/// When a transaction's versions are sent to the engine (3.2.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writes {
-    /// When a read needs them, and at commit.
-    Buffered,
-    /// At the end of each statement.
-    AtOnce,
-}
-
-/// Which formulation reads are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reading {
-    /// The one that suits each statement.
-    Chosen,
-    /// Always this one.
-    Always(Formulation),
-}
-
-/// Rules that can be switched off to see what they are good for. For tests: what results is no snapshot isolation.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Trials {
-    /// Everybody commits.
-    pub certification_is_off: bool,
-    /// Each statement reads the newest state.
-    pub snapshot_is_off: bool,
-}
-
-/// How a database works. The layout is the database's own and has to be the same each time.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Where a version's commit timestamp is.
-    pub layout: Layout,
-    /// When versions are sent.
-    pub writes: Writes,
-    /// Where transactions are certified.
-    pub certification: Certification,
-    /// Which formulation reads are written in, unless a session says otherwise.
-    pub reading: Reading,
-    /// A checkpoint runs in the background when the caches hold so many versions; none if zero.
-    pub checkpoint_at: usize,
-    /// Nothing, but for tests.
-    pub trials: Trials,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            layout: Layout::Stamped,
-            writes: Writes::Buffered,
-            certification: Certification::InEngine,
-            reading: Reading::Chosen,
-            checkpoint_at: 50_000,
-            trials: Trials::default(),
-        }
-    }
-}
-
-/// What all sessions share.
-///
-/// # Locking
-/// `definitions` is held by one CREATE or DROP TABLE at a time, around its calls of the engine; `catalog` for the copy of
-/// a pointer, inside it or alone; `checkpoint` by the one checkpoint that runs; `checkpointer` for moments, inside of nothing.
-pub(crate) struct Shared {
-    pub(crate) engine: Arc<dyn Engine>,
-    pub(crate) options: Options,
-    pub(crate) catalog: RwLock<Arc<Catalog>>,
-    pub(crate) pipeline: Pipeline,
-    pub(crate) checkpoint: Mutex<()>,
-    /// The last checkpoint in the background.
-    pub(crate) checkpointer: Mutex<Option<JoinHandle<()>>>,
-    definitions: Mutex<()>,
-}
-
-/// What the handles of a database hold. The last one that is dropped waits for a checkpoint that runs in the background, so that
-/// the engine is free then.
-pub(crate) struct InUse {
-    shared: Arc<Shared>,
-}
-
-impl Deref for InUse {
-    type Target = Arc<Shared>;
-
-    fn deref(&self) -> &Arc<Shared> {
-        &self.shared
-    }
-}
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        let checkpointer = self.shared.checkpointer.lock().take();
-        // One that died of a panic has shown it.
-        drop(checkpointer.map(JoinHandle::join));
-    }
-}
 
 /// A database over an engine. Cheap to clone; clones are the same database. With the last of them and of their sessions the
 /// engine is let go of, which waits for a checkpoint that is running.
@@ -151,7 +49,7 @@ impl Database {
             checkpointer: Mutex::new(None),
             definitions: Mutex::new(()),
         };
-        Ok(Self { shared: Arc::new(InUse { shared: Arc::new(shared) }) })
+        Ok(Self { shared: Arc::new(InUse::new(shared)) })
     }
 
     /// A session with a connection of its own.
@@ -162,6 +60,15 @@ impl Database {
         Session::new(Arc::clone(&self.shared))
     }
 
+    /// Moves stable versions to the storage. Readers and writers go on; one checkpoint runs at a time. Costs the
+    /// versions in the caches, and for the default engine a look at each storage row's key.
+    ///
+    /// # Errors
+    /// What the engine says. Nothing is lost, and the next checkpoint does the rest.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.shared.run_checkpoint()
+    }
+
     /// What its new transactions see, to be looked at from elsewhere: the place of a snapshot, which sessions can
     /// [begin at](Session::begin_at) later.
     #[must_use]
@@ -169,8 +76,9 @@ impl Database {
         self.shared.pipeline.counters.clock()
     }
 
-    /// From now on nothing goes that a transaction needs which begins at the place that `oldest` gives; none if nobody will begin
-    /// at an earlier one than the newest. It is asked by checkpoints and commits, and calls nothing here. Set once.
+    /// From now on everything is kept that is needed by a transaction which begins at the place that `oldest` returns, or later.
+    /// `oldest` returns `None` if nobody will begin before the newest place. Checkpoints and commits call it, and it must not call
+    /// this database. Set once.
     pub fn retain(&self, oldest: impl Fn() -> Option<i64> + Send + Sync + 'static) {
         self.shared.pipeline.counters.retain(oldest);
     }
@@ -212,16 +120,5 @@ impl Database {
     #[must_use]
     pub fn cached_versions(&self) -> usize {
         self.shared.cached()
-    }
-}
-
-impl Shared {
-    pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.catalog.read())
-    }
-
-    pub(crate) fn cached(&self) -> usize {
-        let cached: i64 = self.catalog().tables().map(|table| table.cached()).sum();
-        usize::try_from(cached).unwrap_or(0)
     }
 }

@@ -45,23 +45,23 @@ pub struct Dialect {
     pub literals: Text,
     /// How lists of rows stand in a query.
     pub lists: Lists,
-    /// Who looks at conditions on a key before the newest versions are chosen.
+    /// Whether the engine or TiQuE applies conditions on a key before the newest versions are chosen.
     pub pushdown: Pushdown,
     /// Whether appends to several tables can be made one.
     pub appends: Appends,
     /// How names stand in expressions.
     pub names: Names,
-    /// Who looks that a value fits its column.
+    /// Whether the engine or TiQuE checks that a value fits its column.
     pub types: Types,
     /// How rows are found by key.
     pub indexes: Indexes,
-    /// So many bytes of a name count, if not all: two that differ behind that are the same.
+    /// How many bytes of a name the engine compares, if not all: names that differ only after these are the same name to it.
     pub name_bytes: Option<usize>,
     /// What its integers can hold.
     pub integers: Integers,
-    /// Where NULL stands in an order that does not say it.
+    /// Where NULL comes in an ORDER BY that says neither NULLS FIRST nor NULLS LAST.
     pub nulls: Nulls,
-    /// What is written in a CAST to `bytea` for these bytes.
+    /// The literal that stands for these bytes in a CAST to `bytea`.
     pub bytes: fn(&[u8]) -> Value,
     /// Whether analytical statements read copies of snapshots.
     pub copying: Copying,
@@ -107,21 +107,22 @@ pub enum Names {
     Backticks,
 }
 
-/// Who looks that a value fits its column.
+/// Whether the engine or TiQuE checks that a value fits its column.
 #[derive(Clone, Copy, Debug)]
 pub enum Types {
     /// The engine, by a CAST. What it says of a table's columns is what they are.
     OfEngine,
-    /// We, for engines whose columns and casts take everything: as what a column of a type is read.
+    /// TiQuE, for engines whose columns and casts accept any value. The function gives the Arrow type that a column of an SQL
+    /// type is read as.
     Ours(fn(&DataType) -> ArrowType),
 }
 
-/// Where NULL stands in an order that does not say it.
+/// Where NULL comes in an ORDER BY that says neither NULLS FIRST nor NULLS LAST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nulls {
-    /// Wherever the engine has it.
+    /// Where the engine puts it.
     AsEngine,
-    /// Above all values, as in PostgreSQL: it is written out.
+    /// Above all values, as in PostgreSQL: TiQuE writes NULLS FIRST or NULLS LAST into each query.
     Above,
 }
 
@@ -163,21 +164,21 @@ pub enum Copying {
 /// How an engine finds rows by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexes {
-    /// By itself.
+    /// By its own means: no index is created.
     None,
     /// By indexes over the key's columns, which take keys of so many bytes.
     OnKeys {
-        /// None if any.
+        /// `None` if keys of any length are taken.
         bytes_max: Option<usize>,
     },
 }
 
-/// Who looks at conditions on a key before the newest versions are chosen.
+/// Whether the engine or TiQuE applies conditions on a key before the newest versions are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushdown {
     /// The engine's optimizer, where it can know that they hold for all versions of a row or for none.
     ByEngine,
-    /// We: the engine does not look through the window.
+    /// TiQuE, which writes them into the query: the engine does not move conditions through a window function.
     Written,
 }
 
@@ -323,8 +324,9 @@ pub trait Engine: Send + Sync {
     }
 }
 
-/// A session of an engine. Each call is a statement of its own (autocommit), but for who measures the engine itself: queries
-/// between the queries `START TRANSACTION` and `COMMIT` or `ROLLBACK`, written so, are one transaction of the engine's.
+/// A session of an engine. Each call is a statement of its own (autocommit). One exception is there for measuring the engine
+/// itself: queries between the queries `START TRANSACTION` and `COMMIT` or `ROLLBACK`, spelled exactly so, are one transaction
+/// of the engine.
 ///
 /// A call that has failed is over: nothing of it takes effect later, or the engine has no further connection.
 pub trait Connection: Send {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can go wrong, with PostgreSQL's SQLSTATEs.
 
-use crate::catalog::Catalog;
 use crate::engine::{EngineError, EngineErrorKind};
 use crate::place;
 use datafusion::sql::sqlparser::ast::{Ident, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// The kinds of failure that clients tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlState {
-    /// 08006: the engine went away; nothing of the statement took effect, but that DROP TABLE may have.
+    /// 08006: the engine went away; the statement had no effect, except that a DROP TABLE may have had one.
     ConnectionFailure,
     /// 08007: the engine went away while a commit was being written; recovery decides.
     TransactionResolutionUnknown,
@@ -154,12 +154,11 @@ impl TiqueError {
         self
     }
 
-    /// Says where in the application's statement that is which is not there or was refused, and names the statement beside what
-    /// the engine said of the rewritten one.
-    pub(crate) fn of_statement(mut self, statement: &Statement, catalog: &Catalog) -> Self {
+    /// Adds the place in the application's statement of the name that is missing or was refused. The engine's message is about
+    /// the rewritten statement, so the application's is added to it. `is_of_table` says whether a name is a table's or a column's.
+    pub(crate) fn of_statement(mut self, statement: &Statement, is_of_table: impl Fn(&str) -> bool) -> Self {
         let names = matches!(self.state, SqlState::EngineRefused | SqlState::UndefinedTable);
         if names && self.place.is_none() {
-            let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
             self.place = place::of_named(&self.message, statement, is_of_table);
         }
         let is_engines = matches!(self.state, SqlState::EngineRefused | SqlState::ConnectionFailure)
@@ -203,3 +202,11 @@ impl From<EngineError> for TiqueError {
 
 /// What most functions here return.
 pub type Result<T> = std::result::Result<T, TiqueError>;
+
+/// What a walk over a statement does next: a failure ends it.
+pub(crate) fn flow(result: Result<()>) -> ControlFlow<TiqueError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}

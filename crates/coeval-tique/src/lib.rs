@@ -15,8 +15,24 @@
 //! - What was acknowledged is there after recovery; of what was not, all of a transaction or nothing.
 //! - A checkpoint changes no snapshot.
 //!
+//! # Rooms
+//! Modules import each other one way only, which a test holds. From the top:
+//! ```text
+//! database, spanning                  what a program opens; commits that another database decides
+//! session                             statements of a client: blocks, changes with their constraints, savepoints
+//! recovery, checkpoint, ddl           what is done with whole tables
+//! definitions, copies, savepoints     what the engine keeps of tables, what a session keeps
+//! shared, commit, options, certifier  what sessions share, and how they commit
+//! rewrite, spelling, values, parse    statements, from the application's text to the engine's
+//! buffer, write_set, read_set         what a transaction has written, and what it has read
+//! snapshot, lookups, catalog          a table as a transaction sees it
+//! physical, packed, schema, versions  tables as the application and as the engine has them
+//! error, engine                       what can go wrong, and what is asked of an engine
+//! literal, names, counters ...        what stands on nothing but what is below
+//! ```
+//!
 //! # Start reading at
-//! [`Database`] (`database.rs`) and [`Session`] (`session.rs`); then `snapshot.rs` (reads), `dml.rs` (writes), `commit.rs`.
+//! [`Database`] (`database.rs`) and [`Session`] (`session.rs`); then `snapshot.rs` (reads), `session/dml.rs` (writes), `commit.rs`.
 //!
 //! ```
 //! use coeval_tique::{DataFusionEngine, Database, Options};
@@ -37,25 +53,30 @@ mod catalog;
 mod certifier;
 mod checkpoint;
 mod commit;
-mod constraints;
 mod copies;
 mod counters;
 mod database;
-mod dml;
+mod ddl;
+mod definitions;
 mod engine;
 mod error;
 mod literal;
 mod lookups;
+mod names;
+mod options;
 mod packed;
+mod parse;
 mod physical;
 mod place;
 mod priority;
 mod read_set;
 mod recovery;
 mod rewrite;
+mod rows_as_sql;
 mod savepoints;
 mod schema;
 mod session;
+mod shared;
 mod snapshot;
 mod spanning;
 mod spelling;
@@ -64,8 +85,9 @@ mod versions;
 mod write_set;
 
 pub use certifier::Certification;
+pub use commit::Decision;
 pub use counters::Clock;
-pub use database::{Database, Options, Reading, Trials, Writes};
+pub use database::Database;
 /// The parser, whose statements and types stand in this interface.
 pub use datafusion::sql::sqlparser;
 pub use engine::{
@@ -74,9 +96,10 @@ pub use engine::{
     Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
+pub use options::{Options, Reading, Trials, Writes};
 pub use packed::pack;
 pub use place::of_parser as place_of_parser;
 pub use savepoints::SavepointPlace;
 pub use session::{Outcome, Priority, Session};
 pub use snapshot::{Formulation, Layout};
-pub use spanning::{Decision, PreparedCommit};
+pub use spanning::PreparedCommit;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values as SQL text: in conditions that look rows up, and in lists of rows that a query reads.
+//! Values as SQL text, and as the text of a key.
 
-use crate::schema::{Definition, quoted};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::DataType;
 
@@ -66,44 +65,6 @@ pub(crate) fn joined(row: &Row, columns: &[usize]) -> String {
         }
     }
     key
-}
-
-/// A condition that the rows fulfil whose `columns` are those of one of `rows`. `prefix` qualifies the columns.
-///
-/// # Panics
-/// If there are no rows: no condition says that.
-pub(crate) fn one_of(table: &Definition, columns: &[usize], rows: &[&Row], prefix: &str) -> String {
-    assert!(!rows.is_empty(), "a look-up looks for something");
-    let literal_of = |row: &Row, column: usize| literal(&row[column], &table.columns[column].kind);
-    let name = |column: usize| format!("{prefix}{}", quoted(&table.columns[column].name));
-    if let [column] = *columns {
-        let list: Vec<_> = rows.iter().map(|row| literal_of(row, column)).collect();
-        return match list.as_slice() {
-            [one] => format!("{} = {one}", name(column)),
-            list => format!("{} IN ({})", name(column), list.join(", ")),
-        };
-    }
-    let each = rows.iter().map(|row| {
-        let equal: Vec<_> =
-            columns.iter().map(|&column| format!("{} = {}", name(column), literal_of(row, column))).collect();
-        format!("({})", equal.join(" AND "))
-    });
-    let each: Vec<_> = each.collect();
-    format!("({})", each.join(" OR "))
-}
-
-/// The rows as a table in a FROM clause, with the table's column names.
-pub(crate) fn as_table(table: &Definition, rows: &[&Row], alias: &str) -> String {
-    let row = |row: &&Row| {
-        let values: Vec<_> = row
-            .iter()
-            .zip(&table.columns)
-            .map(|(value, column)| format!("CAST({} AS {})", literal(value, &column.kind), column.kind))
-            .collect();
-        format!("({})", values.join(", "))
-    };
-    let rows: Vec<_> = rows.iter().map(row).collect();
-    format!("(VALUES {}) AS {alias} ({})", rows.join(", "), table.all_names().join(", "))
 }
 
 #[cfg(test)]

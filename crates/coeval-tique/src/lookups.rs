@@ -7,9 +7,10 @@
 
 use crate::engine::{Pushdown, Text};
 use crate::literal::{Row, joined, printed};
+use crate::names::{folded, quoted};
 use crate::packed::{bits, packed};
 use crate::physical::KEY;
-use crate::schema::{Definition, KeyColumns, folded, quoted};
+use crate::schema::{Definition, KeyColumns};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Select, UnaryOperator, Value};
 use std::collections::HashMap;
@@ -51,7 +52,7 @@ impl FoundBy {
         (self.row(table), table.key.iter().take_while(is_known).count())
     }
 
-    /// The whole key as it stands in its one column, as SQL. Of values that its columns cannot hold there is none.
+    /// The whole key as it is stored in its one column, as SQL. `None` if the key's columns cannot hold the values.
     fn key_column_value(&self, table: &Definition) -> Option<String> {
         let key = self.key.as_ref()?;
         match table.key_columns {

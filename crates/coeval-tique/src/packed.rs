@@ -9,6 +9,7 @@
 //! `2^n`. **Nothing overflows** where no column of 64 bits or four of 32 are at their minimum, which MonetDB cannot store: its
 //! integers keep it for NULL. What overflows or is outside of its column's type has no number here.
 
+use crate::engine::Dialect;
 use crate::literal::Row;
 use crate::schema::{Column, Definition};
 use datafusion::common::ScalarValue;
@@ -31,6 +32,11 @@ pub(crate) fn bits(column: &Column) -> Option<u32> {
 pub(crate) fn fits(table: &Definition) -> bool {
     let sum: Option<u32> = table.key.iter().map(|&column| bits(&table.columns[column])).sum();
     sum.is_some_and(|sum| sum > 0 && sum <= BITS_MAX)
+}
+
+/// Whether the one column of a table's keys is a number in new tables of an engine.
+pub(crate) fn is_kept(table: &Definition, dialect: &Dialect) -> bool {
+    table.has_key_column() && dialect.integers.wide().is_some() && fits(table)
 }
 
 /// The number of a row's key; nothing if a value is not one of its column's, or NULL.

@@ -14,10 +14,14 @@
 //! ```
 //! A row is never updated: a status is a table (3.1.2), and the last of R, C and T or A that holds a transaction counts.
 
-use crate::engine::{Dialect, Indexes};
+use crate::engine::{Connection, Dialect, Effort, Indexes, Rows};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::packed::bits;
-use crate::schema::{Column, Definition, KeyColumns, Kind, quoted};
+use crate::names::quoted;
+use crate::packed::{self, bits};
+use crate::schema::{Column, Definition, KeyColumns, Kind};
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType as ArrowType, Int64Type};
 use datafusion::sql::sqlparser::ast::DataType;
 
 /// Whether the version is a tombstone.
@@ -111,11 +115,11 @@ pub(crate) fn column(column: &Column, dialect: &Dialect) -> Result<String> {
     Ok(format!("{} {kind}", quoted(&column.name)))
 }
 
-/// The column that the storage declares to be its key, quoted: where the engine keeps a hash of it then, an integer that is the
-/// key. The cache has a key's versions, and is small.
+/// The column, quoted, that the storage table declares as PRIMARY KEY: one integer that is the key, on engines that keep a hash
+/// for it. The cache declares none: it may have several versions of a key, and is small.
 fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
     dialect.integers.wide()?;
-    if table.packs(dialect) {
+    if packed::is_kept(table, dialect) {
         return Some(quoted(KEY));
     }
     match *table.key {
@@ -134,7 +138,7 @@ fn declared_key(table: &Definition, dialect: &Dialect) -> Option<String> {
 pub(crate) fn create_table(table: &Definition, dialect: &Dialect) -> Result<Vec<String>> {
     let columns = table.columns.iter().map(|each| column(each, dialect));
     let mut columns = columns.collect::<Result<Vec<_>>>()?;
-    let wide = dialect.integers.wide().filter(|_| table.packs(dialect));
+    let wide = dialect.integers.wide().filter(|_| packed::is_kept(table, dialect));
     if table.has_key_column() {
         columns.push(format!("{} {}", quoted(KEY), wide.unwrap_or(dialect.text)));
     }
@@ -173,4 +177,18 @@ pub(crate) fn create_schema(dialect: &Dialect) -> Vec<String> {
         volatile("tique_write_sets", &["txid", "entry", "access"]),
         format!("CREATE TABLE IF NOT EXISTS tique_tables (name {0}, definition {0})", dialect.text),
     ]
+}
+
+/// What stands in the engine under our names was not made by us.
+pub(crate) fn not_ours(error: impl std::fmt::Display) -> TiqueError {
+    TiqueError::new(SqlState::EngineRefused, format!("the physical schema is not one of ours: {error}"))
+}
+
+/// The one number that a query gives; zero for NULL.
+pub(crate) fn number(connection: &mut dyn Connection, sql: &str) -> Result<i64> {
+    let rows: Rows = connection.query(sql, Effort::Point)?;
+    let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(0) };
+    let numbers = cast(batch.column(0), &ArrowType::Int64).map_err(not_ours)?;
+    let numbers = numbers.as_primitive::<Int64Type>();
+    Ok(if numbers.is_null(0) { 0 } else { numbers.value(0) })
 }

@@ -4,7 +4,7 @@
 //! The engine has seen another statement, so a place that it gives is of no use, and most give none. But engines name what they
 //! refuse, and that name stands in the application's statement as well.
 
-use crate::schema::folded;
+use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, ObjectName, Select, SelectItem, Statement, Visit, Visitor,
 };
@@ -12,9 +12,9 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// Where the name stands that a message of the engine's is about; nothing if it has none of the statement's, or if that may be
-/// right in one place and wrong in another. A column that no table has, and that the statement does not make itself, is wrong
-/// wherever it stands: the place is its first. Every other name has to stand in one place alone.
+/// The place in the statement of the name that a message of the engine is about. `None` if the message names nothing of the
+/// statement, or a name that may be right in one place and wrong in another. A column that no table has and that the statement
+/// does not define is wrong everywhere: its first place is given. Any other name must occur only once.
 pub(crate) fn of_named(
     message: &str,
     statement: &Statement,
@@ -140,7 +140,7 @@ impl Name {
 #[derive(Default)]
 struct Names {
     list: Vec<Name>,
-    /// What outputs are called that the application gave no name: whoever passed the statement on named them.
+    /// Names of outputs that do not come from the application's text: a layer above added them.
     outputs: Vec<String>,
 }
 

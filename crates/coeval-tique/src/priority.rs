@@ -12,8 +12,8 @@
 //!    by then. U and T are not concurrent.
 //! 3. *U took its timestamp when R was there.* U looks at the reservations after it took its timestamp (in this process, under
 //!    the certifier's lock), finds R, and is refused.
-//! 4. *Who is refused refuses nobody.* In this process that is known at once. In the engine a transaction counts until it is in
-//!    `tique_aborted`, so T is certified when everybody with a lower timestamp has ended.
+//! 4. *A refused transaction refuses no other.* In this process that is known at once. In the engine a transaction counts until it
+//!    is in `tique_aborted`, so T is certified when all transactions with a lower timestamp have ended.
 //!
 //! An older reservation is not held back by a younger one, and one that takes the place of another keeps its age, so of many
 //! the oldest is through after its second run.

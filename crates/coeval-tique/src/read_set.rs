@@ -14,7 +14,7 @@
 //! that is not kept, because the change was refused or taken back to a savepoint, the client knows the answer all the same:
 //! a refusal reads the tables that were looked at, and the entries of what was taken back move here.
 //!
-//! Who writes at a lower level leaves no marks: its writes are met by look-ups of whole keys alone.
+//! A transaction that writes at a lower level leaves no marks: its writes conflict only with look-ups by the whole key.
 
 use crate::literal::Row;
 use crate::lookups::FoundBy;
@@ -56,7 +56,7 @@ impl ReadSet {
         }
     }
 
-    /// What is noted of an entry twice counts as what meets more.
+    /// An entry that is noted twice keeps the access that conflicts with more.
     fn note(&mut self, entry: i64, access: Access) {
         let strongest = self.entries.entry(entry).or_insert(access);
         if (*strongest as i64).abs() < (access as i64).abs() {

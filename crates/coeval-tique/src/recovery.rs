@@ -17,22 +17,19 @@
 //! Tables that need not outlive a process are emptied, for engines that keep them all the same.
 
 use crate::catalog::{Catalog, Table};
+use crate::commit::Decision;
 use crate::counters::{Counters, Timestamp, Txid};
-use crate::database::{Unfinished, describe, discard};
-use crate::engine::{Connection, Effort, Engine, Rows, Text};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::definitions::{definitions, describe};
+use crate::engine::{Connection, Effort, Engine};
+use crate::error::Result;
 use crate::literal::{Row, joined};
-use crate::physical::{CTS, TXID, cache, create_schema, create_table};
-use crate::rewrite::parse;
-use crate::schema::{Definition, quoted};
+use crate::names::quoted;
+use crate::physical::{CTS, TXID, cache, create_schema, create_table, not_ours, number};
 use crate::snapshot::Layout;
-use crate::spanning::Decision;
-use arrow::array::{Array, AsArray};
+use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
-use datafusion::sql::sqlparser::ast::Statement;
-use std::collections::BTreeMap;
 
 /// The catalog, and counters behind everything that happened.
 pub(crate) fn recover(
@@ -76,17 +73,6 @@ pub(crate) fn recover(
     Ok((catalog, Counters::after(Txid(last_txid), Timestamp(last_cts))))
 }
 
-/// What was begun with a table that is not there, and has not ended.
-pub(crate) fn unfinished(
-    connection: &mut dyn Connection,
-    literals: Text,
-    name: &str,
-) -> Result<Option<Unfinished>> {
-    let name = literals.literal(name);
-    let sql = format!("SELECT name, definition FROM tique_tables WHERE name = {name}");
-    Ok(noted(connection, &sql)?.iter().find_map(|(_, text)| Unfinished::of(text)))
-}
-
 /// Notes the keys that have versions in a cache.
 fn note_versions(connection: &mut dyn Connection, table: &Table) -> Result<()> {
     let definition = &table.definition;
@@ -120,50 +106,4 @@ fn settle(connection: &mut dyn Connection, decided: &[Decision]) -> Result<()> {
         }
     }
     Ok(connection.sync()?)
-}
-
-/// The tables that are there; what is left of those that are unfinished is removed.
-fn definitions(connection: &mut dyn Connection, literals: Text) -> Result<Vec<Definition>> {
-    let (mut definitions, mut unfinished) = (Vec::new(), BTreeMap::new());
-    for (name, text) in noted(connection, "SELECT name, definition FROM tique_tables")? {
-        if let Some(begun) = Unfinished::of(&text) {
-            unfinished.insert(name, begun);
-            continue;
-        }
-        match parse(&text)?.pop() {
-            Some(Statement::CreateTable(create)) => definitions.push(Definition::of(&create)?),
-            _ => return Err(not_ours(format!("tique_tables says: {text}"))),
-        }
-    }
-    for (name, begun) in &unfinished {
-        discard(connection, literals, name, *begun)?;
-    }
-    definitions.retain(|definition| !unfinished.contains_key(&definition.name));
-    Ok(definitions)
-}
-
-/// Names and what is said of them.
-fn noted(connection: &mut dyn Connection, sql: &str) -> Result<Vec<(String, String)>> {
-    let mut noted = Vec::new();
-    for batch in &connection.query(sql, Effort::Point)?.batches {
-        let names = cast(batch.column(0), &DataType::Utf8).map_err(not_ours)?;
-        let texts = cast(batch.column(1), &DataType::Utf8).map_err(not_ours)?;
-        let rows = names.as_string::<i32>().iter().zip(texts.as_string::<i32>());
-        let words = |word: Option<&str>| word.unwrap_or_default().to_owned();
-        noted.extend(rows.map(|(name, text)| (words(name), words(text))));
-    }
-    Ok(noted)
-}
-
-fn not_ours(error: impl std::fmt::Display) -> TiqueError {
-    TiqueError::new(SqlState::EngineRefused, format!("the physical schema is not one of ours: {error}"))
-}
-
-/// The one number that a query gives; zero for NULL.
-pub(crate) fn number(connection: &mut dyn Connection, sql: &str) -> Result<i64> {
-    let rows: Rows = connection.query(sql, Effort::Point)?;
-    let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Ok(0) };
-    let numbers = cast(batch.column(0), &DataType::Int64).map_err(not_ours)?;
-    let numbers = numbers.as_primitive::<Int64Type>();
-    Ok(if numbers.is_null(0) { 0 } else { numbers.value(0) })
 }

@@ -5,21 +5,19 @@
 //! not there; the second replaces. A name that a common table expression hides is left alone. Then `spelling.rs`.
 
 use crate::catalog::{Catalog, Table};
-use crate::copies::CopyOf;
 use crate::engine::{Dialect, Effort, Pushdown};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::error::{Result, TiqueError, flow};
 use crate::lookups::{FoundBy, Lookups};
+use crate::names::folded;
+use crate::parse::parse_query;
 use crate::physical;
-use crate::place;
-use crate::schema::{check_name, folded, table_name};
-use crate::snapshot::{self, Formulation, View};
+use crate::schema::{check_name, table_name};
+use crate::snapshot::{self, CopyOf, Formulation, View};
 use crate::spelling::spell;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableAlias, TableFactor, Value,
     VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -99,13 +97,13 @@ pub(crate) struct Snapshots<'a> {
     pub(crate) view: &'a dyn Fn(&Arc<Table>, &FoundBy) -> View,
 }
 
-/// How a storage that is all of its table's snapshot, and has a column for the key besides the table's, stands in a query. One
-/// that has the table's columns alone stands there by its name.
+/// How a query reads a storage table that is a whole snapshot by itself and has one more column, for the key. A storage table
+/// without that column is always read by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storages {
     /// As a query of the table's columns.
     Queried,
-    /// By its name, for statements that use columns which they name alone: MonetDB orders joins of such queries badly.
+    /// By its name, for statements that use only columns which they name: MonetDB orders joins of subqueries badly.
     Named,
 }
 
@@ -243,13 +241,6 @@ impl<'a> Visitor<'a> {
     }
 }
 
-pub(crate) fn flow(result: Result<()>) -> ControlFlow<TiqueError> {
-    match result {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => ControlFlow::Break(error),
-    }
-}
-
 impl VisitorMut for Visitor<'_> {
     type Break = TiqueError;
 
@@ -334,25 +325,5 @@ fn name_no_columns(query: &mut Query) {
     {
         let one = Value::Number("1".to_owned(), false).with_empty_span();
         select.projection = vec![SelectItem::UnnamedExpr(Expr::Value(one))];
-    }
-}
-
-/// The statements of a text.
-///
-/// # Errors
-/// 42601, with the line and column.
-pub(crate) fn parse(sql: &str) -> Result<Vec<Statement>> {
-    Parser::parse_sql(&PostgreSqlDialect {}, sql).map_err(|error| {
-        let message = error.to_string();
-        let (said, place) = place::of_parser(&message);
-        TiqueError { place, ..TiqueError::new(SqlState::SyntaxError, said) }
-    })
-}
-
-/// A query that we wrote, parsed.
-pub(crate) fn parse_query(sql: &str) -> Result<Query> {
-    match parse(sql)?.pop() {
-        Some(Statement::Query(query)) => Ok(*query),
-        _ => Err(TiqueError::new(SqlState::SyntaxError, format!("not a query: {sql}"))),
     }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The abstract schema: tables as the application defined them.
 
-use crate::engine::Dialect;
 use crate::error::{Result, SqlState, TiqueError};
-use crate::packed;
+use crate::names::{folded, quoted};
 use datafusion::sql::sqlparser::ast::{
     CharacterLength, CheckConstraint, ColumnDef, ColumnOption, ConstraintCharacteristics,
     ConstraintReferenceMatchKind as MatchKind, CreateTable, CreateTableOptions, DataType, DeferrableInitial,
@@ -129,11 +128,6 @@ pub(crate) struct Definition {
     pub(crate) key_columns: KeyColumns,
 }
 
-/// An identifier as it is compared: lower case unless quoted.
-pub(crate) fn folded(ident: &Ident) -> String {
-    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
-}
-
 /// The name of a table, without a schema that may only be `public`.
 pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
     let parts: Option<Vec<_>> = name.0.iter().map(|part| part.as_ident().map(folded)).collect();
@@ -142,11 +136,6 @@ pub(crate) fn table_name(name: &ObjectName) -> Result<String> {
         Some([schema, table]) if schema == "public" => Ok(table.clone()),
         _ => Err(TiqueError::new(SqlState::UndefinedTable, format!("there is no table {name}"))),
     }
-}
-
-/// A name as it stands in SQL that we write.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 fn meaningless(message: impl Into<String>) -> TiqueError {
@@ -201,11 +190,6 @@ impl Definition {
     /// Whether the key's columns stand once more in one.
     pub(crate) fn has_key_column(&self) -> bool {
         self.key_columns != KeyColumns::Separate
-    }
-
-    /// Whether a key of that one column is a number in new tables of an engine.
-    pub(crate) fn packs(&self, dialect: &Dialect) -> bool {
-        self.has_key_column() && dialect.integers.wide().is_some() && packed::fits(self)
     }
 
     /// The place of the column that a statement names.

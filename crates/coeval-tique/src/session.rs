@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sessions: statements of an application, one transaction at a time.
 
+mod constraints;
+mod dml;
+mod going_back;
+
 use crate::buffer::Buffer;
 use crate::catalog::{Catalog, Table};
 use crate::commit::Submission;
-use crate::copies::{Copies, CopyOf};
+use crate::copies::Copies;
 use crate::counters::{Timestamp, Txid};
-use crate::database::{InUse, Reading, Writes};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
 use crate::lookups::FoundBy;
+use crate::names::folded;
+use crate::options::{Reading, Writes};
+use crate::parse::parse;
 use crate::physical::{cache, tables};
 use crate::read_set::ReadSet;
-use crate::rewrite::{self, Reads, Snapshots, Storages, parse};
+use crate::rewrite::{self, Reads, Snapshots, Storages};
 use crate::savepoints::Savepoints;
-use crate::schema::{Kind, folded, table_name};
-use crate::snapshot::{CacheRows, Formulation, Layout, View};
+use crate::schema::{Kind, table_name};
+use crate::shared::InUse;
+use crate::snapshot::{CopyOf, Formulation, Layout, View};
+use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::{
     Expr, ObjectType, Set, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
     Value,
@@ -87,7 +95,7 @@ pub struct Session {
     reservation: Option<Txid>,
     /// Where the next transaction begins, if not at the newest.
     place: Option<Timestamp>,
-    pub(crate) copies: Copies,
+    copies: Copies,
 }
 
 impl Session {
@@ -104,9 +112,10 @@ impl Session {
     /// durable, and seen by every later transaction, when this returns.
     ///
     /// # Errors
-    /// Of the first statement that fails; those behind it do not run. In a block the transaction has failed then; outside,
-    /// the statement did nothing. 08006: the connection to the engine is lost; the next transaction connects again. 08007 and
-    /// 57P03: the database has to be opened again; behind the first recovery decides, behind the second nothing was done.
+    /// The error of the first statement that fails; the statements after it do not run. In a block the transaction has failed then;
+    /// outside, the statement did nothing. 08006: the connection to the engine is lost; the next transaction connects again. 08007
+    /// and 57P03: the database has to be opened again. After 08007 recovery decides whether the transaction committed; after 57P03
+    /// nothing was done.
     pub fn execute(&mut self, sql: &str) -> Result<Vec<Outcome>> {
         let mut outcomes = Vec::new();
         for statement in parse(sql)? {
@@ -123,7 +132,8 @@ impl Session {
         self.work();
         let outcome = self.statement(&statement).map_err(|error| {
             let catalog = self.shared.catalog();
-            as_named(error, &catalog).of_statement(&statement, &catalog)
+            let is_of_table = |name: &str| catalog.has_column(name) || catalog.contains(name);
+            as_named(error, &catalog).of_statement(&statement, is_of_table)
         });
         self.rest();
         outcome
@@ -134,8 +144,8 @@ impl Session {
         self.priority = priority;
     }
 
-    /// The next transaction sees what one saw that began when the [clock](crate::Database::clock) said this. It is refused (40001)
-    /// if what it needs is not [retained](crate::Database::retain) and gone.
+    /// The next transaction sees the state that new transactions saw when the [clock](crate::Database::clock) was at `place`. It is
+    /// refused (40001) if a checkpoint may have removed versions of that state, because it was not [retained](crate::Database::retain).
     pub fn begin_at(&mut self, place: i64) {
         self.place = Some(Timestamp(place));
     }
@@ -411,14 +421,14 @@ impl Session {
         }
     }
 
-    /// Its reservation does not age from now on.
+    /// The session works on a statement: its reservation does not age until [`rest`](Self::rest).
     pub(crate) fn work(&self) {
         if let Some(reserved) = self.reservation {
             self.shared.pipeline.reservations.work(reserved);
         }
     }
 
-    /// It does until the next statement.
+    /// The session waits for its client: its reservation ages until the next statement.
     pub(crate) fn rest(&self) {
         if let Some(reserved) = self.reservation {
             self.shared.pipeline.reservations.rest(reserved);
@@ -546,7 +556,11 @@ impl Session {
         }
         let formulation = self.formulation(&reads, purpose);
         let copies = match formulation {
-            Formulation::Copied => self.copies_for(&statement, &reads),
+            Formulation::Copied => {
+                let transaction = self.transaction.as_ref().expect("statements run inside a transaction");
+                let seen = (transaction.sts, &transaction.buffer);
+                self.copies.for_statement(&mut *self.connection, seen, &statement, &reads)
+            }
             _ => BTreeMap::new(),
         };
         let storages = match reads.effort == Effort::Analytical && !reads.uses_all_columns {

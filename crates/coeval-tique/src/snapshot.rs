@@ -12,8 +12,10 @@
 
 use crate::counters::{Timestamp, Txid};
 use crate::lookups::FoundBy;
+use crate::names::quoted;
 use crate::physical::{CTS, DELETED, SEQUENCE, TXID, cache, key_columns, storage, storage_columns};
-use crate::schema::{Definition, Kind, quoted};
+use crate::schema::{Definition, Kind};
+use crate::versions::CacheRows;
 
 /// Which of the formulations a query is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,15 +47,19 @@ pub(crate) struct View {
     pub(crate) cache: CacheRows,
 }
 
-/// What a table's cache is known to hold of what is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CacheRows {
-    /// Nothing.
-    None,
-    /// Something, perhaps.
-    Some,
-    /// One row is looked for, and its newest version that is seen is the one with this timestamp.
-    Exactly(Timestamp),
+/// A copy of a table's snapshot (`copies.rs`): the name of the temporary table, and which of the table's columns it has.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyOf {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<usize>,
+}
+
+impl CopyOf {
+    /// The query that reads it. Not its name alone: MonetDB 11.41 counts what was deleted from a temporary table too where it
+    /// answers `count(*)` of the table itself.
+    pub(crate) fn query(&self, table: &Definition) -> String {
+        format!("SELECT {} FROM {}", table.names(&self.columns).join(", "), quoted(&self.name))
+    }
 }
 
 /// Visible versions with `tique_cts`; NULL for the transaction's own.
@@ -98,12 +104,12 @@ pub(crate) fn is_storage(table: &Definition, view: &View) -> bool {
     table.kind == Kind::Static || (view.cache == CacheRows::None && view.own.is_none())
 }
 
-/// The query that gives a table's rows as `view` sees them; others than those that `found_by` says need not be there.
+/// The query that gives a table's rows as `view` sees them. Rows that `found_by` excludes may be left out.
 pub(crate) fn query(table: &Definition, view: &View, formulation: Formulation, found_by: &FoundBy) -> String {
     columns(table, &table.all_names().join(", "), view, formulation, found_by)
 }
 
-/// As [`query`], of these columns of the storage alone.
+/// As [`query`], but gives only these columns of the storage table.
 pub(crate) fn columns(
     table: &Definition,
     names: &str,

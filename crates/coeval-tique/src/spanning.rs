@@ -11,21 +11,12 @@
 //! marker before anything else. Between prepare and the end start timestamps stand below the transaction, so nobody sees a
 //! part of it, and whoever is certified meanwhile meets its write set.
 
-use crate::commit::Prepared;
+use crate::commit::{Decision, Prepared};
 use crate::counters::Txid;
-use crate::database::InUse;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::session::Session;
+use crate::shared::InUse;
 use std::sync::Arc;
-
-/// What has to be kept of a prepared transaction to commit it after a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Decision {
-    /// Its id.
-    pub transaction: i64,
-    /// Its commit timestamp.
-    pub timestamp: i64,
-}
 
 /// A transaction that has nothing left to do but commit or abort. Dropped, it aborts.
 pub struct PreparedCommit {

@@ -2,9 +2,9 @@
 //! The last pass over a query: types, texts and lists of rows are written as the engine wants them.
 
 use crate::engine::{Dialect, Lists, Names, Nulls, Types};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::error::{Result, SqlState, TiqueError, flow};
+use crate::parse::parse_query;
 use crate::physical::lacking;
-use crate::rewrite::{flow, parse_query};
 use crate::values::{bytes_of, with_minutes};
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArgumentClause, FunctionArguments, Ident, NamedWindowExpr,
@@ -161,7 +161,7 @@ impl VisitorMut for Spelling<'_> {
     }
 }
 
-/// What a value could be taken for: nothing that is known, if it is no literal.
+/// A form of a value in which equal literals are equal; `None` if it is no literal, so that its value is not known.
 fn known(value: &Expr) -> Option<String> {
     match value {
         Expr::Nested(inner) => known(inner),
@@ -213,7 +213,7 @@ fn selects(rows: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::parse;
+    use crate::parse::parse;
 
     fn are_alike(list: &str) -> bool {
         let query = parse_query(list).unwrap();

@@ -224,7 +224,7 @@ fn moment(written: &DataType, text: &str, column: &Column, kind: &ArrowType) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rewrite::{parse, parse_query};
+    use crate::parse::{parse, parse_query};
     use crate::schema::Definition;
     use arrow::datatypes::{Field, Schema, TimeUnit};
     use datafusion::sql::sqlparser::ast::Statement;

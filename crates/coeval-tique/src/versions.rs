@@ -12,10 +12,20 @@
 //!   who does not asks again, and is sent to the storage.
 
 use crate::counters::Timestamp;
-use crate::snapshot::CacheRows;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
+
+/// What a table's cache is known to hold of what is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheRows {
+    /// Nothing.
+    None,
+    /// Something, perhaps.
+    Some,
+    /// One row is looked for, and its newest version that is seen is the one with this timestamp.
+    Exactly(Timestamp),
+}
 
 /// The versions of one table's cache, by the texts of their keys. About a hundred bytes for each key.
 ///

@@ -76,7 +76,7 @@ fn entry(space: &str, values: &str) -> i64 {
 }
 
 impl WriteSet {
-    /// The set of who updates this one entry.
+    /// The set of a transaction that updates this one entry.
     #[cfg(test)]
     pub(crate) fn of_update(entry: i64) -> Self {
         let mut set = Self::default();

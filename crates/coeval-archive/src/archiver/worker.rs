@@ -9,7 +9,8 @@ use crate::collect::collect;
 use crate::contents::Contents;
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
-use crate::history::{Gap, History};
+use crate::gap::Gap;
+use crate::history::History;
 use crate::log_sender::{LogSender, Sent};
 use crate::names::BackupName;
 use crate::patience::Patience;
@@ -221,7 +222,7 @@ impl Worker {
         }
         let Some(history) = History::new(terms.terms().to_vec()) else { return Ok(None) };
         let Some(newest) = contents.backups_of(&history).next_back() else { return Ok(None) };
-        let stretches = history.stretches(&contents, newest.position);
+        let stretches = contents.stretches(&history, newest.position);
         let end = stretches.last().map_or(newest.position, |last| last.end);
         Ok(Some(Archived { newest, end }))
     }

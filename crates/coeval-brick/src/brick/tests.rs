@@ -16,9 +16,10 @@ use crate::block::RowValues;
 use crate::brick::{BrickView, BrickWriter, Deletion};
 use crate::brick_id::BrickId;
 use crate::column::{ColumnValues, Values};
+use crate::declaration::{Column, Dimension, DimensionValues, Metric, Nulls};
 use crate::epochs_vector::{EpochsPair, Step};
 use crate::rebuild::Rebuilt;
-use crate::schema::{BrickSchema, Column, Dimension, DimensionValues, Metric, Nulls};
+use crate::schema::BrickSchema;
 use crate::visibility::{Reader, Visible};
 
 /// An operation of a transaction, as Table II has them.

@@ -3,7 +3,7 @@ use super::*;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::schema::DimensionValues;
+use crate::declaration::DimensionValues;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

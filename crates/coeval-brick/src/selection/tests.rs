@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::schema::{Column, Dimension};
+use crate::declaration::{Column, Dimension};
 use crate::{BrickTable, Shards};
 
 /// A table of one dimension for each (holds strings, cardinality, range size).

@@ -100,12 +100,12 @@ impl CatalogAccess {
         &self.0.store
     }
 
-    /// Who has changes that the store has not any more.
+    /// Where to read changes whose log the store no longer has.
     pub(super) fn change_source(&self) -> Option<&Arc<dyn ChangeSource>> {
         self.0.change_source.as_ref()
     }
 
-    /// Who makes backups of the database, if this process does.
+    /// The part of the program that makes backups of the database, if this process makes any.
     pub(super) fn backups(&self) -> Option<&Arc<dyn Backups>> {
         self.0.backups.as_ref()
     }
@@ -115,12 +115,12 @@ impl CatalogAccess {
         &self.0.registry
     }
 
-    /// Who knows where the replica stands, if the database is one that is served.
+    /// Tells how far this replica is, if the database is a replica that a server runs.
     pub(super) fn upstream(&self) -> Option<&Arc<dyn Upstream>> {
         self.0.upstream.as_ref()
     }
 
-    /// Who the session acts as.
+    /// The principal that the session acts as.
     pub(super) fn principal(&self) -> &Principal {
         self.0.settings.principal()
     }

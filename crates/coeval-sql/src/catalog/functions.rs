@@ -77,11 +77,11 @@ enum Nulls {
 struct Call<'a> {
     options: &'a ConfigOptions,
     arguments: &'a [ScalarValue],
-    /// Of what type they are, which their values do not say of documents and of texts with a length.
+    /// Their types: from the values alone, JSON documents and texts with a length cannot be told from other texts.
     fields: &'a [FieldRef],
     /// Counts what it makes.
     meter: &'a Meter,
-    /// Who waits for whom: the first row that asks has it listed, for all that are evaluated together.
+    /// Which sessions wait for which. It is listed when the first row asks for it, and used for all rows that are evaluated together.
     waits: &'a OnceCell<WaitGraph>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The column of a table that a column of a result is: kept with its field, for who describes the result.
+//! The table column that a result's column comes from, if it is one unchanged. It is kept with the field, for describing results.
 
 use super::classes::column_number;
 use crate::oids;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `pg_stat_replication`: the sessions that follow the log, and how far each has come. `pg_stat_wal_receiver`: how this
-//! database follows another one. `pg_replication_slots`: what is kept of the log for who is away. `pg_stat_archiver`: how far the
+//! database follows another one. `pg_replication_slots`: the log that is kept for replicas, also absent ones. `pg_stat_archiver`: how far the
 //! archive is.
 
 use super::Source;

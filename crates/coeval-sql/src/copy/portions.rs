@@ -183,7 +183,7 @@ impl PortionReader {
             }
             None => return Err(self.template.too_long(self.line)),
         }
-        // All of them have one, and the next is there for who is ready first.
+        // Each thread has one, and one more is ready for the thread that finishes first.
         let most = rayon::current_num_threads() + 1;
         while self.underway.len() > most {
             self.pass_on(out)?;

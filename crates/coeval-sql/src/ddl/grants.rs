@@ -81,12 +81,12 @@ fn invalid(message: impl Into<String>) -> SqlError {
 enum Grantee {
     Public,
     Role(String),
-    /// Who may do everything anyway.
+    /// The administrator, who may do everything anyway.
     Administrator,
 }
 
 impl Grantee {
-    /// What an object's grants call it; `None` for who needs none there.
+    /// The name by which an object's grants list it; `None` if it needs no grant on that object.
     fn in_access(&self, access: &ObjectAccess) -> Option<Option<String>> {
         match self {
             Self::Public => Some(None),
@@ -170,7 +170,8 @@ fn wanted(owned: &Owned, privileges: Option<&[Privilege]>) -> Result<Privileges,
     Ok(Privileges::of(privileges))
 }
 
-/// In whose name the session grants, and what of the wanted it may: the owner's if it has the owner's rights.
+/// The role in whose name the session grants, which is the owner if the session has the owner's rights; and those of the wanted
+/// privileges that it may grant.
 fn as_grantor(
     context: &StatementContext<'_>,
     owned: &Owned,

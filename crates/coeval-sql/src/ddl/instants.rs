@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Literals of instants in what a definition keeps as text: with the offset that the zone of who defines it has then.
+//! Literals of instants in expressions that a definition keeps as text: they get the UTC offset that they have in the time zone
+//! of the session that defines it.
 //!
 //! So `at < '2024-01-01'` in a view or a CHECK means one instant, whatever zone a reader or writer is in. A literal is one of
 //! an instant if it is cast to that type, or compared with a column of it.

@@ -20,7 +20,7 @@ pub(crate) enum Existing {
     Refuse,
 }
 
-/// `42501` for who is no superuser: nobody else makes schemas.
+/// `42501`: only superusers may create schemas.
 pub(super) fn may_not_create() -> SqlError {
     insufficient(format!("permission denied for database {CATALOG_NAME}"))
 }

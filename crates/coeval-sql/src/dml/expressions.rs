@@ -49,7 +49,7 @@ impl<'s> Expressions<'s> {
 
     /// Hands a compiler for one expression to `compile`.
     fn with_compiler<T>(&mut self, compile: impl FnOnce(Compiler<'_>) -> T) -> T {
-        // Who may not take values of it hears so on the general path.
+        // If the role may not take its values, the general path reports the error.
         let refused = RefCell::new(None);
         let sequences = |name: &str| {
             let sequence = find_sequence(&self.world, &self.search_path, name)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the conditions of a statement of several parts say of its parts' rows, said by constants.
+//! Conditions of a statement of several parts that compare with a part's rows, rewritten with constants.
 //!
-//! What a part has returned is known by the time the statement itself runs. If it is little, rows are found by their keys, as in a
-//! queue whose first job is locked and deleted by one statement:
+//! When the statement itself runs, it is known what a part has returned. If these are few rows, constants in their place let the
+//! statement find its rows by key, as in a queue whose first job is locked and deleted by one statement:
 //!
 //! | in WHERE | becomes |
 //! |---|---|

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements of several parts: those whose WITH changes or locks rows, or makes rows that are others each time.
+//! Statements of several parts: those whose WITH changes or locks rows, or gives different rows each time it runs.
 //!
-//! The parts run one after another, the statement itself behind those that it reads, and then those that nobody reads,
-//! as in PostgreSQL. All of them read what was there when the statement began; what one returns is a table to those
-//! behind it, and nothing else of it can be seen. Each part that changes rows runs once. A part that only reads runs once
-//! too, if it is read: a value of a sequence in it is the same for all that read it. A row that two parts change is left as
-//! the first of them made it. If a part finds that the snapshot has moved behind a lock, what was written is undone and
-//! all parts run again.
+//! The parts run one after another: first those that the statement reads, then the statement itself, then the parts that nothing
+//! reads, as in PostgreSQL. All of them see the rows that were there when the statement began. Later parts see what an earlier
+//! part returned as a table, and nothing else that it did. Each part that changes rows runs once. A part that only reads runs
+//! once too, if it is read: a value of a sequence in it is the same for all that read it. If two parts change one row, the change
+//! of the first counts. If waiting for a lock has moved the snapshot, what was written is undone and all parts run again.
 
 use super::{execute, execute_query, execute_with, part_values, statement_of};
 use crate::context::{Parts, StatementContext};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Work that looks at no request, beside the thread that waits for it.
+//! Work that cannot be cancelled, on another thread than the statement that waits for it.
 //!
-//! The parser, and the rules that make a plan, go through a statement of megabytes for seconds; they are not ours, and look at
-//! nothing meanwhile. So such work has a thread of its own: whoever waits for it hears of a request at once, and goes. The
-//! work goes on behind him until it comes to a place of ours that [looks](crate::cancel::check), or to its end; what it holds
-//! of the budget it holds until then. There are so few such threads that what has been left behind never takes the machine
-//! from the others: who finds them all at work waits, and hears of a request there too.
+//! The parser and DataFusion's planning rules take seconds for a statement of megabytes, and do not look for cancel requests
+//! meanwhile. So such work gets a thread of its own: the statement that waits for it notices a request at once, and ends. The
+//! work goes on without it until it reaches a place of ours that [looks](crate::cancel::check), or its end; until then it keeps
+//! its part of the memory budget. There are only a few such threads, so that abandoned work never takes the machine from the
+//! others: a statement that finds them all busy waits, and notices a request there, too.
 
 use super::QueryThreads;
 use crate::cancel::{CancelReason, Lifeline, running};
@@ -23,7 +23,7 @@ pub(crate) const LONG_TEXT_BYTES: usize = 32 << 10;
 /// Threads for it at the same time.
 const THREADS_MAX: usize = 4;
 
-/// The places of those who work.
+/// Permits, one for each thread that may do such work.
 #[derive(Debug)]
 pub(crate) struct Places(Arc<Semaphore>);
 
@@ -33,7 +33,7 @@ impl Default for Places {
     }
 }
 
-/// How work asks whoever waits for it: what he has borrowed it cannot take along.
+/// How work asks the statement that waits for it: the work cannot use what that statement has only borrowed.
 #[derive(Debug)]
 pub(crate) struct Asking<Q>(mpsc::UnboundedSender<Q>);
 
@@ -51,7 +51,7 @@ impl<Q> Asking<Q> {
 }
 
 impl QueryThreads<'_> {
-    /// What the work gives, or the error of the statement that runs on this thread if it is to end before.
+    /// The result of the work, or the error of the statement that runs on this thread if that is cancelled before.
     ///
     /// # Errors
     /// The work's own; that of a cancelled statement.

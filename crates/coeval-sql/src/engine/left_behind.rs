@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// So much of it may go on before others wait with theirs: who cancels and begins anew takes no more of the machine.
+/// While so many pieces of it go on, new work waits before it begins: so a session that cancels statements and begins new ones
+/// again and again takes no more of the machine than this.
 pub(super) const LEFT_BEHIND_MAX: usize = 8;
 
-/// How often who waits looks.
+/// The time between two looks of a thread that waits.
 pub(super) const LEFT_BEHIND_WAIT: Duration = Duration::from_millis(10);
 
 /// Work that was left behind and has not ended.
 #[derive(Debug, Default)]
 pub(super) struct LeftBehind(Arc<AtomicUsize>);
 
-/// One piece of work, for who does it and who waits for it.
+/// One piece of work, shared by the thread that does it and the one that waits for it.
 ///
 /// # Locking
 /// `state` is a leaf, held for a move.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Details that not everybody may see: keys of rows that others hold, and what others ran.
 //!
-//! The store says in an error's detail which key was taken and who was first. That is told to who may read the table, and
-//! what another session ran to who has the rights of that session's role; superusers see all of it. PostgreSQL has the same
-//! rule for keys. The session that gives an error out sees to that.
+//! In an error's detail the store names the key that was taken and the transaction that was first. A role sees the key if it may
+//! read the table, and the other session's statement if it has the rights of that session's role; superusers see all. PostgreSQL
+//! has the same rule for keys. The session removes what its role may not see before it gives an error out.
 
 use super::SqlError;
 use coeval_store::{QualifiedName, SpaceId};

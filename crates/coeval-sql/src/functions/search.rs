@@ -29,7 +29,8 @@ impl<'a> Places<'a> {
     /// Of `wanted` in `all`. An empty text is nowhere.
     ///
     /// # Errors
-    /// That of a statement that is to end, or may not have the memory: four bytes for each of a long text that is looked for.
+    /// The error of a statement that was told to end, or that may not have the memory: four bytes for each byte of a long text that is
+    /// looked for.
     pub(super) fn of(wanted: &'a str, all: &'a str, meter: &'a Meter) -> Result<Self, SqlError> {
         let (wanted, all) = (wanted.as_bytes(), all.as_bytes());
         let way = if wanted.len() <= PIECE_BYTES || wanted.len() > all.len() {
@@ -45,7 +46,7 @@ impl<'a> Places<'a> {
     /// The next place, as its first byte.
     ///
     /// # Errors
-    /// That of a statement that is to end.
+    /// The error of a statement that was told to end.
     pub(super) fn next(&mut self) -> Result<Option<usize>, SqlError> {
         match &self.way {
             Way::Windows(finder) => {

@@ -212,7 +212,7 @@ pub(super) fn without_element(document: Part<'_>, place: i64) -> Result<String, 
 /// may have any number of arrays and objects within each other.
 ///
 /// # Errors
-/// `53200` where there is no memory for it; that of a statement that is to end.
+/// `53200` where there is no memory for it; the error of a statement that was told to end.
 pub(super) fn without_nulls(document: Part<'_>) -> Result<String, SqlError> {
     let text = document.text();
     let _promise = room_for_a_value(text.len())?;

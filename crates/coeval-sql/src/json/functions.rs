@@ -318,7 +318,7 @@ impl<'a> Arguments<'a> {
         }))
     }
 
-    /// Whether this is so of any of the keys.
+    /// Whether the condition holds for any of the keys.
     fn is_any(
         &self,
         keys: &[Option<String>],
@@ -549,7 +549,8 @@ fn exists(document: Part<'_>, key: &str) -> bool {
     }
 }
 
-/// `||` of two documents: the members of both objects, else the elements of both, and whatever is no array as one.
+/// `||` of two documents: of two objects the members of both, otherwise an array of the elements of both, where a document that is
+/// no array counts as one element.
 fn concatenated(left: Part<'_>, right: Part<'_>) -> std::result::Result<String, SqlError> {
     let inner = |part: Part<'_>| match part.kind() {
         Kind::Object | Kind::Array => part.text()[1..part.text().len() - 1].trim().to_owned(),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the process has of the machine's memory, whoever counted it.
+//! How much of the machine's memory the process uses, counted by the budget or not.
 //!
-//! The budget counts what is asked for. The system ends a process for what it *has*: batches on their way, the results of
-//! functions, what DataFusion holds while it plans, what the allocator keeps for later. So whoever asks for much is refused,
-//! too, if the process would come near its limit with it, though the budget has room.
+//! The budget counts what is asked for. But the system kills a process for what it *uses*: also batches between operators, results
+//! of functions, what DataFusion holds while it plans, what the allocator keeps for later. So a large request is refused, too, if
+//! the process would come near its limit by it, though the budget has room.
 //!
-//! What was asked for a moment ago is written in the next one, and is not seen in what the process has: it is added. An
-//! allocator keeps what was freed, for the next who wants it; whoever has set up the engine may know how it gives that back
-//! ([`QueryMemory::give_back`](super::QueryMemory::give_back)), which is done before anybody is refused.
+//! Memory that was granted a moment ago is not written to yet, so the process does not seem to use it: it is added to what is
+//! measured. An allocator keeps what was freed for later requests. The program that set up the engine may know how to make it give
+//! that back ([`QueryMemory::give_back`](super::QueryMemory::give_back)); this is done before a request is refused.
 
 use coeval_store::{machine_memory, process_memory};
 use parking_lot::Mutex;

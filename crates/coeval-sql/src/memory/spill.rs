@@ -5,9 +5,9 @@
 //! each batch that it puts aside (`opening/template.rs` says why): a large query would take all descriptors that there are
 //! and with them the other sessions' connections. Here a file is open while it is written and while it is read.
 //!
-//! A write that fails does not fail at once: who waits for those rows in another thread is told when it reads them, and
-//! who wrote them when it ends the file. An exchange that heard of it in the middle of a batch would leave a file behind
-//! that is neither written further nor ended, and whoever reads waits for it and never ends.
+//! A failed write is not reported at once: the thread that reads those rows gets the error when it reads them, and the thread that
+//! wrote them when it ends the file. If an exchange got the error in the middle of a batch, it would leave a file behind that is
+//! neither written further nor ended, and its reader would wait for ever.
 
 use crate::error::{SqlError, SqlState};
 use bytes::Bytes;

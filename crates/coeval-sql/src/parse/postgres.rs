@@ -19,10 +19,10 @@ use std::cell::{Cell, RefCell};
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// How often an operand may begin for each token. In what is right, whatever is nested in what, it is three times at most.
+/// How many operands the parser may begin for each token. In correct statements, however nested, it begins at most three.
 const STARTS_PER_TOKEN: usize = 10;
 
-/// How often it may in a short text.
+/// How many it may begin in a short text.
 const STARTS_MIN: usize = 10_000;
 
 /// After so many the request is looked at: some tenths of a millisecond.
@@ -49,7 +49,7 @@ impl Postgres {
         Self::for_tokens(sql.len())
     }
 
-    /// What an error of the parser comes to.
+    /// The error to report for an error of the parser.
     pub(crate) fn error(&self, error: ParserError, sql: &str) -> SqlError {
         self.given_up.take().unwrap_or_else(|| syntax_error(error, sql))
     }

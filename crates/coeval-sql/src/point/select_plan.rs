@@ -58,7 +58,7 @@ impl SelectPlan {
     pub(super) fn compile(planner: &mut Planner<'_>, query: &Query) -> Result<Self, Refusal> {
         let select = plain_select(query)?;
         let mut conditions = Vec::new();
-        // Who locks rows could as well change them.
+        // Locking rows needs UPDATE, since it keeps others from changing them.
         let needs: &[Privilege] = match query.locks.is_empty() {
             true => &[Privilege::Select],
             false => &[Privilege::Select, Privilege::Update],

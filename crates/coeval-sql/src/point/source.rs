@@ -52,7 +52,7 @@ impl<'c> Planner<'c> {
                 None => names::resolve(None, text, context.settings, context.transaction),
             };
             match context.transaction.catalog().resolve(&name?)? {
-                // Who may not take values of it hears so on the general path.
+                // If the role may not take its values, the general path reports the error.
                 ObjectRef::Sequence(id) => {
                     let sequence = context.transaction.catalog().sequence(id).cloned();
                     sequence.filter(|sequence| own.may_take_values(sequence))
@@ -82,8 +82,8 @@ impl<'c> Planner<'c> {
         self.compiler(&scope).with_fallback(functions).assignment(&expression, column)
     }
 
-    /// The table of this name, of which the statement needs these privileges. Who lacks one hears of it on the
-    /// general path.
+    /// The table of this name, on which the statement needs these privileges. If one is lacking, the general path reports the
+    /// error.
     pub(super) fn table(&self, name: &ObjectName, needs: &[Privilege]) -> Result<Arc<TableDef>, Refusal> {
         let context = self.context;
         let def = names::table(name, context.settings, context.transaction)?;

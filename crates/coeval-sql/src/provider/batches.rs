@@ -51,8 +51,8 @@ impl ScanMetrics {
 /// One conjunct.
 struct Filter {
     predicate: Arc<dyn PhysicalExpr>,
-    /// Whether the answer is right without it: a join's or a limit's own filter, which comes to be while
-    /// the query runs.
+    /// Whether the answer is right without it, as for the filters that a join or a limit makes for itself while the query
+    /// runs.
     optional: bool,
     rows_in: usize,
     rows_out: usize,

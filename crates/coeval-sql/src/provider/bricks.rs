@@ -147,7 +147,7 @@ impl BrickScan {
     }
 }
 
-/// The bricks that a scan reads, and what of them.
+/// The bricks that a scan reads, and which of their columns.
 struct Kept {
     snapshot: BrickSnapshot,
     def: Arc<TableDef>,
@@ -227,7 +227,7 @@ fn value_of(number: Number, ty: ColumnType) -> Option<Value> {
     }
 }
 
-/// The sum of a column of this type as SQL has it; none for what is not an integer.
+/// The sum of a column of this type, in the type that SQL gives it; `None` for types that are not integers.
 fn sum_of(total: Number, ty: ColumnType) -> Option<ScalarValue> {
     let Number::Integer(total) = total else { return None };
     match ty {

@@ -45,7 +45,7 @@ pub(crate) fn selectivity(
     Some(hits / sample.rows as f64)
 }
 
-/// How many values an expression has over a view's rows, of which there are so many, roughly; at least one. `None` as in
+/// Roughly how many different values an expression has over the `rows` rows of a view; at least one. `None` as in
 /// [`selectivity`].
 pub(crate) fn distinct_results(
     view: &TableView,
@@ -60,8 +60,9 @@ pub(crate) fn distinct_results(
     }
 }
 
-/// The values in all these rows, of which `sample` is a part. Those met once stand for others that were not met: the
-/// estimator of Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000), which is off by as little as any can promise.
+/// The number of different values in `rows` rows, estimated from `sample`, a part of them. Values that occur once in the sample
+/// stand for others that are not in it: the estimator of Charikar, Chaudhuri, Motwani and Narasayya (PODS 2000), whose error has
+/// the best bound that is possible.
 fn distinct_of_sample(sample: &ArrayRef, rows: f64) -> Option<f64> {
     let mut hashes = vec![0; sample.len()];
     create_hashes([sample], &RandomState::with_seed(0), &mut hashes).ok()?;

@@ -62,7 +62,7 @@ impl StatementSnapshot {
         Self { bricks: Arc::new(bricks), ..self }
     }
 
-    /// The same with the rows of these tables of servers, of which there is nothing to note.
+    /// The same with the rows of these tables of servers. Reading them need not be noted for certification here.
     pub(crate) fn with_foreign(self, foreign: HashMap<SpaceId, RowSet>) -> Self {
         Self { foreign: Arc::new(foreign), ..self }
     }

@@ -9,7 +9,7 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 /// Assumed bytes of a text or bytea value beyond its view.
 const TEXT_BYTES: usize = 24;
 
-/// Distinct values of a column of which nothing is known, at most.
+/// How many distinct values are assumed, at most, in a column about which nothing is known.
 pub(crate) const UNKNOWN_DISTINCT: u64 = 200;
 
 /// Distinct values of a column, roughly; a guess if nothing tells.

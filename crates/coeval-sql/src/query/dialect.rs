@@ -289,7 +289,7 @@ fn operation(
     patterns::matched(left, operator_named, right)
 }
 
-/// `a # b` as `(a | b) - (a & b)`: DataFusion makes nothing of what is there twice, though it may be NULL.
+/// `a # b` as `(a | b) - (a & b)`. Not as DataFusion's XOR: that simplifies `a # a` to zero, even though `a` may be NULL.
 fn exclusive_or(left: &Expr, right: &Expr) -> Expr {
     let both = |op| {
         let (left, right) = (Box::new(nested(left)), Box::new(nested(right)));

@@ -66,8 +66,8 @@ impl PhysicalOptimizerRule for ClearPushdown {
     }
 }
 
-/// Whether no filter that arises in a plan comes to an operator that has two columns of a name in it. Nothing is handed to
-/// the plan's root.
+/// Whether no filter that comes to be in a plan is pushed to an operator that has two columns with the name of one in the filter.
+/// No filter comes to the plan's root from above.
 fn is_clear(plan: &Arc<dyn ExecutionPlan>) -> bool {
     is_clear_with(plan, &HashSet::new())
 }

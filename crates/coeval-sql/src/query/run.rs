@@ -40,7 +40,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// Batches that a query may be ahead of who reads its rows.
+/// How many batches a query may be ahead of the reader of its rows.
 const STREAMED_BATCHES_MAX: usize = 2;
 
 /// Runs a planned query with the context's parameters.
@@ -77,7 +77,7 @@ pub(crate) fn stream(
         let mut stream = match execute_stream(physical, task) {
             Ok(stream) => stream,
             Err(error) => {
-                // Who asked for the rows has gone if it cannot be told.
+                // If the error cannot be sent, the receiver of the rows is gone, and nobody needs it.
                 let _ = sender.send(Err(error.into())).await;
                 return;
             }

@@ -201,7 +201,7 @@ impl<'f> Scopes<'f> {
         self.queries.truncate(depth);
     }
 
-    /// Whose the column is that an expression is; `None` if it is something else.
+    /// The query to which a column belongs; `None` if the expression is not just a column.
     pub(super) fn owner_of_column(&self, expression: &Expr) -> Option<Owner> {
         match expression {
             Expr::Identifier(column) => Some(self.owner_by_name(&fold(column))),

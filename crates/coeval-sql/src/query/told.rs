@@ -25,7 +25,7 @@ struct Told {
 }
 
 impl Told {
-    /// The expression is of this type, if it is a parameter. Who is told first is right, as in PostgreSQL.
+    /// Notes the type of an expression, if it is a parameter. The first type that is noted stays, as in PostgreSQL.
     fn tell(&mut self, expression: &Expr, ty: ColumnType) {
         match expression {
             Expr::Nested(inner) => self.tell(inner, ty),

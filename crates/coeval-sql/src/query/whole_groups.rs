@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups whose aggregates keep all that they are given: in one step, behind the exchange.
+//! Grouping in one step, after the exchange between threads, for aggregates that keep all their input.
 //!
-//! DataFusion groups twice, before rows are exchanged between threads and behind it. For an array or a text of all values the
-//! first step makes nothing less, and its few rows are as large as the table: the exchange gathers rows until it has a batch
-//! of them, whatever they take, and counts none of it, so that the whole table is in memory beside the query's. Here the rows
-//! themselves are exchanged, and grouped once.
+//! DataFusion groups twice: before rows are exchanged between threads, and after. For an array or a text of all values the
+//! first step saves nothing, and its few rows together are as large as the table. The exchange gathers rows until it has a batch
+//! of them, however large they are, and counts none of that memory; so the whole table would be in memory beside what the
+//! query is allowed. With this rule the rows themselves are exchanged, and grouped once.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;

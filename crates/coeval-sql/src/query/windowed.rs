@@ -159,7 +159,7 @@ impl Accumulator for Looking {
     fn evaluate(&mut self) -> Result<ScalarValue> {
         cancel::check()?;
         let value = self.plain.evaluate()?;
-        // The values by themselves are counted by who has the rows.
+        // The values themselves are counted where the rows are kept.
         self.unasked += (value.size() - size_of::<ScalarValue>()) * COPIES;
         if self.unasked >= STEP_BYTES {
             made(std::mem::take(&mut self.unasked))?;

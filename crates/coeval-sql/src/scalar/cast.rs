@@ -64,7 +64,7 @@ pub(crate) enum CastContext {
 pub(crate) enum CastPlan {
     /// Nothing: the values are the same.
     None,
-    /// This.
+    /// This conversion.
     Do(Cast),
     /// There is no such cast, or not here.
     Refused,

@@ -69,8 +69,8 @@ pub(crate) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
 /// Constants of at most so many bytes, without an exponent, are cast to `numeric` by Arrow.
 const SHORT_NUMBER_BYTES: usize = 1 << 10;
 
-/// The cast of a text to `numeric`, or of an array of such, whoever has put it there, as a call of the function; `None` for other casts.
-/// Arrow's goes down by recursion on the digits, and fifty million of them end the process.
+/// A cast of a text, or of an array of texts, to `numeric` as a call of our own function, whether the user or the planner wrote the
+/// cast; `None` for other casts. Arrow's cast recurses over the digits: fifty million of them overflow the stack and end the process.
 ///
 /// # Errors
 /// If the type cannot be described: a bug.

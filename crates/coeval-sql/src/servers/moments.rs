@@ -26,9 +26,10 @@
 //!
 //! # What is kept
 //! For an open transaction the server keeps what was noted for its world ([`Moments::oldest_needed`]), whether or not it will ever look:
-//! as the database keeps the world. What no transaction needs is forgotten, but for the latest, which one may still need that has
-//! moved on to a newer world. So there are as many notes as open transactions, and some. Whoever finds nothing is
-//! refused (40001), and so is he who comes so late that a checkpoint of the server has passed (`coeval-tique` knows).
+//! as the database keeps the world. Notes that no transaction needs are forgotten, except the latest ones: a transaction that has
+//! moved on to a newer world may still need them. So there are little more notes than open transactions. A transaction that finds
+//! no note is refused (40001), and so is one that comes so late that a checkpoint of the server has passed its state (which
+//! `coeval-tique` knows).
 
 use coeval_store::{Companion, HeldVersions};
 use coeval_tique::Clock;
@@ -40,7 +41,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// So many notes are kept whether or not they are known to be needed.
 const NOTES_LEAST: usize = 64;
 
-/// The states of the servers at one moment: each server's number, and the start timestamp of who begins there.
+/// The states of the servers at one moment: each server's number, and the start timestamp that a transaction gets there.
 type Starts = Arc<[(u64, i64)]>;
 
 /// A server that is open.
@@ -137,8 +138,8 @@ impl State {
 /// See the module.
 ///
 /// # Locking
-/// `state` is held for moments: by who publishes a world, around that, and by who looks. Inside it the store's registries of
-/// snapshots and nothing else.
+/// `state` is held for moments: while a world is published, and while states are looked up. Inside of it only the store's
+/// registries of snapshots are locked.
 #[derive(Default)]
 pub(crate) struct Moments {
     state: Mutex<State>,
@@ -181,7 +182,7 @@ impl Place {
     pub(crate) fn at(&self, moment: &Moment) -> Option<i64> {
         let noted = moment.starts.iter().flat_map(|starts| starts.iter());
         let noted = noted.copied().find(|(number, _)| *number == self.number);
-        // Who does not find it reads a moment before it was open: it was then as it was when it was opened.
+        // Without a note the moment is one before the server was opened: its state was then what it was when it was opened.
         let is_before =
             || self.opened == Opened::First && (moment.starts.is_some() || moment.version < self.since);
         noted.map(|(_, start)| start).or_else(|| is_before().then_some(self.first))
@@ -194,7 +195,7 @@ impl Place {
 }
 
 impl Moments {
-    /// Who knows which worlds are read.
+    /// Sets the source that tells which worlds are being read.
     pub(crate) fn set_held(&self, held: HeldVersions) {
         let _ = self.held.set(held);
     }
@@ -232,7 +233,7 @@ impl Moments {
         held.into_iter().filter_map(of_world).chain(begun).min()
     }
 
-    /// The moment of who reads this world and looks at a server now, for the first time.
+    /// The moment for a transaction that reads this world and now looks at a server for the first time.
     pub(crate) fn of(&self, version: Version) -> Moment {
         let mut state = self.state.lock();
         let starts = match state.is_newest(version) {

@@ -7,7 +7,7 @@ use coeval_store::{Committed, Publication, Store, StoreError, Transaction};
 use coeval_txn::Version;
 use coeval_txn::ssi::SessionFloor;
 
-/// Who waits until what a statement has done, or depends on, is durable.
+/// Whether the statement or the caller waits until what a statement has done, or depends on, is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Acknowledgement {
     /// The statement: it is durable when the statement returns.

@@ -189,12 +189,12 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 /// questions half as often: each look finds one.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Whoever gives the log says something once a second. One that has been silent for longer does not answer either, and a replica that
-/// has been behind for longer does not catch up within the patience.
+/// The source of the log sends something once a second. A source that has been silent for longer would not answer a question
+/// either, and a replica that has been behind for longer would not catch up in the time that the session is ready to wait.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
-/// Whether a replica has lately had all that whoever gives it the log has. In a chain, the primary's word may be older than that: each
-/// replica adds up to a second.
+/// Whether a replica has lately had everything that the source of its log had. In a chain of replicas, what the primary said may
+/// be older than that: each replica adds up to a second.
 fn is_on_the_wire(store: &Store, now: Instant) -> bool {
     store.level_at().is_some_and(|at| now.saturating_duration_since(at) < SILENCE_MAX)
 }
@@ -292,7 +292,7 @@ struct NamedSavepoint {
     frame: Option<SettingsFrame>,
 }
 
-/// Who opened a block.
+/// How a block was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     /// BEGIN.

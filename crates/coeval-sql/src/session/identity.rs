@@ -74,7 +74,7 @@ impl Session {
         })
     }
 
-    /// SET SESSION AUTHORIZATION; `None` makes it again the session of who has opened it.
+    /// SET SESSION AUTHORIZATION; `None` goes back to the role that opened the session.
     ///
     /// # Errors
     /// `22023` for a role that is not there, `42501` unless a superuser has opened the session.

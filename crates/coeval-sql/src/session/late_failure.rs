@@ -37,7 +37,7 @@ impl Session {
         }
     }
 
-    /// Heeds what was noted: the open block is failed then. To be called before a statement begins, by who lets others read rows.
+    /// If a failure was noted, makes the open block a failed one. A caller that lets others read rows calls this before each statement.
     pub fn heed_late_failure(&mut self) {
         let (State::Active(block) | State::Failed(block)) = &self.state else { return };
         let Some(LateFailure(noted)) = &block.late_failure else { return };

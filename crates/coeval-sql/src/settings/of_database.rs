@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Settings that are of the whole database: whoever asks is answered by that, and not by what his session has set.
+//! Settings of the whole database: SHOW gives the database's value, not one that the session has set.
 
 use super::{
     MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, shown_log_bytes, shown_slot_bytes,

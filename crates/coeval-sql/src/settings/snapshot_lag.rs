@@ -3,9 +3,9 @@
 //!
 //! On a primary that is the transaction at SERIALIZABLE with the oldest snapshot. On a replica it is the first of these:
 //!
-//! | what is so | what is said to hold them back |
+//! | state of the replica | what is reported as holding them back |
 //! |---|---|
-//! | somebody has paused it | that |
+//! | replay is paused | the pause |
 //! | it does not follow, for the moment or for good | the connection, or the replica |
 //! | the primary's log ends further on | what is not applied here |
 //! | the newest of what is applied is not shown | commits that the primary has not published |

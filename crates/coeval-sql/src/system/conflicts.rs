@@ -11,8 +11,8 @@ const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
 const BIGINT: ColumnType = ColumnType::BigInt;
 
-/// One row for each of the latest refusals, statements that ran again included. What a statement said is shown to who has
-/// the rights of its session's role, and where it was to who may read the table.
+/// One row for each of the latest refusals, statements that ran again included. The statement's text is shown to roles that have
+/// the rights of its session's role; the place of the conflict to roles that may read the table.
 pub(super) fn conflicts(store: &Store, source: &Source<'_>) -> Rows {
     let mut rows = Rows::new(&[
         ("at", ColumnType::TimestampTz),

@@ -49,8 +49,8 @@ fn push(rows: &mut Rows, shown: &Shown<'_>) {
     ]);
 }
 
-/// One row for each session that waits and each that it waits for. Where the row is, is shown to who may read its table; a
-/// session of the embedding program has no number.
+/// One row for each pair of a session that waits and one that it waits for. The locked row is shown to roles that may read its
+/// table. A session of the embedding program has no number.
 pub(super) fn lock_waits(store: &Store, source: &Source<'_>) -> Rows {
     let mut rows = columns();
     let rights = source.rights();

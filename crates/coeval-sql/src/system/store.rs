@@ -74,12 +74,12 @@ pub(super) fn store(store: &Store) -> Rows {
     rows
 }
 
-/// `coeval_transactions`: one row for each session of a client that is in a transaction, be it a block or the one of the
-/// statement that it runs; of the latter, level and version are not told. `holds_boundary` is true for who holds safe
-/// snapshots where they are: their oldest read-write transaction at SERIALIZABLE. `noted_reads` counts the keys, ranges and
-/// tables that it is certified by. Its edges at SERIALIZABLE: `first_out_version` is of the first commit that overwrote
-/// something it has read; `in_edges` counts who has read what it has overwritten since, open transactions of clients one by
-/// one and those that have committed as one. With edges of both kinds, it may come to be refused.
+/// `coeval_transactions`: one row for each session of a client that is in a transaction: in a block, or in the transaction of
+/// a single statement, for which level and version are not shown. `holds_boundary` is true for the transaction that keeps safe
+/// snapshots from advancing: the oldest read-write transaction at SERIALIZABLE. `noted_reads` counts the keys, ranges and tables
+/// that it has read and is certified by. Its conflicts at SERIALIZABLE: `first_out_version` is the version of the first commit
+/// that overwrote something it has read; `in_edges` counts the transactions that have read what it has overwritten, each open one
+/// of a client once, and all committed ones together once. A transaction with conflicts of both kinds may be refused.
 pub(super) fn transactions(store: &Store, registry: &Registry) -> Rows {
     let mut rows = Rows::new(&[
         ("pid", INT),

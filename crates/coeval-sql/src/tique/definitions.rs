@@ -30,7 +30,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Runs a definition of the database's own; `None` if the statement is none. Handed in by who knows definitions.
+/// Runs a definition of an object of the database itself; `None` if the statement is none. Handed in by the code that runs
+/// definitions.
 pub(crate) type Define =
     fn(&mut StatementContext<'_>, &Statement) -> Result<Option<StatementResult>, SqlError>;
 
@@ -105,7 +106,7 @@ impl ServerStatement {
     /// Runs the statement.
     ///
     /// # Errors
-    /// `42501` for who is no superuser; `42710`, `42704`, `2BP01`, `22023`; `HV000` if the engine cannot be opened.
+    /// `42501` if the role is no superuser; `42710`, `42704`, `2BP01`, `22023`; `HV000` if the engine cannot be opened.
     pub(crate) fn execute(
         &self,
         context: &mut StatementContext<'_>,

@@ -188,7 +188,7 @@ fn require_rights(
     if let Some(def) = &target {
         needs.iter().try_for_each(|privilege| require(context, def, *privilege))?;
     }
-    // Who names the target once more reads it.
+    // A statement that names the target a second time also reads it.
     let at = target.and_then(|target| tables.iter().position(|def| def.id == target.id));
     let read = tables.iter().enumerate().filter(|(place, _)| Some(*place) != at);
     read.into_iter().try_for_each(|(_, def)| require(context, def, Privilege::Select))

@@ -25,8 +25,8 @@ pub(crate) fn array_elements(text: &str) -> Result<Vec<Option<String>>, SqlError
 /// Hands over each element of `{a,"b c",NULL}`.
 ///
 /// # Errors
-/// `22P02` for text that is no array, `0A000` for one of several dimensions; what is said of an element; that of a
-/// statement that is to end.
+/// `22P02` for text that is no array, `0A000` for one of several dimensions; the error of an element; that of a statement that was
+/// told to end.
 pub(crate) fn each_element(
     text: &str,
     mut push: impl FnMut(Option<&str>) -> Result<(), SqlError>,

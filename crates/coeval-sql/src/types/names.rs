@@ -169,9 +169,9 @@ pub(crate) fn has_elements(data_type: &DataType) -> bool {
     data_type.is_nested() && EnumType::of_arrow(data_type).is_none()
 }
 
-/// The type of a parameter that is compared or computed with a value of this type. A `numeric` has as many digits before the point
-/// as there is room for, and at least ten behind it, unless the other side needs the room: whoever gives a parameter more digits
-/// than a column has means all of them.
+/// The type of a parameter that is compared or computed with a value of this type. A `numeric` gets as many digits before the
+/// point as there is room for, and at least ten behind it, unless the other side needs the room: if a client sends more digits
+/// than a column has, all of them count.
 pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
     let ColumnType::Numeric { precision, scale } = ty else { return ty };
     let room = i8::try_from(NUMERIC_PRECISION_MAX.saturating_sub(precision)).unwrap_or(0);

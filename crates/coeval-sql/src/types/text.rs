@@ -304,7 +304,7 @@ const BYTES_PIECE: usize = 1 << 18;
 /// `\x0aff`, or PostgreSQL's older form with octal escapes; `None` if it is neither.
 ///
 /// # Errors
-/// That of a statement that is to end.
+/// The error of a statement that was told to end.
 fn bytes(text: &str) -> Result<Option<Vec<u8>>, SqlError> {
     let Some(hex) = text.strip_prefix("\\x") else { return escaped_bytes(text.as_bytes()) };
     let mut digits = Vec::with_capacity(hex.len());

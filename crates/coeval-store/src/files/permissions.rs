@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may read the files of a database: its owner, and his group where the directory lets it in.
+//! Permissions of a database's files: its owner may read them, and the owner's group if the directory's mode lets it in.
 //!
 //! As in PostgreSQL: a directory is made with mode 0700 and a file with 0600. Whoever gives a directory mode 0750, so
 //! that a backup of the same group can read it, gets files of mode 0640 in it.

@@ -42,7 +42,8 @@ impl Store {
         BaseCopy::begin(&self.shared)
     }
 
-    /// The log from `position` on, for one who has it up to there, in the term with the id `term` (`None`: before the first).
+    /// The log from `position` on, for a follower that has the log up to there, in the term with the id `term` (`None`: before the
+    /// first term).
     ///
     /// # Errors
     /// [`StoreError::ForeignHistory`] if that is another history; [`StoreError::FollowerIsAhead`] if this one follows, too, and has
@@ -63,8 +64,9 @@ impl Store {
         LogFeed::from_position(Arc::clone(&self.shared), position)
     }
 
-    /// All log that is sure to be there with the files that it names: from where it is [kept](LogFeed::keep_over_closes), if it
-    /// is, else from the last checkpoint on. For who is not to lose any of it before he knows what he needs.
+    /// All log that is certainly there with the files that it names: from where it is [kept](LogFeed::keep_over_closes), if it is,
+    /// otherwise from the last checkpoint on. For a caller that does not know yet from where it needs the log, so that nothing goes
+    /// meanwhile.
     ///
     /// # Errors
     /// [`StoreError::NoDirectory`], [`StoreError::ServedReadOnly`].
@@ -116,10 +118,11 @@ impl Store {
         Some(self.shared.retention.slot_bytes_max()).filter(|bytes_max| *bytes_max < u64::MAX)
     }
 
-    /// At least so many bytes of log stay behind each checkpoint from now on, with the files of bulk loads that this log names,
-    /// whoever is connected: for replicas that come to follow this store and lack some of it. Bytes of those files count as
-    /// bytes of log, so who lacks no more than this of both together finds all of it. What stays does so over a close, if the next
-    /// open asks for it as well. 0: nothing stays that nobody needs. What is not asked for any more goes with the next checkpoint; what has gone does not come back.
+    /// At least this many bytes of log stay behind each checkpoint from now on, with the files of bulk loads that this log names,
+    /// whether replicas are connected or not: for replicas that begin to follow this store and lack some of its log. Bytes of those files
+    /// count as bytes of log, so a replica that lacks no more than this of both together finds all of it. The log also stays over a close,
+    /// if the next open asks for as much. 0: only log that somebody needs stays. After a change to less, the rest goes with the next
+    /// checkpoint; after a change to more, log that is gone does not come back.
     pub fn set_log_keep_bytes(&self, bytes: u64) {
         self.shared.retention.set_keep_bytes(bytes);
     }
@@ -210,7 +213,7 @@ impl Store {
         self.shared.superseded_by()
     }
 
-    /// Which replicas commits wait for as the log has it: of a replica, on its primary.
+    /// The replicas that commits wait for, according to the log; on a replica, those that commits of its primary wait for.
     #[must_use]
     pub fn recorded_replicas(&self) -> Option<SynchronousReplicas> {
         self.shared.applied().catalog().synchronous_replicas().cloned()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! [`LogReader`]: reading the durable part of a log while it is written, for whoever follows it.
+//! [`LogReader`]: reading the durable part of a log while it is written, for replicas and archives that follow it.
 
 use std::sync::Arc;
 

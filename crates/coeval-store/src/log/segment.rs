@@ -10,8 +10,8 @@ use crate::log::handle::{Shared, Written};
 use crate::log::walk::offset_in_segment;
 use crate::log::{LogError, Lsn};
 
-/// A segment that is to be made behind the last one, by whoever has this, without anything that others wait for: that takes
-/// three syncs. If it is dropped, the next one who needs room in the log gets another.
+/// The task of making the next segment behind the last one. Its holder makes it without a lock that others wait for, as it takes
+/// three syncs. If it is dropped, the next appender that needs room in the log gets the task.
 #[must_use = "nothing can be appended until it is made"]
 pub(crate) struct NextSegment {
     shared: Arc<Shared>,

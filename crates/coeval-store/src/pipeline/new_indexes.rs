@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! New indexes, and the rows that others commit beside the transaction that makes them.
 //!
-//! A transaction builds an index over its snapshot. What came since is taken in by whoever commits it, without the
-//! leader's lock, in rounds: each brings the index up to the newest rows, and leaves to the next what was committed
-//! meanwhile. What is little in the end the leader takes in. If it never is, because rows come faster than the index
-//! follows, the transaction is refused; nobody waits for an index under the leader's lock.
+//! A transaction builds an index over its snapshot. Rows that were committed since are added when it commits, without the
+//! leader's lock, in rounds: each round brings the index up to the newest rows, and leaves to the next round what was committed
+//! meanwhile. When little is left, the leader adds that. If that never happens, because rows come faster than the index can
+//! follow, the transaction is refused; no other commit waits for an index under the leader's lock.
 
 use super::certifying::conflict_beside_index;
 use super::{Leader, Pipeline};

@@ -6,9 +6,9 @@ use crate::publishing::Publishing;
 use crate::submission::Submission;
 use std::sync::Arc;
 
-/// Who of a batch is registered as active. What was noted as committed is a member of safe snapshots from there on, so
-/// it stays registered until it is published: also if the log fails or somebody panics before it is in the queue, and
-/// commits stop. See `State::stop` in `publishing.rs`.
+/// The transactions of a batch that are registered as active. A transaction that was noted as committed belongs to safe snapshots
+/// from then on, so it stays registered until it is published, even if the log fails or a thread panics before it is in the queue,
+/// and commits stop. See `State::stop` in `publishing.rs`.
 pub(super) struct Registrations<'p> {
     publishing: &'p Publishing,
     held: Vec<Arc<ActiveGuard>>,

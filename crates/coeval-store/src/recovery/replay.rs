@@ -139,7 +139,7 @@ pub(crate) struct Replayer<'d> {
     commits: usize,
     /// Whether nobody would miss the last record.
     ends_inert: bool,
-    /// Who takes what can be read of bulk loads.
+    /// Takes the parts of damaged bulk loads that can be read, if there is a repair.
     mender: Option<&'d mut (dyn MendTables + 'd)>,
     observer: Option<&'d mut (dyn ObserveReplay + 'd)>,
     /// The tables that cannot be read, if it goes on without them.
@@ -330,7 +330,7 @@ impl<'d> Replayer<'d> {
             }
             Record::Term(term) => {
                 self.terms.begin(term).map_err(ReplayError::Malformed)?;
-                // Who opened the log found what had not committed to be gone, and begins behind all of it.
+                // The opening that began this term discarded what had not committed, and began after all of it.
                 self.end_epochs(self.newest_epoch);
             }
             Record::Ended(epoch) => self.end_epochs(epoch),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Places of past checkpoints, from the oldest of which on log is kept, whoever is connected.
+//! Places of past checkpoints: the log is kept from the oldest of them on, whether replicas are connected or not.
 //!
 //! # Why
-//! Behind a failover another replica may lack some of the log that the promoted machine has already had a checkpoint of. So
-//! at least so many bytes stay behind each checkpoint, on replicas as well as on primaries.
+//! After a failover another replica may lack some log that the promoted machine no longer needs since its last checkpoint. So at
+//! least a given number of bytes of log stay behind each checkpoint, on replicas as well as on primaries.
 //!
 //! # Terms
 //! *Behind* a place lie the log from there to its end, and the files of bulk loads of later versions: those are read with the
-//! log, so their bytes count with it. (Otherwise a table that is loaded anew each night, which is little log, would have its
-//! files stay for months.) Whoever stands at a place lacks what lies behind it.
+//! log, so their bytes count with it. (Otherwise the files of a table that is loaded anew each night, which makes little log, would
+//! stay for months.) A replica that is at a place lacks what lies behind it.
 //!
 //! # Steps
 //! ```text
@@ -16,12 +16,13 @@
 //! note      pn+1 comes; while as much as is asked for lies behind p2 as well, p1 goes; then
 //!           loads go that are more, with all later ones, than is asked for
 //! ```
-//! So whoever lacks no more than is asked for finds all that he lacks; of the log no more than one place beyond that is kept, and
-//! of loads nothing. A load that goes takes its file alone: the log from there to the next place may be asked for by itself.
+//! So a replica that lacks no more than the number of bytes that is asked for finds all of it. No more log is kept than up to the
+//! next place beyond that, and no loads beyond it. When a load goes, only its file is removed: the log from there to the next place may
+//! still be asked for by itself.
 //!
 //! # Edges
-//! Of more than [`PLACES_MAX`] places the one goes whose neighbours are closest: what is kept goes further back for that, never
-//! less far. With nothing asked for, the newest checkpoint alone stays, which holds nothing.
+//! If there are more than [`PLACES_MAX`] places, the one whose neighbours are closest together is forgotten: then the log is kept
+//! from further back, never from less far. If nothing is asked for, only the newest checkpoint's place stays, which keeps nothing.
 
 use crate::log::Lsn;
 use coeval_txn::Version;

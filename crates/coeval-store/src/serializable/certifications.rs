@@ -28,7 +28,7 @@ pub(crate) struct Certifications {
     unmarked_bytes: usize,
 }
 
-/// So many keys that a transaction has written are looked at for who looks on.
+/// How many of the keys that a transaction has written are shown to observers, at most.
 pub(crate) const SHOWN_WRITES_MAX: usize = 1_024;
 
 /// With more of them than this, commits are marked though nobody has asked for it.

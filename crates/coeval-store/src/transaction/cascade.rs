@@ -206,7 +206,7 @@ fn cascaded(
     changes.collect()
 }
 
-/// Whether a parent row that goes, or changes, had a key that children can refer to, and has it no more.
+/// Whether a parent row that is deleted or changed had a key that children can refer to, and no longer has it.
 fn is_given_up(parent: &Table, foreign_key: &ForeignKeyDef, old: &Row, new: Option<&Row>) -> bool {
     let (def, missing) = (parent.def(), parent.missing());
     let old = RowRef::of_row(def, missing, old);

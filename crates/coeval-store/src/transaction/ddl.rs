@@ -183,8 +183,8 @@ impl Transaction {
             }
         }
         // An index is brought up to date inside the pipeline, so writers that committed since the snapshot
-        // are no conflict; those that are still running do not know of the index and are. Who owns the table and who
-        // may use it changes nothing for those who do.
+        // are no conflict; those that are still running do not know of the index and are. A change of the owner or of privileges
+        // does not concern running transactions that use the table.
         let (certify, admit) = match old.as_deref().map_or(Difference::Other, |old| Difference::of(old, def))
         {
             Difference::Access => (Access::Update, Access::Update),

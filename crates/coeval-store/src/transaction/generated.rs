@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generated columns: every row that is written gets its own values for them, whoever writes it and whatever it came
-//! with.
+//! Generated columns: their values are computed for every row that is written, in whatever way it is written, and replace values
+//! that came with the row.
 
 use super::Transaction;
 use crate::column::ColumnBuilder;

@@ -14,14 +14,14 @@
 //! # Why this loses nothing
 //! Each access is certified from the version at which its key was last looked at, after its lock was granted. So a
 //! commit that changed the key before is seen, and one that comes later makes certification fail, whoever made it.
-//! That a transaction has the lock already says nothing about those who take none, so every statement looks at what it
+//! A lock that a transaction already has does not stop transactions that take no locks, so every statement looks at what it
 //! locks, also when it runs again with the locks of its first run.
-//! Of those who take locks nobody comes later while the lock is held (README of `coeval-txn`), so they never fail.
+//! No transaction that takes locks changes the key while the lock is held (README of `coeval-txn`), so these never fail.
 //!
 //! # Why locks end before the log is synced
-//! A transaction's locks end when it is applied; who waited for them may read what is not durable yet. Nothing of
-//! that is given out before it is: a commit is acknowledged after all commits before it in the log, and whoever
-//! gives out a result earlier waits for the versions it depends on ([`Transaction::wait_for_dependencies`]). If the
+//! A transaction's locks end when it is applied, so a transaction that waited for them may read what is not durable yet. No
+//! result of that is given out before it is durable: a commit is acknowledged after all commits before it in the log, and a caller
+//! that gives out a result earlier first waits for the versions it depends on ([`Transaction::wait_for_dependencies`]). If the
 //! log fails, the versions never become visible, and neither does anything that was made from them.
 
 use super::{AccessMode, Footmark, GlobalKey, Transaction};
@@ -225,7 +225,7 @@ impl Transaction {
             return Ok(LockedRows { state: LockedState::AsRead, skipped });
         }
         let newest = self.look_at_newest();
-        // A first statement that waited begins after whoever it waited for, whatever became of the row.
+        // A first statement that had to wait begins anew after the transaction that it waited for, whether that changed the row or not.
         let begins_again = has_waited && !self.takes_locks() && self.may_move();
         let is_older = newest.version() > self.snapshot;
         let mut state = if begins_again && is_older { LockedState::Changed } else { LockedState::AsRead };
@@ -363,7 +363,7 @@ impl Transaction {
         Ok(if self.snapshot == before { LockedState::AsRead } else { LockedState::Changed })
     }
 
-    /// Notes that a decision rests on a row that was not locked: whoever changes it first wins.
+    /// Notes that a decision depends on a row that was not locked: if another transaction changes it first, this one is refused.
     pub fn rely_on_row(&mut self, table: SpaceId, key: &Key) {
         let mark = (table, key.clone());
         let (certify, admit) = (Access::Update, Access::Reference);

@@ -34,7 +34,7 @@ impl PendingChecks {
                 *self = std::mem::take(&mut link.before);
                 Some(link.check)
             }
-            // A savepoint has it too.
+            // A savepoint shares it, so it is cloned.
             Err(shared) => {
                 *self = shared.before.clone();
                 Some(shared.check.clone())

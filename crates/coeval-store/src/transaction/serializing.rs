@@ -51,8 +51,8 @@ impl Serializing {
     }
 }
 
-/// What a serializable transaction has read, for who looks at it from outside; it may go on or end meanwhile. And what it
-/// had written by then.
+/// What a serializable transaction has read and written at one moment, to be looked at from outside; the transaction may go on or
+/// end meanwhile.
 #[derive(Clone, Debug)]
 pub struct Reading {
     begin: Version,

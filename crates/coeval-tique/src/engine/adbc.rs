@@ -35,26 +35,28 @@ pub struct AdbcEngine {
     dialect: Dialect,
     manners: Manners,
     database: Arc<Database>,
-    /// Of the tables in a server's database.
+    /// The ownership of the tables in a server's database.
     ownership: Option<Arc<Ownership>>,
-    /// The lock beside a file that makes us the owner, where the engine itself does not see to that. There for its drop.
+    /// The lock on a file beside the database that makes this process the owner, where the engine has no such lock itself. Kept
+    /// only so that dropping it releases the lock.
     _file: Option<Arc<Owner>>,
 }
 
-/// In what drivers and their engines differ, besides the dialect.
+/// The differences between drivers and their engines that the dialect does not describe.
 #[derive(Clone, Copy)]
 struct Manners {
-    /// What each connection is told first.
+    /// The statements that each new connection runs first.
     first: &'static [&'static str],
-    /// Whether the engine plans a statement before the transaction begins that runs it: it may leave out a condition that held
-    /// for all rows then, and meet rows that came since. So a statement is given a transaction that is there for both.
+    /// Whether the engine plans a statement before it begins the transaction that runs it. The plan may then leave out a condition
+    /// that all rows met at that time, and give wrong answers for rows that were added since. So planning and running are put into
+    /// one transaction.
     plans_apart: bool,
-    /// What begins a change of several statements; none if the engine has no transactions.
+    /// The statement that begins a change of several statements; none if the engine has no transactions.
     begin: Option<&'static str>,
     /// Whether the driver counts the rows of a change only if it is not asked for rows.
     counts_without_rows: bool,
-    /// By how many rows of an answer the driver may tell the types of its columns: more, if those before did not do. Empty
-    /// if it knows them.
+    /// From how many rows of an answer the driver guesses the types of its columns, to be tried in this order until one is enough.
+    /// Empty if the driver knows the types.
     batches: &'static [&'static CStr],
     /// An option with the value that EXPLAIN needs, if the driver does not answer it as it does queries.
     explain: Option<(&'static CStr, &'static CStr)>,
@@ -62,7 +64,7 @@ struct Manners {
     given: fn(&ScalarValue) -> String,
 }
 
-/// Drivers that leave nothing to be done.
+/// A driver that needs none of these.
 const PLAIN: Manners = Manners {
     first: &[],
     plans_apart: false,
@@ -74,7 +76,7 @@ const PLAIN: Manners = Manners {
 };
 
 impl Manners {
-    /// Of an engine of which nothing but the dialect is known.
+    /// For an engine about which only the dialect is known.
     fn of(dialect: &Dialect) -> Self {
         let begin = (dialect.appends == Appends::Together).then_some("BEGIN");
         let given = match dialect.literals {
@@ -95,8 +97,8 @@ impl AdbcEngine {
     /// ADBC database. The driver says how many rows a change touched. Rows are inserted as texts between quotes, bytes as
     /// `X'...'`. An engine whose dialect says [`Appends::Together`] has `BEGIN`, `COMMIT` and `ROLLBACK`.
     ///
-    /// Not for servers: a connection that is lost is taken for a refusal. That one process at a time opens the engine's tables is
-    /// for the caller to see to, and whether it does what [`Engine`] and [`Connection`] ask for is for tests like this crate's to say.
+    /// Not for servers: a lost connection would be reported as a refusal. The caller has to ensure that only one process at a time
+    /// opens the engine's tables, and has to test, as this crate's tests do, that the engine does what [`Engine`] and [`Connection`] ask.
     ///
     /// # Errors
     /// The library cannot be loaded, has no such function, or refuses the options; the dialect says [`Copying::Worthwhile`].
@@ -231,7 +233,7 @@ struct Remote {
     is_lost: bool,
 }
 
-/// What a driver says that told a column's type from rows which were not enough.
+/// What a driver says if it guessed a column's type from too few rows.
 const TYPE_MISMATCH: &str = "Type mismatch in column";
 
 impl Connection for Remote {
@@ -303,7 +305,8 @@ impl Remote {
         self.told(outcome)
     }
 
-    /// What a failure says of the connection. If that is lost, what it was asked for is not at work any more behind this.
+    /// Finds out whether a failure means that the connection is lost. If so, the server is no longer working on the statement when
+    /// this returns.
     fn told<T>(&mut self, outcome: Result<T, Failure>) -> Result<T, EngineError> {
         let failure = match (outcome, &self.presence) {
             (Ok(value), _) => return Ok(value),
@@ -348,7 +351,7 @@ impl Remote {
     }
 }
 
-/// Of a statement that ended a transaction: with a connection that is lost it is not known whether it took effect.
+/// The error of a statement that ends a transaction: if the connection was lost, it is not known whether it took effect.
 fn unknown(error: EngineError) -> EngineError {
     match error.kind {
         EngineErrorKind::Lost => EngineError::gone(error.message),
@@ -356,7 +359,7 @@ fn unknown(error: EngineError) -> EngineError {
     }
 }
 
-/// The rows that a change touched, of which an engine says one or the other.
+/// How many rows a change touched: an engine says it either in a row of its answer or as a count.
 fn touched((rows, touched): (Rows, Option<u64>)) -> u64 {
     // DuckDB answers changes with a row that holds their count, definitions with nothing.
     let first = rows.batches.first().filter(|batch| batch.num_rows() == 1 && batch.num_columns() == 1);

@@ -2,7 +2,7 @@
 //! Rows as the text of an INSERT.
 
 use super::EngineError;
-use crate::schema::quoted;
+use crate::names::quoted;
 use arrow::array::RecordBatch;
 use datafusion::common::ScalarValue;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! MonetDB in this process, by its own library.
 //!
-//! The library has one database for each process, and as many sessions on it as one likes. Queries of different sessions run
-//! beside each other, and so do commits; the statements of a change run beside those alone that use none of its tables
-//! ([`Shared`] says why). A DELETE that meets
-//! somebody else's change of its table is refused, at once or when it commits, without effect, and is run again here; in the
-//! end beside no other change.
+//! The library has one database for each process, and any number of sessions on it. Queries of different sessions run at the
+//! same time, and so do commits; the statements of a change run at the same time only as statements that use none of its
+//! tables ([`Shared`] says why). A DELETE that conflicts with another change of its table is refused, at once or when it commits,
+//! without effect, and is run again here; the last time with no other change beside it.
 
 mod exclusion;
 mod import;
@@ -19,7 +18,7 @@ use super::{
     Pushdown, Rows, Text, digits,
 };
 use crate::literal::printed;
-use crate::schema::quoted;
+use crate::names::quoted;
 use arrow::array::{AsArray, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
@@ -33,13 +32,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use worker::Worker;
 
-/// A change that others' changes refuse is run so often beside them, then alone.
+/// How often a change that conflicts with others is run beside them, before it is run alone.
 const TRIES: usize = 3;
 /// The library takes much more than twice the time for a statement of twice this length, and all later statements of its session
 /// take longer too (eight megabytes: 0.1 s each). So rows are inserted by statements of this length, and a session that was
 /// sent a longer one is replaced.
 const STATEMENT_BYTES: usize = 64 << 10;
-/// What the library says of a change that met another: when it commits, or at once.
+/// What the library says if a change conflicts with another one: when it commits, or at once.
 const CONFLICTS: [&str; 2] = ["concurrency conflict", "due to conflict with another transaction"];
 
 /// MonetDB, embedded. Cheap to clone; clones are the same engine.
@@ -51,13 +50,13 @@ pub struct MonetDbEngine {
 /// What the sessions share.
 ///
 /// # Locking
-/// `changes` is held, for reading, around each change of rows, and for writing by one that has to run alone. Of `rows` a
-/// change claims its tables while its statements run, inside of `changes` and not during a commit, and a query those that it
-/// reads, until its answer is copied. A query that runs while a column's texts grow may read an empty one instead. And one
-/// that begins while a DELETE takes a table's first rows, or an INSERT uses such a place again, may miss as many of its
-/// newest: MonetDB 11.41 looks up the head of a table's list of segments (`bind_cands`) before it takes the table's lock. Both
-/// are about what each table has of its own, so whoever uses other tables is in nobody's way: a commit waits for
-/// the queries that read the caches of what it wrote.
+/// `changes` is held for reading around each change of rows, and for writing by a change that has to run alone. In `rows` a
+/// change claims its tables while its statements run, inside of `changes` and not during a commit; a query claims the tables that
+/// it reads until its answer is copied. Without these claims two things go wrong in MonetDB 11.41. A query that runs while the
+/// texts of a column grow may read an empty text. And a query that begins while a DELETE removes a table's first rows, or an
+/// INSERT reuses their place, may miss as many of the newest rows: MonetDB looks up the head of a table's list of segments
+/// (`bind_cands`) before it takes the table's lock. Both concern one table, so statements on other tables need not wait: a commit
+/// waits for the queries that read the caches of the tables that it wrote.
 /// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
@@ -71,9 +70,9 @@ struct Shared {
     alone: OnlyDatabase,
 }
 
-/// A session of the library's that nobody uses, and what its optimizer is set to. It is kept for the next who connects: of a
-/// database that is not the first of its process, MonetDB 11.41 never gives back the place of a session that was closed, and
-/// there are 64 places. Of the first one sessions are closed.
+/// A session of the library that is not in use, and what its optimizer is set to. It is kept for the next connection: MonetDB
+/// 11.41 has places for 64 sessions, and unless the database is the first of its process it never frees the place of a session
+/// that was closed. Sessions of the first database are closed.
 type Idle = (Worker, Option<Effort>);
 
 /// The right to have a database open in this process.
@@ -81,7 +80,7 @@ struct OnlyDatabase {
     is_first: bool,
 }
 
-/// What this process has had of databases.
+/// Whether this process has, or has had, a database open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Databases {
     None,
@@ -90,10 +89,10 @@ enum Databases {
 }
 
 /// # Locking
-/// Held for moments, by who opens or closes a database; inside of nothing.
+/// Held for moments while a database is opened or closed; no other lock is held then.
 static DATABASES: Mutex<Databases> = Mutex::new(Databases::None);
 static CLOSED: Condvar = Condvar::new();
-/// So long a database is waited for that another thread may be closing.
+/// How long to wait for another thread that may be closing a database.
 const CLOSING: Duration = Duration::from_secs(10);
 
 impl OnlyDatabase {
@@ -215,7 +214,7 @@ impl Shared {
     }
 }
 
-/// What a session of the library's would leave to the next who uses it.
+/// What the next user of the session would find in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Clean,
@@ -252,11 +251,11 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Takes another session of the library's if this one has become slow and has nothing of the caller's.
+    /// Takes another session of the library if this one has become slow and holds nothing that the caller needs.
     fn refresh(&mut self) {
-        // Of a database that is not the first of its process each session costs a place for ever.
+        // Unless the database is the first of its process, each new session takes up a place for ever.
         if self.is_worn && self.state == State::Clean && self.shared.alone.is_first {
-            // Where there is no place, this one goes on.
+            // If no place is free, this session is used on.
             if let Ok((worker, effort)) = self.shared.start() {
                 (self.worker, self.effort, self.is_worn) = (worker, effort, false);
             }

@@ -2,7 +2,7 @@
 //! Numbers of keys against the keys themselves.
 
 use super::*;
-use crate::rewrite::parse;
+use crate::parse::parse;
 use datafusion::sql::sqlparser::ast::Statement;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::{named, of_named, of_parser};
-use crate::rewrite::parse;
+use crate::parse::parse;
 use datafusion::sql::sqlparser::ast::{Ident, SelectItem, SetExpr, Statement};
 use datafusion::sql::sqlparser::tokenizer::Location;
 

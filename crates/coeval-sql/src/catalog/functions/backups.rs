@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval_backup()`: a backup of the database while it is used. Who has opened it makes that
+//! `coeval_backup()`: a backup of the database while it is used. The program that opened the database makes it
 //! ([`Backups`](crate::archiving::Backups)).
 
 use super::replication::check_superuser;

@@ -50,7 +50,7 @@ fn changes(call: &Call<'_>) -> Result<Vec<String>, SqlError> {
     }
 }
 
-/// As PostgreSQL has it for its functions of logical decoding.
+/// As for PostgreSQL's functions of logical decoding.
 fn check_role(access: &CatalogAccess) -> Result<(), SqlError> {
     if access.may_replicate() {
         return Ok(());

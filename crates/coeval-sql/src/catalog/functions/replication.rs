@@ -133,7 +133,7 @@ fn resume(call: &Call<'_>) -> Result<Cell, SqlError> {
 }
 
 /// # Errors
-/// `42501` for who is no superuser.
+/// `42501` if the role is no superuser.
 pub(super) fn check_superuser(access: &CatalogAccess, function: &str) -> Result<(), SqlError> {
     if access.rights().is_superuser() {
         return Ok(());
@@ -173,7 +173,7 @@ fn drop_slot(call: &Call<'_>) -> Result<Cell, SqlError> {
     Ok("".into())
 }
 
-/// Who may have the log kept: superusers, and roles with REPLICATION.
+/// Refuses all but superusers and roles with REPLICATION, who may have the log kept.
 fn check_replication(access: &CatalogAccess) -> Result<(), SqlError> {
     if access.may_replicate() {
         return Ok(());

@@ -87,7 +87,7 @@ impl Automaton {
     /// Whether there is a match from a byte of the text on, and if `wanted` is its end, where that ends.
     ///
     /// # Errors
-    /// That of a statement that is to end.
+    /// The error of a statement that was told to end.
     pub(super) fn search(
         &self,
         text: &str,

@@ -136,7 +136,7 @@ impl Pattern {
     /// Whether the text has a match.
     ///
     /// # Errors
-    /// That of a statement that is to end; `54001` where that could not be asked for long.
+    /// The error of a statement that was told to end; `54001` if the search would run too long without looking for that.
     pub(crate) fn is_match(&self, text: &str, meter: &Meter) -> Result<bool, SqlError> {
         if let Some(automaton) = self.for_long(text.len(), meter)? {
             match automaton.search(text, 0, Wanted::Whether, meter)? {

@@ -98,7 +98,7 @@ fn needed_groups(aggregate: &Aggregate) -> Vec<usize> {
     needed.into_iter().chain(others.into_iter().map(|(place, _)| place)).collect()
 }
 
-/// They stay different ones to whoever looks: INTERSECT and EXCEPT with ALL are told by that.
+/// DISTINCT of all columns, kept as such a node: INTERSECT and EXCEPT with ALL are recognized by it.
 fn settle_different_rows(input: Arc<LogicalPlan>) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(input.schema());
     let columns: Vec<Expr> = schema.columns().into_iter().map(Expr::Column).collect();
@@ -216,7 +216,7 @@ pub(super) fn settle_count(call: &AggregateFunction, schema: &DFSchema) -> Resul
     }
 }
 
-/// A window whose partitions are told by keys; `None` if it is right as it is.
+/// A window function that partitions by the keys of its values; `None` if it is right as it is.
 pub(super) fn settle_window(call: &WindowFunction, schema: &DFSchema) -> Result<Option<WindowFunction>> {
     let mut keyed = None;
     for (place, value) in call.params.partition_by.iter().enumerate() {

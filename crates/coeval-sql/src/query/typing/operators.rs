@@ -48,7 +48,8 @@ pub(crate) struct PostgresOperators;
 
 impl ExprPlanner for PostgresOperators {
     fn plan_binary_op(&self, raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
-        // Their operands are conditions, which no planner looks at. Who asks for a type asks all of a chain.
+        // The operands of AND and OR are conditions, which no other planner changes; and asking for their types here would go through a
+        // whole chain of them each time.
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
         }

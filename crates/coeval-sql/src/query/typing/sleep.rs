@@ -44,7 +44,7 @@ impl ScalarUDFImpl for Sleep {
 
 #[async_trait]
 impl AsyncScalarUDFImpl for Sleep {
-    /// Each row is waited for. Who cancels the statement drops the wait.
+    /// Sleeps once for each row. Cancelling the statement ends the wait, as it drops this future.
     async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let seconds = args.args[0].to_array(args.number_rows)?;
         let seconds = seconds.as_primitive::<Float64Type>();

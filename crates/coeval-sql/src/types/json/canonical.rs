@@ -146,7 +146,7 @@ pub(crate) fn push_string(text: &str, out: &mut String) {
 /// A text that may be long as a string of JSON.
 ///
 /// # Errors
-/// That of a statement that is to end.
+/// The error of a statement that was told to end.
 pub(crate) fn push_long_string(text: &str, out: &mut String) -> Result<(), SqlError> {
     let mut rest = text;
     out.push('"');

@@ -4,12 +4,13 @@
 //! Two advisory locks of the database say who is there. The owner's own session holds `OWNER`. Each connection holds
 //! `PRESENT`, shared, and asks behind that whether the owner's session is still there.
 //!
-//! **Nobody writes beside an owner.** Who has got `OWNER` ends all sessions that hold `PRESENT` and waits until they are
-//! gone. One that gets it later asks for an owner whose session has ended, and is given up before its first statement.
+//! **Only the owner writes.** A new owner, which has got `OWNER`, ends all sessions that hold `PRESENT` and waits until they are
+//! gone. A connection that gets `PRESENT` later for the former owner finds that owner's session ended, and is closed before its
+//! first statement.
 //! **No connection outlives a crash of the server unnoticed.** A crash ends all sessions, so a connection whose owner is there
-//! belongs to the same life of the server: what is in unlogged tables is there. **What failed is over.** A session whose
-//! connection is lost may still be at work in the server; the owner's session ends it and waits for that. Where it cannot,
-//! its own connection is lost too, and the engine admits nobody any more.
+//! belongs to the same run of the server: what is in unlogged tables is there. **A statement that failed does nothing later.** A
+//! session whose connection is lost may still be working in the server; the owner's session ends it and waits for that. If that
+//! is not possible, the owner's own connection is lost too, and the engine gives no further connections.
 
 use super::interface::{Failure, Link};
 use super::{Manners, PLAIN, given};
@@ -52,9 +53,9 @@ pub(super) const MANNERS: Manners = Manners {
 const OWNER: i64 = 0x74_69_71_75_65;
 /// The advisory lock that connections share.
 const PRESENT: i64 = OWNER + 1;
-/// So long a new owner waits for the last one's session.
+/// How long a new owner waits for the session of the last one to end.
 const HANDING_OVER: Duration = Duration::from_secs(2);
-/// So long a session that was ended is waited for.
+/// How long to wait until a session that was told to end is gone.
 const LEAVING: Duration = Duration::from_secs(30);
 
 /// Seconds, but for the last: milliseconds.
@@ -90,7 +91,8 @@ fn holders(lock: i64, mode: &str) -> String {
 pub(super) struct Ownership {
     /// The owner's session; none once it is known to have ended.
     session: Mutex<Option<Link>>,
-    /// That there is none, for each transaction that begins: it does not wait for an answer to somebody's question.
+    /// Set when the owner's session has ended. Each transaction that begins looks here, so that it does not wait while somebody
+    /// else asks the server.
     has_ended: AtomicBool,
 }
 
@@ -139,7 +141,8 @@ impl Ownership {
         }
     }
 
-    /// Ends a session that may still be at work in the server. Behind this it is not, or nobody is admitted any more.
+    /// Ends a session that may still be working in the server. When this returns it works no more, or the engine gives no further
+    /// connections.
     pub(super) fn end(&self, number: i32) {
         let holders = format!("{} AND pid = {number}", holders(PRESENT, "ShareLock"));
         // Should it have ended by itself meanwhile, this says false and the next question yes.

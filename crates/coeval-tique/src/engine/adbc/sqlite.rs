@@ -56,7 +56,7 @@ pub(super) fn address(file: Option<&Path>) -> Result<String, EngineError> {
     }
 }
 
-/// The lock of who owns the tables in a database file, beside the file; held as long as this lives.
+/// The lock of the process that owns the tables in a database file, on a file beside it; held as long as this lives.
 pub(super) fn owner(file: &Path) -> Result<Owner, EngineError> {
     let lock = file.with_added_extension("owner");
     let refused = |why: &str| EngineError::refused(format!("{}: {why}", lock.display()));
@@ -76,7 +76,7 @@ fn spelled(kind: &DataType) -> Option<DataType> {
     }
 }
 
-/// What a column holds; nothing ([`ArrowType::Null`]) for what SQLite would make something else of.
+/// The Arrow type of a column; [`ArrowType::Null`] for types that SQLite would store as something else.
 fn read_as(kind: &DataType) -> ArrowType {
     match kind {
         DataType::SmallInt(_) | DataType::Int2(_) => ArrowType::Int16,

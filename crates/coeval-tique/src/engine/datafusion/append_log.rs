@@ -45,7 +45,7 @@ pub(super) struct AppendLog {
     file: Arc<File>,
     bytes: usize,
     compact_at: usize,
-    /// Whether a write or a sync failed behind which nothing may be written.
+    /// Whether a write or a sync failed, so that nothing more may be written.
     is_broken: bool,
     _owner: Owner,
 }
@@ -100,8 +100,8 @@ impl AppendLog {
     /// Appends a record in one write.
     ///
     /// # Errors
-    /// The record is not there. If what was written of it cannot be cut off, nothing is written any more: behind a part of a
-    /// record nobody would find it.
+    /// The record is not in the file. If the part of it that was written cannot be cut off, nothing more is written: after such a
+    /// part, no record would be found.
     pub(super) fn write(&mut self, record: &Record<'_>) -> Result<(), EngineError> {
         self.require_whole()?;
         let bytes = encode(record)?;

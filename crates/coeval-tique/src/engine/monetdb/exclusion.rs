@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which statements run beside each other: all, but for a change and whatever uses its tables.
+//! Which statements may run at the same time: all, except that nothing that uses the tables of a change runs beside it.
 //!
-//! Whoever runs a statement claims the tables of it before, all at once, and lets them go behind it. A claim waits for those
-//! made before it that it does not go with, whether these are granted or wait themselves. So claims are granted in the
-//! order in which they were made as far as they meet, nobody waits for ever, and nobody waits in a circle.
+//! A statement claims all its tables at once before it runs, and releases them afterwards. A claim waits for every earlier claim
+//! that it conflicts with, whether that is granted or waits itself. So claims that conflict are granted in the order in which
+//! they were made, none waits for ever, and there are no deadlocks.
 
 use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(super) enum Use {
 /// The tables of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tables {
-    /// These, and perhaps others of its words that are no tables.
+    /// The tables among these words; other words of the statement may be among them, too.
     Named(BTreeSet<String>),
     /// Any.
     All,
@@ -30,7 +30,7 @@ impl Tables {
         Self::Named(words(sql))
     }
 
-    /// Those of a statement. A definition changes what is known of all.
+    /// Those of a statement; all tables for a definition, which changes what the engine knows of every table.
     pub(super) fn of(sql: &str) -> Self {
         let is_definition = ["create", "drop", "alter", "truncate"];
         match sql.split_whitespace().next() {
@@ -195,7 +195,7 @@ mod tests {
                     std::thread::yield_now();
                 }
             };
-            // Who comes behind a change that waits does too, so that the change has its turn.
+            // A claim behind a change that waits has to wait as well: otherwise the change might never get its turn.
             change("a_cache", Use::Changes, 1);
             change("a_cache", Use::Reads, 2);
             drop(exclusion.claim(named(&["b_cache"]), Use::Reads));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Columns of MonetDB as Arrow arrays: values in a row, of which one of each type means NULL.
+//! Columns of MonetDB as Arrow arrays. A column is a C array of values, and each type has one value that means NULL.
 //!
 //! | code | values | NULL | Arrow |
 //! |---|---|---|---|

@@ -22,7 +22,7 @@ struct OpenOptions {
     trace_file: *const c_char,
 }
 
-/// What the library says where all its 64 places for sessions, of which it uses one itself, are taken.
+/// What the library says if all its 64 places for sessions are taken; it uses one of them itself.
 const NO_PLACE: &str = "Failed to initialize client";
 
 /// What a query gave.

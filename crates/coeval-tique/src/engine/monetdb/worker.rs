@@ -27,7 +27,7 @@ fn gone() -> EngineError {
 }
 
 impl Worker {
-    /// Nobody's: what is left where a session was.
+    /// A worker without a session: what stays in place of one that was moved out.
     pub(super) fn ended() -> Self {
         Self { jobs: None, thread: None }
     }

@@ -7,16 +7,18 @@
 //! old columns (UPDATE, DELETE), new columns (INSERT, UPDATE), one boolean for each CHECK
 //! ```
 
+use super::constraints::{Change, check_rows};
+use super::{Outcome, Sees, Session};
 use crate::buffer::Fate;
 use crate::catalog::Table;
-use crate::constraints::{Change, check_rows};
 use crate::engine::{Integers, Rows, Types};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::literal::{Row, as_table, joined, one_of};
-use crate::schema::{Column, Definition, Kind, quoted, table_name};
-use crate::session::{Outcome, Sees, Session};
+use crate::literal::{Row, joined};
+use crate::names::quoted;
+use crate::rows_as_sql::{as_table, one_of};
+use crate::schema::{Column, Definition, Kind, table_name};
 use crate::values::{bytes_of, check_integers, constant_rows, with_minutes};
-use crate::{physical, rewrite};
+use crate::{parse, physical};
 use arrow::array::{ArrayRef, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -47,7 +49,7 @@ fn old_columns(table: &Definition, alias: &str) -> Vec<String> {
 
 /// The boolean columns behind a row that say whether it passes its CHECKs, as an outer query.
 fn with_checks(table: &Definition, inner: &str, types: Types) -> String {
-    // Values whose types are checked here are not what the conditions are about before that.
+    // Where TiQuE checks types, values are not yet what the columns will hold: CHECKs are computed afterwards.
     if table.checks.is_empty() || matches!(types, Types::Ours(_)) {
         return inner.to_owned();
     }
@@ -284,7 +286,8 @@ impl Session {
         Ok(changes)
     }
 
-    /// Looks which new rows fail a CHECK, where the query of the rows could not: it had not what is kept of its values.
+    /// Finds the new rows that fail a CHECK, where the query that computed the rows could not: it had not yet got the values in the
+    /// form in which the columns keep them.
     fn check_conditions(&mut self, table: &Definition, changes: &mut [Change]) -> Result<()> {
         if table.checks.is_empty() || changes.is_empty() {
             return Ok(());
@@ -385,7 +388,8 @@ impl Session {
         Ok(fresh)
     }
 
-    /// Which of the values that new rows have in the targets of an ON CONFLICT are there: the target's place, and the value.
+    /// The values of the new rows in the target columns of an ON CONFLICT that existing rows have already: for each, the target's
+    /// place and the value.
     fn taken(
         &mut self,
         table: &Arc<Table>,
@@ -396,7 +400,7 @@ impl Session {
         for (place, columns) in targets.iter().enumerate() {
             let found = self.find(table, columns, news)?;
             if let Some(read_set) = &mut self.transaction().read_set {
-                // A row that stays as it is may be the reason for another to stay away.
+                // A new row may have been skipped because of this one, so the transaction depends on it.
                 found.iter().for_each(|row| read_set.row(&table.definition, row));
             }
             taken.extend(found.iter().map(|row| (place, joined(row, columns))));
@@ -544,7 +548,7 @@ fn insert_query(table: &Definition, insert: &mut Insert, types: Types) -> Result
     Ok(with_checks(table, &rows, types))
 }
 
-/// Names what a query selects a second time: DataFusion selects nothing twice by the same name.
+/// Gives an alias to each expression that a query selects a second time: DataFusion refuses two outputs of one name.
 fn name_repeated(body: &mut SetExpr) {
     match body {
         SetExpr::Select(select) => {
@@ -593,7 +597,7 @@ fn fill_defaults(table: &Definition, columns: &[usize], source: &mut Query, type
             } else if is_default(value) {
                 let sql =
                     format!("SELECT {}", cast_to(&default_of(table, column), &table.columns[column], types));
-                if let Ok(expr) = rewrite::parse(&sql).map(only_expression) {
+                if let Ok(expr) = parse::parse(&sql).map(only_expression) {
                     *value = expr.unwrap_or_else(|| value.clone());
                 }
             }

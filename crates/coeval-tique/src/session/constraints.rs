@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Constraints: what a statement's changes are checked for, and what of it has to hold at commit as well.
+//! Constraints: what is checked when a statement changes rows, and which of these checks have to hold at commit as well.
 //!
 //! | constraint | checked against | certified by |
 //! |---|---|---|
@@ -9,12 +9,14 @@
 //! | FOREIGN KEY, from the child | the parent's key | the parent's key, as reference |
 //! | FOREIGN KEY, from the parent | children | the parent's key, as identity |
 
+use super::{Sees, Session};
 use crate::catalog::Table;
 use crate::engine::{Dialect, Indexes, Integers};
 use crate::error::{Result, SqlState, TiqueError};
-use crate::literal::{Row, joined, one_of};
-use crate::schema::{Definition, ForeignKey, Nulls, quoted};
-use crate::session::{Sees, Session};
+use crate::literal::{Row, joined};
+use crate::names::quoted;
+use crate::rows_as_sql::one_of;
+use crate::schema::{Definition, ForeignKey, Nulls};
 use crate::write_set::Access;
 use datafusion::common::ScalarValue;
 use std::collections::{BTreeMap, HashSet};
@@ -126,7 +128,7 @@ impl Session {
         self.check_children(table, changes)
     }
 
-    /// At SERIALIZABLE, notes that a client which goes on from a savepoint knows that the change was refused.
+    /// At SERIALIZABLE, notes what the refusal of a change depended on: a client that goes on from a savepoint has seen the refusal.
     fn note_refusal(&mut self, table: &Table) {
         let catalog = self.shared.catalog();
         let Some(read_set) = &mut self.transaction().read_set else { return };
@@ -301,14 +303,14 @@ impl Session {
         }
     }
 
-    /// The rows of a table, the transaction's own among them, whose `columns` are those of one of `rows`.
+    /// The rows of a table, the transaction's own among them, that have the same values in `columns` as one of `rows`.
     pub(crate) fn find(&mut self, table: &Arc<Table>, columns: &[usize], rows: &[&Row]) -> Result<Vec<Row>> {
         let known = |row: &&&Row| columns.iter().all(|&column| !row[column].is_null());
         let rows: Vec<&Row> = rows.iter().filter(known).copied().collect();
         let definition = &table.definition;
         let wanted: HashSet<_> = rows.iter().map(|row| joined(row, columns)).collect();
         let mut found = Vec::new();
-        // Keys whose fate the transaction decided need no look at the snapshot.
+        // If the transaction has itself written or deleted the row with a key, the snapshot need not be read for it.
         let by_key = columns == definition.key;
         let buffer = &self.transaction().buffer;
         let open: Vec<&Row> = rows

@@ -15,38 +15,15 @@
 //! TABLE found absent in step 1 are its own, and they have no rows before step 4; so what has rows is never removed for one
 //! that is unfinished.
 
-use super::Shared;
 use crate::catalog::{Catalog, Table};
-use crate::engine::{Connection, Dialect, Effort, EngineErrorKind, Text, Types};
+use crate::definitions::{Unfinished, check_absent, describe, discard, note, unfinished};
+use crate::engine::Connection;
 use crate::error::{Result, SqlState, TiqueError};
-use crate::schema::{Definition, KeyColumns, Kind, quoted};
-use crate::snapshot::Layout;
-use crate::{packed, physical, recovery};
-use arrow::datatypes::{DataType as ArrowType, Field, Schema, SchemaRef};
-use datafusion::sql::sqlparser::ast::{CreateTable, DataType};
+use crate::physical;
+use crate::schema::{Definition, Kind};
+use crate::shared::Shared;
+use datafusion::sql::sqlparser::ast::CreateTable;
 use std::sync::Arc;
-
-/// What was begun with a table and has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unfinished {
-    Create,
-    Drop,
-}
-
-impl Unfinished {
-    /// What `tique_tables` says in the place of a definition.
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Create => "CREATE",
-            Self::Drop => "DROP",
-        }
-    }
-
-    /// What a row of `tique_tables` says; none for a definition.
-    pub(crate) fn of(text: &str) -> Option<Self> {
-        [Self::Create, Self::Drop].into_iter().find(|one| one.text() == text)
-    }
-}
 
 impl Shared {
     /// Makes a table. Not part of a transaction; there for all sessions when this returns, and durable.
@@ -69,7 +46,7 @@ impl Shared {
         let (dialect, name) = (self.engine.dialect(), definition.name.clone());
         physical::check_length(&name, dialect)?;
         let statements = physical::create_table(&definition, dialect)?;
-        if let Some(unfinished) = recovery::unfinished(connection, dialect.literals, &name)? {
+        if let Some(unfinished) = unfinished(connection, dialect.literals, &name)? {
             discard(connection, dialect.literals, &name, unfinished)?;
         }
         check_absent(connection, &name)?;
@@ -162,54 +139,6 @@ impl Shared {
     }
 }
 
-/// Adds a row to the catalog's table.
-fn note(connection: &mut dyn Connection, literals: Text, name: &str, definition: &str) -> Result<()> {
-    let (name, definition) = (literals.literal(name), literals.literal(definition));
-    connection.execute(&format!("INSERT INTO tique_tables VALUES ({name}, {definition})"))?;
-    Ok(())
-}
-
-/// Removes the physical tables of a table that is unfinished, then what the catalog says of it.
-///
-/// # Errors
-/// What the engine says; the rest is there, and the table is still unfinished.
-pub(crate) fn discard(
-    connection: &mut dyn Connection,
-    literals: Text,
-    name: &str,
-    unfinished: Unfinished,
-) -> Result<()> {
-    for physical in physical::tables(name) {
-        if unfinished == Unfinished::Create && has_rows(connection, &physical)?.unwrap_or(false) {
-            continue;
-        }
-        connection.execute(&format!("DROP TABLE IF EXISTS {}", quoted(&physical)))?;
-    }
-    let name = literals.literal(name);
-    connection.execute(&format!("DELETE FROM tique_tables WHERE name = {name}"))?;
-    Ok(connection.sync()?)
-}
-
-/// Whether a table of the engine's has rows; none if there is no such table.
-fn has_rows(connection: &mut dyn Connection, physical: &str) -> Result<Option<bool>> {
-    match connection.query(&format!("SELECT 1 FROM {} LIMIT 1", quoted(physical)), Effort::Point) {
-        Ok(rows) => Ok(Some(rows.count() > 0)),
-        Err(error) if error.kind == EngineErrorKind::Refused => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What stands in the engine under the name of a physical table is somebody else's.
-fn check_absent(connection: &mut dyn Connection, name: &str) -> Result<()> {
-    for physical in physical::tables(name) {
-        if has_rows(connection, &physical)?.is_some() {
-            let message = format!("the engine has a table {physical}, which is not ours");
-            return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
-        }
-    }
-    Ok(())
-}
-
 /// Foreign keys name the primary key of a table that is there, column by column.
 fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
     for key in &definition.foreign_keys {
@@ -230,63 +159,4 @@ fn check_parents(definition: &Definition, catalog: &Catalog) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The columns of a cache in the types that their definitions say.
-fn declared(definition: &Definition, columns: &Schema, read_as: fn(&DataType) -> ArrowType) -> SchemaRef {
-    let kind = |place: usize, name: &str| match definition.columns.get(place) {
-        Some(column) => read_as(&column.kind),
-        None if name == physical::KEY => ArrowType::Utf8,
-        None if name == physical::DELETED => ArrowType::Boolean,
-        None => ArrowType::Int64,
-    };
-    let fields = columns.fields().iter().enumerate();
-    let fields = fields.map(|(place, field)| Field::new(field.name(), kind(place, field.name()), true));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
-}
-
-/// How the one column of a key is kept: tables made before there were numbers for keys have texts, and keep them.
-fn kept_key(table: &Definition, column: &Field) -> Result<KeyColumns> {
-    match column.data_type() {
-        ArrowType::Utf8 => Ok(KeyColumns::Concatenated),
-        ArrowType::Decimal128(_, 0) if packed::fits(table) => Ok(KeyColumns::Packed),
-        other => {
-            let message = format!("the keys of table {} are kept as {other}, which is not ours", table.name);
-            let hint = format!(
-                "Rename the engine's tables {} and {}, create the table again, and insert their rows.",
-                physical::storage(table),
-                physical::cache(table)
-            );
-            Err(TiqueError::new(SqlState::EngineRefused, message).hint(hint))
-        }
-    }
-}
-
-/// A table with the engine's types of its physical columns.
-pub(crate) fn describe(
-    connection: &mut dyn Connection,
-    mut definition: Definition,
-    layout: Layout,
-    dialect: &Dialect,
-) -> Result<Table> {
-    let cache = quoted(&physical::cache(&definition));
-    let rows = connection.query(&format!("SELECT * FROM {cache} WHERE 1 = 0"), Effort::Point)?;
-    let extra = if definition.has_key_column() { 5 } else { 4 };
-    if rows.schema.fields().len() != definition.columns.len() + extra {
-        let message = format!("the engine has a table {cache} with other columns, which is not ours");
-        return Err(TiqueError::new(SqlState::DuplicateTable, message).hint("Choose another name."));
-    }
-    if definition.has_key_column() && dialect.integers.wide().is_some() {
-        definition.key_columns = kept_key(&definition, rows.schema.field(definition.columns.len()))?;
-    }
-    let columns = match dialect.types {
-        Types::OfEngine => rows.schema,
-        Types::Ours(read_as) => declared(&definition, &rows.schema, read_as),
-    };
-    let table = Table::new(definition, columns, 0);
-    if layout == Layout::Joined {
-        // Versions are there before they have a timestamp.
-        table.versions.lose();
-    }
-    Ok(table)
 }
