@@ -354,13 +354,8 @@ impl Pipeline {
         let Some(Tail { place, body, version }) = tail else { return verdicts };
         ground.trap.pass(Step::Fill);
         match place.fill(&body) {
-<<<<<<< HEAD
             Ok(()) if self.durability == Durability::None => self.publishing.note_whole(ground, version),
-            // It is published by who syncs.
-=======
-            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(shared, version),
             // The thread that syncs the log publishes it.
->>>>>>> he
             Ok(()) => {}
             Err(error) => {
                 let reason = self.publishing.stop(error);

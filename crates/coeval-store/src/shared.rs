@@ -59,21 +59,6 @@ pub(crate) struct Shared {
     /// The directory, if the store has one.
     pub(crate) disk: Option<Disk>,
     pub(crate) checkpoints: Checkpoints,
-<<<<<<< HEAD
-=======
-    pub(crate) keeper: Arc<KeeperSignal>,
-    /// Worlds that checkpoints have replaced. Dropping the last reference to a world frees its trees, which may
-    /// take long: so they stay here until no other reference is left, and the keeper drops them.
-    ///
-    /// # Locking
-    /// A leaf lock, held for moments; worlds are dropped outside of it.
-    graveyard: Mutex<Vec<Arc<World>>>,
-    /// Who wrote the log, up to its end.
-    ///
-    /// # Locking
-    /// A leaf lock, held for moments.
-    terms: Mutex<TermHistory>,
->>>>>>> he
     pub(crate) retention: Retention,
     /// Held while the list of those that commits wait for changes, across the sync of that.
     pub(crate) requiring: Mutex<()>,
@@ -164,24 +149,6 @@ const BODY_ROOM_PER_CHANGE: usize = 192;
 /// A body of so many bytes is not copied again, nor read, while the leader's lock is held, and is a record of its own.
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
-<<<<<<< HEAD
-=======
-/// A safe world that is more versions old than this is not dropped by the thread that publishes: it may be the last holder of
-/// much data.
-const VERSIONS_DROPPED_HERE: u64 = 64;
-
-/// Runs what may wait, once, on this thread, for a caller whose threads serve others too: they are seen to by another
-/// thread meanwhile.
-pub type RunAside = fn(&mut dyn FnMut());
-
-/// Which world a transaction begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BeginAt {
-    Published,
-    Applied,
-}
-
->>>>>>> he
 impl Shared {
     pub(crate) fn new(
         options: StoreOptions,
