@@ -556,9 +556,11 @@ impl Pipeline {
         transaction: TransactionId,
         accessed: Accessed,
     ) -> Version {
-        let _leader = self.lock_leader(ground);
-        self.reservations.reserve(number, transaction, accessed);
-        ground.applied().version()
+        let (_ended, newest) = {
+            let _leader = self.lock_leader(ground);
+            (self.reservations.reserve(number, transaction, accessed), ground.applied().version())
+        };
+        newest
     }
 
     /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.
