@@ -57,6 +57,36 @@ fn other_rows_are_free_and_readers_do_not_notice() {
     ]);
 }
 
+/// A role that could only read a table kept everybody from writing it, five seconds for each transaction that it let lose.
+#[test]
+fn what_a_role_may_only_read_is_not_reserved_for_it() {
+    let rights = [
+        "CREATE ROLE reader",
+        "GRANT SELECT ON account TO reader",
+        "CREATE TABLE own (id int PRIMARY KEY, n int NOT NULL)",
+        "INSERT INTO own VALUES (1, 0)",
+        "GRANT SELECT, UPDATE ON own TO reader",
+    ];
+    run(
+        &[SETUP, &rights[..]].concat(),
+        &[
+            ("p", "SET SESSION AUTHORIZATION reader", Done),
+            ("p", "SET coeval.priority = on", Done),
+            ("p", SERIALIZABLE, Done),
+            ("p", "SELECT count(*) FROM account", Rows(&["3"])),
+            ("p", "SELECT n FROM own", Rows(&["0"])),
+            ("o", "UPDATE own SET n = n + 1", Tag("UPDATE 1")),
+            ("p", "UPDATE own SET n = n + 10", Tag("UPDATE 1")),
+            ("p", "COMMIT", CONFLICT),
+            ("o", "UPDATE account SET balance = 7 WHERE id = 3", Tag("UPDATE 1")),
+            // What it may change is reserved, read or changed.
+            ("o", "UPDATE own SET n = n + 1", Waits),
+            ("p", "UPDATE own SET n = n + 10", Tag("UPDATE 1")),
+            ("o", THEN, Tag("UPDATE 1")),
+        ],
+    );
+}
+
 /// What it read is reserved as well: nothing it depends on changes before it commits.
 #[test]
 fn at_serializable_what_it_read_is_reserved_too() {

@@ -21,6 +21,7 @@ mod simple;
 pub(crate) use opening::open;
 
 use crate::auth::rules::Purpose;
+use crate::presence::{Presence, Watched};
 use crate::protocol::backend::{Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Frame, Input};
@@ -28,7 +29,7 @@ use crate::sessions::Entry;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use coeval::{CancelHandle, LogFeed, Publication, SqlError, SqlState, StoreError, TransactionStatus};
-use coeval_sql::{Deadline, QuotaShare, Session};
+use coeval_sql::{CancelReason, Deadline, QuotaShare, Session};
 use copying::Copying;
 use extended::Statements;
 use portal::Portals;
@@ -112,6 +113,8 @@ pub(crate) struct Connection {
     statements: Statements,
     session: Session,
     entry: Entry,
+    /// Looks for the client while a statement runs.
+    presence: Option<Presence>,
     stream: Stream,
     /// Its place among all connections that may be there; while it is opened, whoever opens it has that.
     socket: Option<OwnedSemaphorePermit>,
@@ -296,6 +299,11 @@ impl Connection {
             self.shared.metrics.error();
             return Err(End::Fatal(error));
         }
+        if let Some(reason @ CancelReason::ClientGone) = self.session.cancel_handle().requested() {
+            // One that has closed its half only hears why nothing comes any more.
+            self.shared.metrics.error();
+            return Err(End::Fatal(reason.error()));
+        }
         self.refuse(&error);
         if matches!(next, Phase::Ready) {
             self.ready();
@@ -305,11 +313,13 @@ impl Connection {
     }
 
     /// Runs a statement on this thread, which serves other connections too: the session leaves it for as long as it
-    /// waits for a lock or a query. Waits until what the statement has done, or depends on, is durable.
+    /// waits for a lock or a query. Waits until what the statement has done, or depends on, is durable. A client that goes
+    /// meanwhile has it cancelled.
     async fn run<T>(
         &mut self,
         statement: impl FnOnce(&mut Session) -> Result<T, SqlError>,
     ) -> Result<T, Failure> {
+        let _watched = self.watched();
         let outcome = statement(&mut self.session);
         if let Some(publication) = self.session.publication()
             && let Err(error) = acknowledged(publication, &self.session.cancel_handle()).await
@@ -385,6 +395,12 @@ impl Connection {
     fn limited(&self) -> Limited {
         self.session.cancel_handle().begin_statement();
         Limited { _deadline: self.session.deadline() }
+    }
+
+    /// From here on, the client is looked for, until the guard is dropped: if it has gone, the statement is cancelled.
+    fn watched(&self) -> Option<Watched> {
+        let interval = self.session.settings().client_connection_check_interval()?;
+        self.presence.as_ref().map(|presence| presence.watched(interval))
     }
 
     /// The end of a group, a text or what stands before a Sync: what it has done without a block is committed.

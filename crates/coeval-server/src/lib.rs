@@ -11,6 +11,7 @@
 //! - What a client sends can end its own connection and nothing else: every length and count is checked before it is
 //!   used, and memory grows with what has come, not with what was announced.
 //! - A client that does not read is not computed for: rows are asked for when the ones before have been written.
+//! - Nor is one that has gone: a second later the statement is told to end, whatever it is doing (`presence.rs`).
 //! - Messages before one Sync are one transaction, unless they open or close one themselves; behind an error they
 //!   are passed over up to the Sync.
 //! - A session ends with its connection, and its transaction is rolled back then.
@@ -36,6 +37,7 @@ pub mod fuzzing;
 mod metrics;
 mod open_files;
 mod options;
+mod presence;
 mod protocol;
 mod server;
 mod sessions;

@@ -106,9 +106,10 @@ impl ServerOptions {
     pub fn fitted_to(mut self, open_files_max: u64) -> Self {
         let files = usize::try_from(open_files_max).unwrap_or(usize::MAX);
         let sockets = files - FILES_OF_DATABASE.min(files / 2);
-        let sessions = sockets - SOCKETS_OPENING.min(sockets / 4);
-        self.sockets_max = self.sockets_max.min(sockets.max(2));
+        // A session has a second handle on its connection, see `presence.rs`.
+        let sessions = (sockets - SOCKETS_OPENING.min(sockets / 4)) / 2;
         self.connections_max = self.connections_max.min(sessions.max(1));
+        self.sockets_max = self.sockets_max.min(sockets.saturating_sub(self.connections_max).max(2));
         self
     }
 
@@ -154,9 +155,9 @@ mod tests {
                 ServerOptions { connections_max: 1_000, ..ServerOptions::default() }.fitted_to(files);
             (options.sockets_max, options.connections_max)
         };
-        assert_eq!(fitted(1 << 20), ((1 << 20) - 256, 1_000));
-        assert_eq!(fitted(1_024), (768, 640));
-        assert_eq!(fitted(100), (50, 38));
+        assert_eq!(fitted(1 << 20), ((1 << 20) - 1_256, 1_000));
+        assert_eq!(fitted(1_024), (448, 320));
+        assert_eq!(fitted(100), (31, 19));
         assert_eq!(fitted(0), (2, 1));
     }
 }

@@ -4,16 +4,11 @@
 use crate::auth::rules::Encryption;
 use crate::protocol::backend::Output;
 use crate::tls::ClientCertificate;
-use socket2::SockRef;
 use std::io;
-use std::mem::MaybeUninit;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use std::os::fd::{AsFd, OwnedFd};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
-
-/// How long a client is answered that has closed its side: it may have closed that half only, and wait.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// A connection to a client.
 pub(crate) enum Stream {
@@ -59,23 +54,18 @@ impl Stream {
         }
     }
 
-    /// Ready once the client has gone: when it has reset the connection, or closed its side some time ago. Never if it
-    /// has sent more, behind which its end is not seen.
-    pub(crate) async fn gone(&self) {
-        let peeked = match self {
-            Self::Plain(stream) => stream.peek(&mut [0]).await,
-            Self::Tls(stream) => stream.get_ref().0.peek(&mut [0]).await,
-            Self::Inside(stream, _) => {
-                let peek = || SockRef::from(stream).peek(&mut [MaybeUninit::uninit()]);
-                stream.async_io(Interest::READABLE, peek).await
-            }
-            Self::Closed => return,
+    /// Another handle on the same connection, which is closed when both are. It is for asking the system about it.
+    ///
+    /// # Errors
+    /// If the system has no room for one; `NotConnected` without a connection.
+    pub(crate) fn another_handle(&self) -> io::Result<OwnedFd> {
+        let connection = match self {
+            Self::Plain(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.get_ref().0.as_fd(),
+            Self::Inside(stream, _) => stream.as_fd(),
+            Self::Closed => return Err(io::ErrorKind::NotConnected.into()),
         };
-        match peeked {
-            Ok(0) => tokio::time::sleep(ANSWER_TIME_MAX).await,
-            Ok(_) => std::future::pending().await,
-            Err(_) => {}
-        }
+        connection.try_clone_to_owned()
     }
 
     /// Sends all of it that has not been sent; waits while the client does not read. Dropped on the way, it has

@@ -421,6 +421,34 @@ fn tls_is_offered_with_a_certificate_and_refused_without() {
     assert_eq!(error_code(&raw.until_end()), "08P01");
 }
 
+/// The end of a client is seen beneath its encryption, in whose records it may not be.
+#[test]
+fn a_client_under_tls_that_goes_is_cancelled() {
+    let options = ServerOptions { certificate: Some(server_certificate()), ..ServerOptions::default() };
+    let server = Running::with(options);
+    let mut raw = server.unopened();
+    raw.send(&[&8_u32.to_be_bytes()[..], &80_877_103_u32.to_be_bytes()].concat());
+    let mut byte = [0];
+    raw.stream.read_exact(&mut byte).unwrap();
+    assert_eq!(byte, [b'S']);
+    let mut encrypted = encrypted(raw.stream);
+    let mut startup = [&196_608_u32.to_be_bytes()[..], b"user\0tester\0\0"].concat();
+    startup.splice(0..0, (startup.len() as u32 + 4).to_be_bytes());
+    encrypted.write_all(&startup).unwrap();
+    // Something is sent behind it, and what was answered is not read.
+    encrypted.write_all(&[query(LONG), query("SELECT 1")].concat()).unwrap();
+    let registry = server.database.engine().registry();
+    while !registry.all().iter().any(|session| session.activity().state.name() == "active") {
+        std::thread::yield_now();
+    }
+    drop(encrypted);
+    let began = std::time::Instant::now();
+    while registry.count() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is still worked for");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// A TLS client that trusts the tests' certificate.
 fn encrypted(stream: TcpStream) -> StreamOwned<ClientConnection, TcpStream> {
     encrypted_by(&tls_client(None), stream)

@@ -26,6 +26,8 @@ pub enum CancelReason {
     StatementTimeout,
     /// Somebody asked that the session stop what it does, this statement and those behind it.
     Stop,
+    /// Its client is not there any more: nobody waits for it, nor for those behind it.
+    ClientGone,
     /// Its connection is to end.
     Termination,
 }
@@ -41,6 +43,11 @@ impl CancelReason {
             Self::StatementTimeout => {
                 SqlError::new(SqlState::QueryCanceled, "canceling statement due to statement timeout")
             }
+            Self::ClientGone => SqlError::new(SqlState::ConnectionFailure, "connection to client lost")
+                .with_hint(
+                    "A client that closes its half of a connection and waits for long answers has to set \
+                 client_connection_check_interval to 0 first.",
+                ),
             Self::Termination => {
                 SqlError::new(SqlState::AdminShutdown, "terminating connection due to administrator command")
             }
@@ -52,18 +59,19 @@ impl CancelReason {
             Self::Request => 1,
             Self::StatementTimeout => 2,
             Self::Stop => 3,
-            Self::Termination => 4,
+            Self::ClientGone => 4,
+            Self::Termination => 5,
         }
     }
 
     /// Whether the statements behind the one that runs are meant too.
     const fn lasts(self) -> bool {
-        matches!(self, Self::Stop | Self::Termination)
+        matches!(self, Self::Stop | Self::ClientGone | Self::Termination)
     }
 
     /// The reason that a request's word holds.
     fn of_word(word: u64) -> Option<Self> {
-        [Self::Request, Self::StatementTimeout, Self::Stop, Self::Termination]
+        [Self::Request, Self::StatementTimeout, Self::Stop, Self::ClientGone, Self::Termination]
             .into_iter()
             .find(|reason| reason.code() == word & REASON_MASK)
     }
@@ -519,6 +527,18 @@ mod tests {
         assert_eq!(handle.requested(), None);
         handle.cancel_for(CancelReason::Termination);
         handle.go_on();
+        assert_eq!(handle.requested(), Some(CancelReason::Termination));
+    }
+
+    #[test]
+    fn a_client_that_has_gone_ends_the_statements_to_come_too_and_a_termination_outdoes_that() {
+        let handle = CancelHandle::new();
+        handle.begin_statement();
+        handle.cancel_for(CancelReason::ClientGone);
+        handle.go_on();
+        handle.begin_statement();
+        assert_eq!(handle.requested(), Some(CancelReason::ClientGone));
+        handle.cancel_for(CancelReason::Termination);
         assert_eq!(handle.requested(), Some(CancelReason::Termination));
     }
 

@@ -13,25 +13,31 @@
 //! **Atomic.** The decision is a row of the same commit record as the database's changes, so it is durable with them or not
 //! at all, and the record is synced before the server's marker is written. **One snapshot.** A part begins at the state of its
 //! server that goes with the transaction's world (`servers/moments.rs`); from then on the transaction stays with that world, at every level. **Seen
-//! whole.** A commit that spans both holds the server's lock from its prepare until both are seen; a part begins under it, and is refused
-//! (40001) if a commit that spans the server is in the world and not in the server's state that goes with it: the next commit came
-//! between its two halves.
+//! whole.** A part waits if a commit that spans the server is in the world and not yet in the server's state that goes with it, and is refused
+//! (40001) if it is not there then either: the next commit came between its two halves (`servers/spans.rs`).
 //!
 //! **SERIALIZABLE on one server alone.** A server's transactions are as if run in the order of their commits, and the
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
+use crate::cancel::running;
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
-use crate::servers::{DECISIONS, Moment, SCHEMA, Server};
+use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
 use coeval_tique::{Decision, Outcome, PreparedCommit, Session};
-use coeval_txn::Isolation;
+use coeval_txn::{Isolation, Version};
 use datafusion::sql::sqlparser::ast::Statement;
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
+
+/// How often a commit that waits for replicas alone, with nobody who waits for it, looks for them.
+const PUBLISHED_LOOK: Duration = Duration::from_millis(50);
 
 struct Open {
     server: Arc<Server>,
@@ -162,27 +168,50 @@ impl ServerPart {
                 self.open.insert(server.name.clone(), Open::new(server, session));
             }
         }
-        let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
+        let Some(open) = self.open.get(server) else { unreachable!("it is open now") };
         if !open.session.is_in_block() {
             open.session.wait_for_turn()?;
-            let spans = open.server.spans.read();
+            let there = Arc::clone(&open.server);
+            let start = self.start_on(engine, transaction, &there)?;
+            let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
+            transaction.stay();
+            open.session.begin_at(start);
+            let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
+            open.session.execute(&format!("BEGIN{level}{mode}"))?;
+            for _ in &self.savepoints {
+                open.session.set_savepoint()?;
+            }
+        }
+        let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
+        Ok(open)
+    }
+
+    /// The state of a server that goes with the transaction's world, where both show the same commits that span them.
+    ///
+    /// # Errors
+    /// `40001` if there is none; that of a statement that was cancelled while it waited.
+    fn start_on(
+        &mut self,
+        engine: &Engine,
+        transaction: &Transaction,
+        server: &Server,
+    ) -> Result<i64, SqlError> {
+        let mut has_waited = false;
+        loop {
             // If a first look was refused, the world may have moved on since, at READ COMMITTED.
             let version = transaction.begin_version();
             if self.moment.as_ref().is_none_or(|moment| moment.version != version) {
                 self.moment = Some(engine.servers().moments().of(version));
             }
-            let start = self.moment.as_ref().and_then(|moment| open.server.place.at(moment));
-            let start = start.filter(|start| !spans.is_half(version, *start)).ok_or_else(apart)?;
-            transaction.stay();
-            open.session.begin_at(start);
-            let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
-            open.session.execute(&format!("BEGIN{level}{mode}"))?;
-            drop(spans);
-            for _ in &self.savepoints {
-                open.session.set_savepoint()?;
+            let start = self.moment.as_ref().and_then(|moment| server.place.at(moment)).ok_or_else(apart)?;
+            let Some(half) = server.spans.half(version, start)? else { return Ok(start) };
+            // All servers are read as of one moment.
+            if has_waited || self.begun_sessions().next().is_some() {
+                return Err(apart());
             }
+            server.spans.wait_settled(half)?;
+            (self.moment, has_waited) = (None, true);
         }
-        Ok(open)
     }
 
     /// Sees that a transaction at SERIALIZABLE is on this server alone.
@@ -320,7 +349,7 @@ impl ServerPart {
     /// What a server or the rules of this module refuse: nothing of the transaction remains anywhere, but for `08007`.
     pub(crate) fn end(
         &mut self,
-        store: &Store,
+        engine: &Arc<Engine>,
         transaction: Option<Box<Transaction>>,
         notices: &mut Vec<SqlError>,
     ) -> Result<Ended, SqlError> {
@@ -342,7 +371,7 @@ impl ServerPart {
         let Some(open) = self.open.get_mut(&name) else { unreachable!("it has written") };
         let outcome = match transaction {
             Some(transaction) if transaction.has_writes() => {
-                span(store, &open.server, &mut open.session, *transaction, notices).map(Ended::Spanned)
+                span(engine, &open.server, &mut open.session, *transaction, notices).map(Ended::Spanned)
             }
             left => open.session.execute("COMMIT").map(|_| Ended::Left(left)).map_err(SqlError::from),
         };
@@ -401,21 +430,23 @@ fn in_two_places(transaction: &Transaction) -> SqlError {
     SqlError::unsupported(format!("SERIALIZABLE {what}")).with_hint(hint)
 }
 
-/// Commits what a transaction has changed here and on a server.
+/// Commits what a transaction has changed here and on a server. If it is cancelled while it waits for replicas, it commits on the server
+/// when they have it, without anybody who waits.
 fn span(
-    store: &Store,
-    server: &Server,
+    engine: &Arc<Engine>,
+    server: &Arc<Server>,
     session: &mut Session,
     mut transaction: Transaction,
     notices: &mut Vec<SqlError>,
 ) -> Result<Result<Committed, StoreError>, SqlError> {
-    let mut spans = server.spans.write();
+    let claim = server.spans.claim()?;
     let Some(prepared) = session.prepare()? else { return Ok(transaction.commit_applied()) };
     let known = std::mem::take(&mut *server.known.lock());
     if let Err(error) = decide(&mut transaction, &server.name, prepared.decision(), &known) {
         server.known.lock().extend(known);
         return Err(error);
     }
+    claim.begin_to_commit();
     let committed = match transaction.commit_applied() {
         Ok(committed) => committed,
         Err(error) => {
@@ -423,14 +454,100 @@ fn span(
             return Ok(Err(error));
         }
     };
+    let decided = Decided::noted(claim, engine, server, prepared, committed.version);
     // The marker is not written before the decision is durable.
-    if let Err(error) = store.wait_published(committed.version) {
-        prepared.leave_to_recovery("it is not known whether a commit that spans the server is durable");
-        return Ok(Err(error));
+    match wait_published(engine.store(), committed.version) {
+        Ok(()) => {
+            decided.mark(notices);
+            Ok(Ok(committed))
+        }
+        Err(StoreError::NotReplicated) => {
+            decided.leave_to_a_thread();
+            Ok(Err(StoreError::NotReplicated))
+        }
+        // It goes to recovery.
+        Err(error) => Ok(Err(error)),
     }
-    spans.note(committed.version, prepared.decision().timestamp, server.database.passed());
-    mark(server, prepared, notices);
-    Ok(Ok(committed))
+}
+
+/// Waits until a commit is published, or the statement that runs is to end and nothing but replicas is waited for.
+fn wait_published(store: &Store, version: Version) -> Result<(), StoreError> {
+    match running() {
+        Some(running) => store.wait_published_unless(version, &*running.interrupt()),
+        None => store.wait_published(version),
+    }
+}
+
+/// A commit that is decided here, and that the server has to show. Dropped before that, it is left to recovery: it is not known
+/// whether the decision is durable.
+struct Decided {
+    engine: Weak<Engine>,
+    server: Arc<Server>,
+    prepared: Option<PreparedCommit>,
+    version: Version,
+    timestamp: i64,
+}
+
+impl Decided {
+    fn noted(
+        claim: Claim<'_>,
+        engine: &Arc<Engine>,
+        server: &Arc<Server>,
+        prepared: PreparedCommit,
+        version: Version,
+    ) -> Self {
+        let timestamp = prepared.decision().timestamp;
+        claim.note(version, timestamp, server.database.passed());
+        let (engine, server) = (Arc::downgrade(engine), Arc::clone(server));
+        Self { engine, server, prepared: Some(prepared), version, timestamp }
+    }
+
+    fn mark(mut self, notices: &mut Vec<SqlError>) {
+        if let Some(prepared) = self.prepared.take() {
+            mark(&self.server, prepared, notices);
+        }
+    }
+
+    /// Marks it when it is published; leaves it to recovery if that cannot be any more.
+    fn mark_when_published(self) {
+        loop {
+            let Some(engine) = self.engine.upgrade() else { return };
+            let store = engine.store();
+            if store.world().version() >= self.version {
+                // Nobody is there to hear of it.
+                return self.mark(&mut Vec::new());
+            }
+            if store.check_running().is_err() {
+                return;
+            }
+            drop(engine);
+            thread::sleep(PUBLISHED_LOOK);
+        }
+    }
+
+    /// The same by a thread of its own; by this one if there is none to be had.
+    fn leave_to_a_thread(self) {
+        let ours = Arc::new(Mutex::new(Some(self)));
+        let theirs = Arc::clone(&ours);
+        let thread = thread::Builder::new().name("coeval-spanning".to_owned());
+        if thread.spawn(move || Self::finish(&theirs)).is_err() {
+            Self::finish(&ours);
+        }
+    }
+
+    fn finish(decided: &Mutex<Option<Self>>) {
+        let taken = decided.lock().take();
+        taken.into_iter().for_each(Self::mark_when_published);
+    }
+}
+
+impl Drop for Decided {
+    fn drop(&mut self) {
+        if let Some(prepared) = self.prepared.take() {
+            prepared.leave_to_recovery("it is not known whether a commit that spans the server is durable");
+        }
+        self.server.spans.note_settled(self.timestamp);
+    }
 }
 
 /// Tells the server of its transaction's commit, which is decided.

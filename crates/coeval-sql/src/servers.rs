@@ -11,22 +11,26 @@
 pub(crate) mod engines;
 mod error;
 mod moments;
+mod spans;
 
 pub(crate) use error::unknown_server;
 pub(crate) use moments::Moment;
+pub(crate) use spans::Claim;
 
+use crate::cancel::check;
 use crate::error::SqlError;
+use crate::hand_over::aside;
 use crate::result::StatementResult;
 use arrow::array::AsArray;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use coeval_store::{Catalog, Store};
 use coeval_tique::{Database, Decision};
-use coeval_txn::Version;
 use engines::{driver, settings};
 use moments::{Moments, Opened, Place};
-use parking_lot::{Mutex, RwLock};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use parking_lot::{Mutex, MutexGuard};
+use spans::{END_LOOK, Spans};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -55,37 +59,12 @@ pub(crate) struct Server {
     /// Its engine.
     pub(crate) kind: String,
     pub(crate) database: Database,
-    /// Held for writing by a commit that spans this server and the database, from before its prepare until both parts are seen, and
-    /// for reading while a snapshot of the server is taken.
-    pub(crate) spans: RwLock<Spans>,
+    /// The commits that span this server and the database.
+    pub(crate) spans: Spans,
     /// Which of its states go with which worlds.
     pub(crate) place: Place,
     /// Decisions that the server knows of, and that need not be kept.
     pub(crate) known: Mutex<Vec<i64>>,
-}
-
-/// The commits that spanned a server and the database, in their order, which is that of both.
-#[derive(Default)]
-pub(crate) struct Spans {
-    /// Each one's version here and its timestamp there.
-    list: VecDeque<(Version, i64)>,
-}
-
-impl Spans {
-    /// Notes the newest. Those that the server has passed are in every snapshot of it, and need not be kept.
-    pub(crate) fn note(&mut self, version: Version, timestamp: i64, passed: i64) {
-        while self.list.front().is_some_and(|(_, first)| *first <= passed) {
-            self.list.pop_front();
-        }
-        self.list.push_back((version, timestamp));
-    }
-
-    /// Whether this world and this state of the server together hold half of one.
-    pub(crate) fn is_half(&self, version: Version, start: i64) -> bool {
-        // The server's half is never seen first.
-        let unseen = self.list.partition_point(|(_, timestamp)| *timestamp <= start);
-        self.list.get(unseen).is_some_and(|(spanned, _)| *spanned <= version)
-    }
 }
 
 /// Where a server is once somebody has needed it.
@@ -95,7 +74,7 @@ type Slot = Arc<Mutex<Option<Arc<Server>>>>;
 ///
 /// # Locking
 /// `places` is held for moments, inside of nothing. A place is held while its server is opened, so that two sessions open it
-/// once and nobody waits for another server's; inside it, a server's `spans`.
+/// once and nobody waits for another server's; whoever waits for a place looks whether its statement is to end.
 #[derive(Default)]
 pub(crate) struct Servers {
     are_there: AtomicBool,
@@ -129,10 +108,10 @@ impl Servers {
     /// The server of this name, opened if it is not, and again if it has stopped.
     ///
     /// # Errors
-    /// `42704` if there is none; what its engine says.
+    /// `42704` if there is none; what its engine says; that of a statement that was cancelled while it waited.
     pub(crate) fn get(&self, home: &dyn OfServers, name: &str) -> Result<Arc<Server>, SqlError> {
         let place = self.place(home, name)?;
-        let mut place = place.lock();
+        let mut place = locked(&place)?;
         if let Some(server) = &*place
             && !server.database.has_stopped()
         {
@@ -140,7 +119,7 @@ impl Servers {
         }
         let last = place.clone();
         // Nothing that spans the server is on its way while its decisions are read.
-        let spans = last.as_ref().map(|last| last.spans.write());
+        let claim = last.as_ref().map(|last| last.spans.claim_settled()).transpose()?;
         if let Some(last) = &last
             // If the log has failed it is not known here which decisions are durable.
             && (home.own_store().check_running().is_err() || !last.database.retire())
@@ -149,12 +128,12 @@ impl Servers {
             return Ok(Arc::clone(last));
         }
         let (kind, database) = open(home, name)?;
-        let opened = if spans.is_some() { Opened::Again } else { Opened::First };
+        let opened = if claim.is_some() { Opened::Again } else { Opened::First };
         let newest = || home.own_store().world().version();
         let watched = self.moments.opened(database.clock(), opened, newest);
         let (moments, number) = (Arc::clone(&self.moments), watched.number());
         database.retain(move || moments.oldest_needed(number));
-        let (spans, known) = (RwLock::default(), Mutex::default());
+        let (spans, known) = (Spans::default(), Mutex::default());
         let server = Arc::new(Server { name: name.to_owned(), kind, database, spans, place: watched, known });
         *place = Some(Arc::clone(&server));
         Ok(server)
@@ -174,6 +153,21 @@ impl Servers {
         // Not under the lock: closing it waits for its checkpoint.
         drop(forgotten);
     }
+}
+
+/// Waits for a place.
+fn locked<T>(place: &Mutex<T>) -> Result<MutexGuard<'_, T>, SqlError> {
+    if let Some(place) = place.try_lock() {
+        return Ok(place);
+    }
+    aside(|| {
+        loop {
+            if let Some(place) = place.try_lock_for(END_LOOK) {
+                return Ok(place);
+            }
+            check()?;
+        }
+    })
 }
 
 /// Opens a server's database, and settles what was prepared there.

@@ -52,14 +52,15 @@ use crate::query;
 use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
-use crate::rights::Checks;
+use crate::rights::{Authority, Checks, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{
-    AccessMode, Catalog, ColumnType, LockWaits, Origin, Priority, Publication, StoreError, Transaction, Value,
+    AccessMode, Catalog, ColumnType, LockWaits, Origin, Priority, Privilege, Publication, StoreError,
+    Transaction, Value,
 };
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
@@ -116,6 +117,11 @@ fn claim(
 ) {
     if settings.has_priority() {
         transaction.claim(priority.get_or_insert_with(|| engine.store().priority()));
+        let rights = Rights::of(settings.principal(), Authority::of(transaction, engine.store()));
+        if !rights.is_superuser() {
+            let changes = [Privilege::Insert, Privilege::Update, Privilege::Delete];
+            transaction.reserve_reads_of(move |def| rights.require_any(Object::Table(def), &changes).is_ok());
+        }
     } else if priority.is_some() {
         *priority = None;
     }

@@ -81,6 +81,9 @@ pub(crate) struct SettingRequest {
 /// them, which may be anything.
 const SETTINGS_BYTES_MAX: usize = 1 << 20;
 
+/// How long a statement runs before its client is looked for: what the list of settings says.
+const CLIENT_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// About what a setting takes.
 fn setting_bytes(name: &str, value: &str) -> usize {
     const BESIDE: usize = 64;
@@ -110,6 +113,7 @@ pub struct Settings {
     statement_timeout: Option<Duration>,
     idle_timeout: Option<Duration>,
     idle_session_timeout: Option<Duration>,
+    client_check_interval: Option<Duration>,
     copy_bytes_max: usize,
     default_isolation: Isolation,
     default_deferrable: Deferrable,
@@ -169,6 +173,7 @@ impl Default for Settings {
             statement_timeout: None,
             idle_timeout: None,
             idle_session_timeout: None,
+            client_check_interval: Some(CLIENT_CHECK_INTERVAL),
             copy_bytes_max: DEFAULT_COPY_BYTES,
             default_isolation: Isolation::Serializable,
             default_deferrable: Deferrable::No,
@@ -270,6 +275,12 @@ impl Settings {
     #[must_use]
     pub fn idle_session_timeout(&self) -> Option<Duration> {
         self.idle_session_timeout
+    }
+
+    /// How long a statement runs before it is looked whether the client is still there.
+    #[must_use]
+    pub fn client_connection_check_interval(&self) -> Option<Duration> {
+        self.client_check_interval
     }
 
     /// How many bytes of rows COPY keeps before they go into the table.
@@ -561,6 +572,7 @@ impl Settings {
         let statement_timeout = limit(&text("statement_timeout"));
         let idle_timeout = limit(&text("idle_in_transaction_session_timeout"));
         let idle_session_timeout = limit(&text("idle_session_timeout"));
+        let client_check_interval = limit(&text("client_connection_check_interval"));
         let copy_bytes_max = bytes(&text("coeval.copy_memory")).unwrap_or(DEFAULT_COPY_BYTES);
         let isolation = parse_isolation(&text("default_transaction_isolation"));
         let lock_timeout = limit(&text("lock_timeout"));
@@ -590,6 +602,7 @@ impl Settings {
         self.statement_timeout = statement_timeout;
         self.idle_timeout = idle_timeout;
         self.idle_session_timeout = idle_session_timeout;
+        self.client_check_interval = client_check_interval;
         self.copy_bytes_max = copy_bytes_max;
         self.lock_timeout = lock_timeout;
         self.deadlock_timeout = deadlock_timeout;

@@ -120,6 +120,25 @@ pub(crate) fn catch_up<'k>(
     Ok(space)
 }
 
+/// An index with the entries that these chunks hold. Costs one pass over both and a parallel sort.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn with_loaded<'c>(
+    built: &Space,
+    loaded: impl Iterator<Item = &'c Arc<Chunk>>,
+) -> Result<Space, StoreError> {
+    let mut entries: Vec<Key> = SpaceCursor::new(built, None, &KeyRange::all(), Direction::Forward)
+        .map(|entry| entry.map(|(key, _)| key))
+        .collect::<Result<_, _>>()?;
+    for chunk in loaded {
+        chunk.check_whole()?;
+        entries.extend((0..chunk.rows()).map(|index| Key::from_slice(chunk.keys().get(index))));
+    }
+    sort(&mut entries, &never)?;
+    Ok(Space::from_chunks(key_chunks(entries.iter().map(Key::as_slice))))
+}
+
 /// Chunks without columns for these keys, ascending.
 pub(crate) fn key_chunks<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Arc<Chunk>> {
     let mut chunks = Vec::new();

@@ -45,7 +45,7 @@ use crate::record::{
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::Certifications;
-use crate::submission::Submission;
+use crate::submission::{LoadedEntries, Submission};
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
@@ -355,7 +355,7 @@ impl Pipeline {
         ground.trap.pass(Step::Fill);
         match place.fill(&body) {
             Ok(()) if self.durability == Durability::None => self.publishing.note_whole(ground, version),
-            // It is published by who syncs.
+            // The thread that syncs the log publishes it.
             Ok(()) => {}
             Err(error) => {
                 let reason = self.publishing.stop(error);
@@ -556,9 +556,11 @@ impl Pipeline {
         transaction: TransactionId,
         accessed: Accessed,
     ) -> Version {
-        let _leader = self.lock_leader(ground);
-        self.reservations.reserve(number, transaction, accessed);
-        ground.applied().version()
+        let (_ended, newest) = {
+            let _leader = self.lock_leader(ground);
+            (self.reservations.reserve(number, transaction, accessed), ground.applied().version())
+        };
+        newest
     }
 
     /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.
@@ -669,9 +671,14 @@ impl Pipeline {
 impl Leader {
     /// Applies a certified submission to the world of its batch.
     fn apply(&self, world: &mut World, submission: &Submission) -> Result<(), StoreError> {
+        let mut merged = Vec::new();
         for change in &submission.catalog_changes {
             world.change_catalog(change, |table, def, position| {
-                self.index_for(submission, table, def, position)
+                let (entries, loaded) = self.index_for(submission, table, def, position)?;
+                if loaded == LoadedEntries::Merged {
+                    merged.push(def.indexes[position].id);
+                }
+                Ok::<_, StoreError>(entries)
             })?;
         }
         for change in &submission.catalog_changes {
@@ -686,7 +693,7 @@ impl Leader {
             }
         }
         for load in &submission.loads {
-            world.update_table(load.table(), |table| table.load(load))?;
+            world.update_table(load.table(), |table| table.load(load, &merged))?;
         }
         for writes in &submission.writes {
             let read = submission.snapshot.table(writes.table);

@@ -677,7 +677,7 @@ impl State {
         ground.trap.pass(Step::Publish);
         let version = newest.version();
         ground.set_published(newest);
-        // Before anybody is told: who begins behind an acknowledgement finds no trace of who was acknowledged.
+        // Before anybody is told: a transaction that begins after an acknowledgement finds the acknowledged one no longer registered.
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));
         (self.published, self.published_end) = (version, self.pending[count - 1].end);

@@ -11,11 +11,17 @@
 //! attempt begins, and one that comes later is checked against the reservation. So until the attempt commits, neither the
 //! reserved keys change nor what it has read: it has no write conflict and no out-edge, if it accesses the same keys. If two
 //! transactions with priority want the same keys, the one that reserved first goes first: a reservation never holds up an earlier one.
+//!
+//! # Whom it may hold up
+//! What was read is reserved where whoever claims the priority says so ([`ReservedReads`]): a role that may only read a table does not keep others
+//! from writing it. Its attempt may lose again against them, as without priority.
 
+use crate::catalog::TableDef;
 use crate::conflicts::ConflictError;
 use crate::conflicts::{ConflictCause, ConflictPlace, ConflictReason};
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey};
+use crate::ids::{CATALOG_SPACE, SpaceId};
 use crate::reads::ReadSet;
 use crate::row_lock_error::RowLockError;
 use crate::submission::Submission;
@@ -23,7 +29,7 @@ use crate::world::World;
 use coeval_txn::ssi::Written;
 use coeval_txn::{Access, Interrupt, TransactionId};
 use parking_lot::{Condvar, Mutex};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,6 +37,9 @@ use std::time::{Duration, Instant};
 
 /// How long a reservation lasts at most. A client that takes longer to come back has gone.
 const LASTS: Duration = Duration::from_secs(5);
+
+/// Keys that are reserved one by one; of a transaction that accessed more, what else is in the same tables and indexes is reserved, too.
+const KEYS_MAX: usize = 1 << 18;
 
 /// How often one who waits for a reservation looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -65,15 +74,70 @@ impl fmt::Debug for Priority {
     }
 }
 
-/// What a transaction accessed.
+/// Of which tables it is reserved what a transaction has read. What it has changed or locked always is.
+#[derive(Clone, Default)]
+pub(crate) enum ReservedReads {
+    /// All.
+    #[default]
+    OfAll,
+    /// Those of which this is so.
+    Of(Arc<dyn Fn(&TableDef) -> bool + Send + Sync>),
+}
+
+impl fmt::Debug for ReservedReads {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::OfAll => "OfAll",
+            Self::Of(_) => "Of",
+        })
+    }
+}
+
+/// What a transaction accessed, as it is looked up: made without the leader's lock.
 pub(crate) struct Accessed {
-    keys: Vec<(GlobalKey, Access)>,
+    keys: HashMap<GlobalKey, Vec<Access>>,
+    /// Of a transaction with many keys: the spaces that they are in, in the place of the keys. Definitions are kept one by one
+    /// always, as everybody who writes refers to one.
+    spaces: HashMap<SpaceId, Vec<Access>>,
     reads: ReadSet,
 }
 
 impl Accessed {
-    pub(crate) fn new(footprint: &[Footmark], reads: ReadSet) -> Self {
-        Self { keys: footprint.iter().map(|mark| (mark.key.clone(), mark.certify)).collect(), reads }
+    /// What a transaction accessed in its world. Takes memory for [`KEYS_MAX`] keys, the definitions it refers to, and its reads at
+    /// most.
+    pub(crate) fn new(
+        footprint: &[Footmark],
+        mut reads: ReadSet,
+        world: &World,
+        reserved: &ReservedReads,
+    ) -> Self {
+        if let ReservedReads::Of(is_reserved) = reserved {
+            let mut spaces = HashSet::new();
+            for def in world.tables().map(|table| table.def()).filter(|def| is_reserved(def)) {
+                spaces.insert(def.id);
+                spaces.extend(def.indexes.iter().map(|index| index.id));
+            }
+            reads.retain_spaces(|space| spaces.contains(&space));
+        }
+        let (mut keys, mut spaces) = (HashMap::new(), HashMap::new());
+        for mark in footprint {
+            let (space, key) = &mark.key;
+            let accesses: &mut Vec<Access> = if footprint.len() > KEYS_MAX && *space != CATALOG_SPACE {
+                spaces.entry(*space).or_default()
+            } else {
+                keys.entry((*space, key.clone())).or_default()
+            };
+            if !accesses.contains(&mark.certify) {
+                accesses.push(mark.certify);
+            }
+        }
+        Self { keys, spaces, reads }
+    }
+
+    fn conflicts_with(&self, key: &GlobalKey, theirs: Access) -> bool {
+        let conflicts = |mine: &Vec<Access>| mine.iter().any(|mine| mine.conflicts_with(theirs));
+        self.keys.get(key).is_some_and(conflicts)
+            || !self.spaces.is_empty() && self.spaces.get(&key.0).is_some_and(conflicts)
     }
 }
 
@@ -81,28 +145,33 @@ struct Reservation {
     number: u64,
     transaction: TransactionId,
     expires: Instant,
-    keys: HashMap<GlobalKey, Vec<Access>>,
-    reads: ReadSet,
+    accessed: Accessed,
 }
 
 impl Reservation {
     /// A key of the submission that it keeps for itself.
     fn conflict<'s>(&'s self, submission: &'s Submission) -> Option<GlobalKey> {
-        let is_kept = |key: &GlobalKey, theirs: Access| {
-            self.keys.get(key).is_some_and(|mine| mine.iter().any(|mine| mine.conflicts_with(theirs)))
-        };
-        let kept = submission.footprint.iter().find(|mark| is_kept(&mark.key, mark.admit));
+        let accessed = &self.accessed;
+        let kept = submission.footprint.iter().find(|mark| accessed.conflicts_with(&mark.key, mark.admit));
         if let Some(mark) = kept {
             return Some(mark.key.clone());
         }
-        if self.reads.is_empty() {
+        if accessed.reads.is_empty() {
             return None;
         }
         submission.written.keys().find_map(|(space, written)| match written {
-            Written::Key(key) if self.reads.covers(space, key) => Some((space, key.clone())),
+            Written::Key(key) if accessed.reads.covers(space, key) => Some((space, key.clone())),
             Written::Key(_) | Written::WholeSpace => None,
         })
     }
+}
+
+/// Reservations that are none any more.
+pub(crate) struct Ended(Vec<Reservation>);
+
+fn take_expired(held: &mut Vec<Reservation>) -> Ended {
+    let now = Instant::now();
+    Ended(held.extract_if(.., |other| other.expires <= now).collect())
 }
 
 /// The reservations of a store, in the order in which they were made.
@@ -124,21 +193,19 @@ pub(crate) struct Reservations {
 
 impl Reservations {
     /// Reserves what a transaction accessed, in the place of what `number` had reserved before. The caller holds the
-    /// leader's lock.
-    pub(crate) fn reserve(&self, number: u64, transaction: TransactionId, accessed: Accessed) {
-        let mut keys: HashMap<GlobalKey, Vec<Access>> = HashMap::new();
-        for (key, access) in accessed.keys {
-            keys.entry(key).or_default().push(access);
-        }
+    /// leader's lock, and drops what this gives without it: that has ended.
+    #[must_use = "it is dropped without the leader's lock"]
+    pub(crate) fn reserve(&self, number: u64, transaction: TransactionId, accessed: Accessed) -> Ended {
         let expires = Instant::now() + LASTS;
-        let made = Reservation { number, transaction, expires, keys, reads: accessed.reads };
+        let made = Reservation { number, transaction, expires, accessed };
         let mut held = self.held.lock();
-        held.retain(|other| other.expires > Instant::now());
+        let mut ended = take_expired(&mut held);
         match held.iter_mut().find(|other| other.number == number) {
-            Some(before) => *before = made,
+            Some(before) => ended.0.push(std::mem::replace(before, made)),
             None => held.push(made),
         }
         self.count.store(held.len(), Ordering::Release);
+        ended
     }
 
     /// Gives up what `number` has reserved.
@@ -160,7 +227,13 @@ impl Reservations {
         if self.count.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        let held = self.held.lock();
+        let mut held = self.held.lock();
+        let ended = take_expired(&mut held);
+        if !ended.0.is_empty() {
+            self.count.store(held.len(), Ordering::Release);
+            // They may be large, and the leader's lock is held.
+            rayon::spawn(move || drop(ended));
+        }
         let now = Instant::now();
         let before = held.iter().take_while(|other| Some(other.number) != submission.priority);
         for other in before.filter(|other| other.expires > now) {
@@ -219,5 +292,46 @@ impl Reservations {
     /// How many wait in [`wait_for`](Self::wait_for).
     pub(crate) fn waiting_count(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::Key;
+    use coeval_txn::Version;
+
+    fn accessed(keys: usize) -> Accessed {
+        let mark = |number: usize| Footmark {
+            key: (SpaceId::new(1 + number as u32 % 2), Key::from_slice(&number.to_be_bytes())),
+            certify: Access::Update,
+            admit: Access::Update,
+            begin: Version::ZERO,
+        };
+        let footprint: Vec<Footmark> = (0..keys).map(mark).collect();
+        Accessed::new(&footprint, ReadSet::default(), &World::empty(), &ReservedReads::OfAll)
+    }
+
+    /// The memory of what was reserved was not bounded.
+    #[test]
+    fn of_many_keys_the_spaces_are_reserved() {
+        let (few, many) = (accessed(10), accessed(KEYS_MAX + 1));
+        let key = |space, number: usize| (SpaceId::new(space), Key::from_slice(&number.to_be_bytes()));
+        assert!(
+            few.conflicts_with(&key(1, 2), Access::Update)
+                && !few.conflicts_with(&key(1, 20), Access::Update)
+        );
+        assert_eq!((many.keys.len(), many.spaces.len()), (0, 2));
+        assert!(many.conflicts_with(&key(2, KEYS_MAX * 2), Access::Update));
+        assert!(!many.conflicts_with(&key(3, 2), Access::Update));
+    }
+
+    #[test]
+    fn what_has_expired_goes_with_the_next_that_is_reserved() {
+        let reservations = Reservations::default();
+        drop(reservations.reserve(1, TransactionId::new(1), accessed(3)));
+        reservations.held.lock()[0].expires = Instant::now();
+        let ended = reservations.reserve(2, TransactionId::new(2), accessed(3));
+        assert_eq!((ended.0.len(), reservations.held.lock().len()), (1, 1));
     }
 }

@@ -378,6 +378,19 @@ impl Store {
         self.shared.wait_for(version, Until::Published, None).map_err(StoreError::under_commit)
     }
 
+    /// The same for as long as it is not durable here; for replicas no longer than until `interrupt` is set.
+    ///
+    /// # Errors
+    /// As [`wait_published`](Self::wait_published); [`StoreError::NotReplicated`] once `interrupt` is set and nothing but replicas is
+    /// waited for: the version is committed, and is published when they have it.
+    pub fn wait_published_unless(
+        &self,
+        version: Version,
+        interrupt: &(dyn Interrupt + Send + Sync),
+    ) -> Result<(), StoreError> {
+        self.shared.wait_for(version, Until::Published, Some(interrupt)).map_err(StoreError::under_commit)
+    }
+
     /// Whether the newest safe snapshot has what a session must find. Costs what [`begin_safe`](Self::begin_safe) does.
     #[must_use]
     pub fn safe_snapshot_satisfies(&self, floor: &SessionFloor) -> bool {

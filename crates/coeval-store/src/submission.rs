@@ -25,6 +25,16 @@ pub(crate) struct RebuiltIndex {
     pub(crate) version: Version,
     pub(crate) read: Arc<Table>,
     pub(crate) entries: Space,
+    pub(crate) loaded: LoadedEntries,
+}
+
+/// Where the entries of rows are that a transaction has loaded in bulk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoadedEntries {
+    /// With the load.
+    Apart,
+    /// In the index.
+    Merged,
 }
 
 /// A transaction that wants to commit.

@@ -227,15 +227,19 @@ impl Table {
         }
     }
 
-    /// Takes in a bulk load, whose range is free.
+    /// Takes in a bulk load, whose range is free. The indexes of `merged` have its entries already.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if a chunk is damaged that has to be read; the table is then unusable.
-    pub(crate) fn load(&mut self, load: &BulkLoad) -> Result<(), StoreError> {
+    pub(crate) fn load(&mut self, load: &BulkLoad, merged: &[SpaceId]) -> Result<(), StoreError> {
         assert_eq!(load.indexes().len(), self.indexes.len(), "a load follows its table's definition");
         self.pieces = Pieces::default();
         self.rows.add_chunks(load.chunks())?;
-        for (index, chunks) in self.indexes.iter_mut().zip(load.indexes()) {
+        let ids = self.def.indexes.iter().map(|index| index.id);
+        for ((index, id), chunks) in self.indexes.iter_mut().zip(ids).zip(load.indexes()) {
+            if merged.contains(&id) {
+                continue;
+            }
             if index.has_no_parts() {
                 index.add_chunks(chunks)?;
             } else {

@@ -47,7 +47,7 @@ use crate::publishing::Until;
 use crate::range::{Direction, KeyRange};
 use crate::reads::Walked;
 use crate::replicas::SynchronousCommit;
-use crate::reservations::{Accessed, Priority};
+use crate::reservations::{Accessed, Priority, ReservedReads};
 use crate::shared::Shared;
 use crate::space::Found;
 use crate::submission::Submission;
@@ -126,6 +126,7 @@ pub struct Transaction {
     lock_waits: LockWaits,
     /// Whose reservation it makes use of, or makes when it loses.
     priority: Option<u64>,
+    reserved_reads: ReservedReads,
     /// The version at which the keys were looked at that are marked next.
     looked_at: Version,
     /// What a result of it must not be given out before.
@@ -197,6 +198,7 @@ impl Transaction {
             locks: None,
             lock_waits: LockWaits::default(),
             priority: None,
+            reserved_reads: ReservedReads::default(),
             statements: 0,
             restart_wanted: false,
             stays: AtomicBool::new(false),
@@ -224,6 +226,11 @@ impl Transaction {
         self.priority = Some(priority.number());
     }
 
+    /// If it has [priority](Self::claim), what it has read is reserved in those tables only of which this is so; else in all.
+    pub fn reserve_reads_of(&mut self, is_reserved: impl Fn(&TableDef) -> bool + Send + Sync + 'static) {
+        self.reserved_reads = ReservedReads::Of(Arc::new(is_reserved));
+    }
+
     pub(crate) fn set_synchronous_commit(&mut self, level: SynchronousCommit) {
         self.synchronous_commit = level;
     }
@@ -245,7 +252,8 @@ impl Transaction {
             self.shared.conflicts.note(self.isolation, self.party(), conflict);
             // One that is refused at its commit has handed its footprint over, and keeps a copy itself.
             if let Some(priority) = self.priority.filter(|_| !self.footprint.is_empty()) {
-                let accessed = Accessed::new(&self.footprint, self.reads_so_far());
+                let reads = self.reads_so_far();
+                let accessed = Accessed::new(&self.footprint, reads, &self.world, &self.reserved_reads);
                 self.shared.pipeline.reserve(&self.shared, priority, self.id, accessed);
             }
         }
@@ -540,7 +548,8 @@ impl Transaction {
         );
         let accessed = self.priority.map(|priority| {
             let reads = certification.as_ref().map(|certification| certification.reads.clone());
-            (priority, Accessed::new(&self.footprint, reads.unwrap_or_default()))
+            let reads = reads.unwrap_or_default();
+            (priority, Accessed::new(&self.footprint, reads, &self.world, &self.reserved_reads))
         });
         let submission = Submission {
             transaction: self.id,

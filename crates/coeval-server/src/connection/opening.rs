@@ -302,6 +302,7 @@ impl Newcomer<'_> {
                 let mut connection = Connection {
                     shared: Arc::clone(self.shared),
                     entry,
+                    presence: Presence::behind(&stream, session.cancel_handle()),
                     stream,
                     socket: None,
                     output,

@@ -7,18 +7,12 @@ use crate::protocol::backend::EmptyRow;
 use crate::types::RowEncoder;
 use coeval::{CommandTag, SqlError};
 use coeval_sql::{CopyEncoding, CopyOut};
-use std::io;
 
 /// What becomes of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Delivery {
     Sent,
     Skipped,
-}
-
-/// A client that has gone is not computed for.
-fn client_gone() -> Failure {
-    io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
 impl Connection {
@@ -67,12 +61,12 @@ impl Connection {
             }
             RowSource::Stream { rows, arrays, count, next } => {
                 let cancel = self.session.cancel_handle();
+                let _watched = self.watched();
                 while given < limit {
                     if next == count {
                         let batch = tokio::select! {
                             biased;
                             reason = cancel.cancelled() => Some(Err(reason.error())),
-                            () = self.stream.gone() => return Err(client_gone()),
                             batch = rows.next() => batch,
                         };
                         let Some(batch) = batch else { break };
@@ -111,12 +105,12 @@ impl Connection {
             })?;
         }
         let cancel = self.session.cancel_handle();
+        let _watched = self.watched();
         let mut given = 0;
         loop {
             let rows = tokio::select! {
                 biased;
                 reason = cancel.cancelled() => Some(Err(reason.error())),
-                () = self.stream.gone() => return Err(client_gone()),
                 rows = copy.next() => rows,
             };
             let Some(rows) = rows else { break };

@@ -22,7 +22,7 @@
 //!   read twice and were the same.
 //! - *Before the transaction began:* m comes behind that, so whatever was acknowledged by then on a server is seen.
 //! - *Both at once*: a commit that spans both is in W before the server shows it. Whoever would see it here alone is refused
-//!   (`part.rs`).
+//!   or waits (`spans.rs`).
 //!
 //! # What is kept
 //! For an open transaction the server keeps what was noted for its world ([`Moments::oldest_needed`]), whether or not it will ever look:

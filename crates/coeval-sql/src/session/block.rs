@@ -614,8 +614,10 @@ impl Session {
         if !part.is_touched() {
             return Ok(Ended::Left(transaction));
         }
-        let (store, notices) = (self.engine.store(), &mut self.notices);
-        aside(|| part.end(store, transaction, notices))
+        // What waits there looks whether the statement is to end.
+        let _running = self.cancel.resume();
+        let (engine, notices) = (&self.engine, &mut self.notices);
+        aside(|| part.end(engine, transaction, notices))
     }
 
     /// Removes tables from servers whose definitions have gone with the transaction that has committed.

@@ -67,6 +67,12 @@ pub(super) const fn known(
 pub(super) const KNOWN: &[Known] = &[
     known("application_name", "", Domain::Text, "Name of the application, as clients send it."),
     known("bytea_output", "hex", Domain::OneOf(&["hex"]), "Output format of bytea."),
+    known(
+        "client_connection_check_interval",
+        "1s",
+        Domain::Duration,
+        "How long a statement runs before it is looked whether the client is still there; 0: it is not.",
+    ),
     known("client_encoding", "UTF8", Domain::Encoding, "Encoding of the client."),
     known("client_min_messages", "notice", Domain::Text, "Least level of messages that are sent."),
     known(

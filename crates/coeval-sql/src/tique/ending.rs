@@ -25,7 +25,7 @@ pub(crate) fn end_statement<T>(
                 part.rollback();
                 return Err(SqlError::unsupported("a statement that writes here and on a server"));
             }
-            aside(|| part.end(context.engine.store(), None, context.notices))?;
+            aside(|| part.end(context.engine, None, context.notices))?;
             Ok(value)
         }
         Err(error) => {

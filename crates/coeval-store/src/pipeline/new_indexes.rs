@@ -5,17 +5,23 @@
 //! leader's lock, in rounds: each round brings the index up to the newest rows, and leaves to the next round what was committed
 //! meanwhile. When little is left, the leader adds that. If that never happens, because rows come faster than the index can
 //! follow, the transaction is refused; no other commit waits for an index under the leader's lock.
+//!
+//! Entries of rows that the transaction has loaded in bulk are kept with the load. If an index has other entries, they would have to
+//! be put between those one by one when the load is taken in, under the leader's lock. So entries of many rows are merged with the
+//! index before. That holds for the rows that were there then: if others have committed to the table since, the
+//! transaction is refused.
 
 use super::certifying::conflict_beside_index;
 use super::{Leader, Pipeline};
-use crate::build_index::{build_checked_index, build_index, catch_up};
+use crate::build_index::{build_checked_index, build_index, catch_up, with_loaded};
+use crate::bulk_load::BulkLoad;
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::error::StoreError;
 use crate::ground::Ground;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::space::Space;
-use crate::submission::{RebuiltIndex, Submission};
+use crate::submission::{LoadedEntries, RebuiltIndex, Submission};
 use crate::table::Table;
 use crate::trap::Step;
 use coeval_txn::Version;
@@ -66,6 +72,7 @@ impl Pipeline {
         def: &TableDef,
         read: &Arc<Table>,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
+        let own = read;
         let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
         // Others of the definition are there already, and followed by every commit.
         let applied = ground.applied();
@@ -78,6 +85,10 @@ impl Pipeline {
             .collect();
         if indexes.is_empty() {
             return Ok(Vec::new());
+        }
+        if has_loaded_many(submission, def.id, ground.sizes.leader_rows_max) {
+            let positions: Vec<usize> = indexes.iter().map(|(position, _)| *position).collect();
+            return self.merge_with_loads(ground, submission, def, own, &positions);
         }
         for _ in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
@@ -108,14 +119,71 @@ impl Pipeline {
             version: since,
             read: Arc::clone(&read),
             entries,
+            loaded: LoadedEntries::Apart,
         };
         Ok(indexes.into_iter().map(made).collect())
     }
+
+    /// The same for a table into which the transaction has loaded many rows: the indexes at these positions over the newest rows of others and
+    /// those that are loaded. `own` is the table as the transaction has it.
+    fn merge_with_loads(
+        &self,
+        ground: &Ground,
+        submission: &Submission,
+        def: &TableDef,
+        own: &Table,
+        positions: &[usize],
+    ) -> Result<Vec<RebuiltIndex>, StoreError> {
+        let loads: Vec<&BulkLoad> = loads_of(submission, own.id()).collect();
+        let mut made: Option<(Arc<Table>, Vec<RebuiltIndex>)> = None;
+        for _ in 0..ROUNDS_MAX {
+            let newest = {
+                let _leader = self.lock_leader(ground);
+                ground.applied()
+            };
+            // A table that is new has no rows of others.
+            let table =
+                newest.table(def.id).map_or_else(|| Arc::new(Table::new(Arc::new(def.clone()))), Arc::clone);
+            if made.as_ref().is_some_and(|(read, _)| read.rows().is_same(table.rows())) {
+                break;
+            }
+            ground.trap.pass(Step::CatchUp);
+            let merged = |&position: &usize| -> Result<RebuiltIndex, StoreError> {
+                let index = def.indexes[position].id;
+                let place = own.def().indexes.iter().position(|known| known.id == index);
+                let chunks = place
+                    .into_iter()
+                    .flat_map(|place| loads.iter().flat_map(move |load| &load.indexes()[place]));
+                let entries = with_loaded(&build_index(&table, def, position)?, chunks)?;
+                let (version, read) = (newest.version(), Arc::clone(&table));
+                Ok(RebuiltIndex { index, version, read, entries, loaded: LoadedEntries::Merged })
+            };
+            let indexes: Result<Vec<_>, StoreError> = ground.aside(|| positions.iter().map(merged).collect());
+            let is_new = newest.table(def.id).is_none();
+            made = Some((table, indexes?));
+            if is_new {
+                break;
+            }
+        }
+        Ok(made.map(|(_, indexes)| indexes).unwrap_or_default())
+    }
+}
+
+/// What a transaction has loaded into a table.
+fn loads_of(submission: &Submission, table: SpaceId) -> impl Iterator<Item = &BulkLoad> {
+    submission.loads.iter().filter(move |load| load.table() == table)
+}
+
+/// Whether a transaction has loaded so many rows into a table that their entries are to be in its new indexes before its commit leads. A
+/// table that it has emptied has no others for them to be put between, if it was loaded once.
+fn has_loaded_many(submission: &Submission, table: SpaceId, few: usize) -> bool {
+    let rows = loads_of(submission, table).flat_map(BulkLoad::chunks).map(|chunk| chunk.rows());
+    !empties(submission, table) && rows.sum::<usize>() > few
 }
 
 impl Leader {
     /// The new index at `position` of `def` over the rows of `table`: the one that the transaction built, caught
-    /// up with what was committed since.
+    /// up with what was committed since; and whether it has the entries of what the transaction has loaded.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if that is too much to be done now; as [`Pipeline::catch_indexes_up`].
@@ -125,12 +193,12 @@ impl Leader {
         table: &Table,
         def: &TableDef,
         position: usize,
-    ) -> Result<Space, StoreError> {
+    ) -> Result<(Space, LoadedEntries), StoreError> {
         let id = def.indexes[position].id;
         let read = submission.snapshot.table(def.id);
         let Some((read, (_, built))) = read.and_then(|read| Some((read, read.index(id)?))) else {
             // It goes again before the transaction ends.
-            return Ok(Space::new());
+            return Ok((Space::new(), LoadedEntries::Apart));
         };
         let rebuilt = submission.rebuilt.iter().find(|rebuilt| rebuilt.index == id);
         let (read, built, since) = match rebuilt {
@@ -138,6 +206,15 @@ impl Leader {
             None => (read, built, submission.snapshot_version),
         };
         let lacks = self.lacks(submission, read, since, table);
+        if let Some(RebuiltIndex { loaded: LoadedEntries::Merged, entries, .. }) = rebuilt {
+            // A table that is new has no rows but those that are loaded.
+            let is_same = matches!(lacks, Lacks::Nothing) || read.row_count() == 0 && table.row_count() == 0;
+            return if is_same {
+                Ok((entries.clone(), LoadedEntries::Merged))
+            } else {
+                Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)))
+            };
+        }
         let rows = match &lacks {
             Lacks::Nothing => 0,
             Lacks::Keys { keys, .. } => keys.len() as u64,
@@ -146,7 +223,7 @@ impl Leader {
         if rows > self.rows_max as u64 {
             return Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)));
         }
-        lacks.taken_in(submission, read, built, table, def, position)
+        Ok((lacks.taken_in(submission, read, built, table, def, position)?, LoadedEntries::Apart))
     }
 
     /// What an index over the rows of `read`, as of `since`, lacks of those of `table`.
@@ -200,9 +277,13 @@ impl Lacks {
 /// Whether the rows of a table that others commit beside a transaction are in its new indexes: it has neither emptied the
 /// table nor loaded rows into it.
 fn takes_rows_of_others(submission: &Submission, table: SpaceId) -> bool {
+    !(empties(submission, table) || submission.loads.iter().any(|load| load.table() == table))
+}
+
+/// Whether a transaction has emptied a table.
+fn empties(submission: &Submission, table: SpaceId) -> bool {
     let empties = |change: &CatalogChange| matches!(change, CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id) if *id == table);
-    !(submission.catalog_changes.iter().any(empties)
-        || submission.loads.iter().any(|load| load.table() == table))
+    submission.catalog_changes.iter().any(empties)
 }
 
 /// The tables that are made or changed.

@@ -5,6 +5,7 @@ mod held_bytes;
 
 use crate::build_index::build_index;
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
+use crate::column::ColumnBuilder;
 use crate::cursor::SpaceCursor;
 use crate::error::StoreError;
 use crate::files::{DiskFiles, Fault, FileSystem, SimulatedFiles};
@@ -233,6 +234,11 @@ fn with_index(store: &Store, def: &TableDef) -> TableDef {
     changed
 }
 
+fn entries(space: &Space) -> Vec<Key> {
+    let all = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward);
+    all.map(|entry| entry.unwrap().0).collect()
+}
+
 /// A transaction that has built an index, which `beside` does not wait for. The index behind its commit is compared with
 /// one that is built over the rows that are there then.
 fn index_beside(store: &Store, def: &TableDef, beside: impl FnOnce()) -> Result<(), StoreError> {
@@ -243,10 +249,6 @@ fn index_beside(store: &Store, def: &TableDef, beside: impl FnOnce()) -> Result<
     indexing.commit()?;
     let world = store.world();
     let table = world.table(def.id).unwrap();
-    let entries = |space: &Space| -> Vec<Key> {
-        let all = SpaceCursor::new(space, None, &KeyRange::all(), Direction::Forward);
-        all.map(|entry| entry.unwrap().0).collect()
-    };
     let (_, index) = table.index(changed.indexes[0].id).unwrap();
     assert_eq!(entries(index), entries(&build_index(table, &changed, 0).unwrap()));
     Ok(())
@@ -268,6 +270,46 @@ fn what_many_others_write_beside_a_new_index_is_taken_in_before_its_commit_leads
         (0..100).for_each(|id| insert(&store, &def, id, 60).unwrap());
     };
     index_beside(&store, &def, beside).unwrap();
+}
+
+/// The entries of what a transaction had loaded were put between those of other rows one by one, under the leader's lock, however
+/// many there were: one row in the table was enough.
+#[test]
+fn entries_of_many_rows_that_are_loaded_are_merged_with_a_new_index_before_its_commit_leads() {
+    const LOADED: i32 = 1_000;
+    let sizes = Sizes { leader_rows_max: 8, ..Sizes::default() };
+    let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
+    for beside in [0, 100] {
+        let def = make_table(&store);
+        insert(&store, &def, -1, 3).unwrap();
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        let mut columns = [0, 1].map(|at| ColumnBuilder::new(def.columns[at].ty, 0));
+        for id in 0..LOADED {
+            columns[0].push(Value::Int32(id).borrow());
+            columns[1].push(Value::from("x".repeat(id as usize % 7).as_str()).borrow());
+        }
+        let schema = tx.view(def.id).unwrap().schema();
+        let arrays = columns.into_iter().map(|mut column| column.finish()).collect();
+        let batch = arrow::array::RecordBatch::try_new(schema, arrays).unwrap();
+        tx.bulk_insert(def.id, &[batch]).unwrap();
+        let changed = with_index(&store, &def);
+        tx.change_catalog(CatalogChange::PutTable(Box::new(changed.clone()))).unwrap();
+        // Others are taken in, too.
+        (1..=beside).for_each(|id| insert(&store, &def, -1 - id, 3).unwrap());
+        tx.commit().unwrap();
+        let world = store.world();
+        let table = world.table(def.id).unwrap();
+        let (_, index) = table.index(changed.indexes[0].id).unwrap();
+        assert_eq!(
+            (table.row_count(), index.len()),
+            ((LOADED + beside + 1) as u64, (LOADED + beside + 1) as u64)
+        );
+        assert!(index.delta().is_empty(), "nothing was put between others one by one");
+        assert_eq!(entries(index), entries(&build_index(table, &changed, 0).unwrap()));
+        let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        tx.change_catalog(CatalogChange::RemoveTable(def.id)).unwrap();
+        tx.commit().unwrap();
+    }
 }
 
 #[test]

@@ -515,7 +515,7 @@ impl<'d> Replayer<'d> {
         if let Some((first, last)) = load.key_span() {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
             if takes_chunks(&table, &span)? {
-                self.world.update_table(places.table, |table| table.load(&load))?;
+                self.world.update_table(places.table, |table| table.load(&load, &[]))?;
             } else {
                 let writes = writes_of_load(&table, &load)?;
                 self.world.update_table(places.table, |table| table.apply(&writes, None));

@@ -18,7 +18,7 @@ impl SequenceLog for Shared {
 
     fn try_append(&self, id: SequenceId, resume: Option<i64>) -> Option<Result<Option<Lsn>, StoreError>> {
         let mut leader = self.pipeline.try_lock_leader()?;
-        // Who has to make a segment first does so without the lock.
+        // If a new segment of the log has to be made first, that is done without the lock.
         let next = leader.log.as_mut().map_or(Ok(None), |log| log.reserve(SEQUENCE_BYTES));
         if matches!(next, Ok(Some(_))) {
             return None;

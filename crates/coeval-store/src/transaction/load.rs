@@ -139,7 +139,7 @@ impl Transaction {
         let load = BulkLoad::new(def.id, chunks, indexes?);
         self.keep(load.memory_bytes())?;
         self.reference_definition(def.id);
-        Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load))?;
+        Arc::make_mut(&mut self.world).update_table(def.id, |table| table.load(&load, &[]))?;
         Arc::make_mut(&mut self.loads).push(Arc::new(load));
         Ok(())
     }

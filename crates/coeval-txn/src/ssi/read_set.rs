@@ -185,6 +185,13 @@ impl<S: Copy + Eq, K: Clone + Ord> ReadSet<S, K> {
         self.spaces.is_empty() && !self.reads_everything
     }
 
+    /// Forgets what was read of other spaces than these. If it is not known any more of which spaces something was read, it forgets all.
+    pub fn retain_spaces(&mut self, is_kept: impl Fn(S) -> bool) {
+        self.spaces.retain(|reads| is_kept(reads.space) && !self.reads_everything);
+        self.recent = 0;
+        self.reads_everything = false;
+    }
+
     /// How many keys and ranges are held at the moment; a space that was read as a whole counts as one.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -14,6 +14,7 @@ mod settings;
 #[path = "../../../../tests/skipping.rs"]
 mod skipping;
 mod snapshots;
+mod waiting;
 
 use coeval::{Database, Session, SqlState, Value};
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A commit that spans a server and the database, while the replicas that it waits for are away.
+
+use super::{rows, run, session};
+use coeval::{Database, SqlState};
+use std::time::{Duration, Instant};
+
+const ON_SERVER: &str = "SELECT quantity FROM stock WHERE w = 1 AND i = 1";
+const HERE: &str = "SELECT name FROM items WHERE i = 1";
+
+/// Who waits, and how it is told to end.
+fn spanning(database: &Database) -> (std::thread::JoinHandle<SqlState>, coeval::CancelHandle) {
+    let mut spanning = session(database);
+    let cancel = spanning.cancel_handle();
+    let waiting = std::thread::spawn(move || {
+        run(
+            &mut spanning,
+            "BEGIN; UPDATE stock SET quantity = 77 WHERE w = 1 AND i = 1; UPDATE items SET name = 'both' WHERE i = 1",
+        );
+        spanning.run("COMMIT").map(drop).expect_err("it is cancelled").state()
+    });
+    (waiting, cancel)
+}
+
+/// Whoever began on the server waited for as long as the replicas were away, deaf to everything, and so did the commit.
+#[test]
+fn while_a_commit_that_spans_waits_for_replicas_others_begin_on_the_server_and_it_can_be_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = Database::open(directory.path().join("db")).unwrap();
+    let mut client = session(&database);
+    run(
+        &mut client,
+        "CREATE SERVER wh ENGINE datafusion; \
+         CREATE TABLE stock (w int, i int, quantity int, PRIMARY KEY (w, i)) USING tique SERVER wh; \
+         CREATE TABLE items (i int PRIMARY KEY, name text); \
+         INSERT INTO stock VALUES (1, 1, 10); INSERT INTO items VALUES (1, 'one')",
+    );
+    let before = [vec!["10".to_owned()], vec!["one".to_owned()]];
+    run(&mut client, "SET synchronous_standby_names = 'nobody'");
+    let (waiting, cancel) = spanning(&database);
+    let certified = database.store().applied_version();
+    let began = Instant::now();
+    while database.store().applied_version() == certified && database.store().world().version() == certified {
+        assert!(began.elapsed() < Duration::from_secs(20) && !waiting.is_finished(), "it does not get there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+
+    let mut reader = session(&database);
+    assert_eq!([rows(&mut reader, ON_SERVER), rows(&mut reader, HERE)], before, "nothing of it is seen");
+    assert!(!waiting.is_finished());
+    cancel.cancel();
+    assert_eq!(waiting.join().unwrap().code(), "08007");
+    assert_eq!([rows(&mut reader, ON_SERVER), rows(&mut reader, HERE)], before, "nor now");
+
+    // It commits in both places once nobody is waited for, though nobody waits for it.
+    run(&mut client, "SET synchronous_standby_names = ''");
+    let both = [vec!["77".to_owned()], vec!["both".to_owned()]];
+    let began = Instant::now();
+    loop {
+        run(&mut reader, "BEGIN");
+        let here = rows(&mut reader, HERE);
+        // Whose world was followed by another one between the two halves is told to begin again.
+        if reader.run("SELECT 1 FROM stock").is_ok() {
+            let seen = [rows(&mut reader, ON_SERVER), here];
+            assert!(seen == both || seen == before, "half of it is seen: {seen:?}");
+            if seen == both {
+                break;
+            }
+        }
+        run(&mut reader, "ROLLBACK");
+        assert!(began.elapsed() < Duration::from_secs(20), "it is not seen");
+    }
+}
