@@ -9,6 +9,7 @@ use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
 use crate::auth::{Demand, GUESSED_SECRET};
 use crate::doorway::{Peer, Place};
 use crate::options::Claim;
+use crate::presence::Presence;
 use crate::protocol::backend::{Authentication, Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Input, MessageLimit};

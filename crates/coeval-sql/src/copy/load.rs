@@ -173,7 +173,7 @@ impl Loading {
             return Ok(Group::Appended(rows, rejected));
         }
         if context.transaction.bulk_append(self.def.id, &complete)? {
-            Ok(Group::Appended(rows_of(&complete), Vec::new()))
+            Ok(Group::Appended(rows_of(&complete), Rejections::default()))
         } else {
             Ok(Group::Kept(complete))
         }

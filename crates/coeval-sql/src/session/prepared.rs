@@ -45,7 +45,7 @@ pub(super) enum Plan {
     /// As tree operations.
     Point(PointPlan),
     /// Through DataFusion, from this plan, in this memory.
-    Query(PlannedQuery, KeptPart),
+    Query(PlannedQuery, #[allow(dead_code, reason = "held until the plan goes")] KeptPart),
     /// From its syntax each time.
     General,
 }
