@@ -27,11 +27,12 @@ use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
-use coeval_tique::{Decision, Interrupt, Outcome, PreparedCommit, Session, interruptible};
+use coeval_tique::{Decision, Interrupt, Outcome, PreparedCommit, Session, abandonable, interruptible};
 use coeval_txn::{Isolation, Version};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -113,13 +114,19 @@ impl ServerPart {
     ) -> Result<Outcome, SqlError> {
         self.begun(engine, transaction, server)?.tell(settings)?;
         let Some(mut open) = self.open.remove(server) else { unreachable!("it is open now") };
-        // Engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
-        // statement that runs on it: the connection is rolled back and closed when that ends.
+        // Most engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
+        // statement that runs on it: the connection is rolled back and closed when that ends, at once on an engine that does look.
+        let left = Arc::new(AtomicBool::new(false));
+        let leaving = Arc::clone(&left);
         let ran = engine.runtime().beside(&settings.principal().name, move || {
-            let outcome = open.session.execute_parsed(statement);
+            let is_left: Interrupt = Arc::new(move || leaving.load(Ordering::Relaxed));
+            let outcome = abandonable(is_left, || open.session.execute_parsed(statement));
             (open, outcome)
         });
-        let (open, outcome) = ran.inspect_err(|_| self.is_lost = true)?;
+        let (open, outcome) = ran.inspect_err(|_| {
+            left.store(true, Ordering::Relaxed);
+            self.is_lost = true;
+        })?;
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
             // The next one connects again.
             self.is_lost = true;
