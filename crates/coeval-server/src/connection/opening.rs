@@ -9,6 +9,7 @@ use crate::auth::rules::{Caller, Encryption, Purpose};
 use crate::auth::scram::{Exchange, Mechanisms, ScramFault};
 use crate::doorway::{Peer, Place};
 use crate::options::Claim;
+use crate::presence::Presence;
 use crate::protocol::backend::{Authentication, Output, Severity};
 use crate::protocol::frontend::{Frontend, violation};
 use crate::protocol::input::{Input, MessageLimit};
