@@ -283,7 +283,7 @@ impl Drop for Engine {
     /// if work was left behind, which may take long.
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take()
-            && (Handle::try_current().is_ok() || self.left_behind.count() > 0)
+            && (Handle::try_current().is_ok() || self.left_behind.goes_on())
         {
             runtime.shutdown_background();
         }
@@ -326,21 +326,22 @@ impl QueryThreads<'_> {
     }
 
     /// What the work gives, which looks at no request, or the error of the statement that runs on this thread if it is to end
-    /// before: the work goes on by itself then, to its end. While too much was left behind so, who begins waits.
+    /// before: the work goes on by itself then, to its end. While too much was left behind so by a role, it waits before it begins more.
     ///
     /// # Errors
     /// That of a cancelled statement.
     pub(crate) fn beside<T: Send + 'static>(
         &self,
+        role: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SqlError> {
-        while self.left_behind.count() >= LEFT_BEHIND_MAX {
+        while self.left_behind.count(role) >= LEFT_BEHIND_MAX {
             self.block_on(async {
                 tokio::time::sleep(LEFT_BEHIND_WAIT).await;
                 Ok(())
             })?;
         }
-        let ticket = self.left_behind.ticket();
+        let ticket = self.left_behind.ticket(role);
         let working = Arc::clone(&ticket);
         let running = self.runtime.spawn_blocking(move || {
             let _end = working.work();

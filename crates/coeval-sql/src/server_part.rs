@@ -27,11 +27,12 @@ use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
-use coeval_tique::{Decision, Outcome, PreparedCommit, Session};
+use coeval_tique::{Decision, Interrupt, Outcome, PreparedCommit, Session, abandonable, interruptible};
 use coeval_txn::{Isolation, Version};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -113,13 +114,19 @@ impl ServerPart {
     ) -> Result<Outcome, SqlError> {
         self.begun(engine, transaction, server)?.tell(settings)?;
         let Some(mut open) = self.open.remove(server) else { unreachable!("it is open now") };
-        // Engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
-        // statement that runs on it: the connection is rolled back and closed when that ends.
-        let ran = engine.runtime().beside(move || {
-            let outcome = open.session.execute_parsed(statement);
+        // Most engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
+        // statement that runs on it: the connection is rolled back and closed when that ends, at once on an engine that does look.
+        let left = Arc::new(AtomicBool::new(false));
+        let leaving = Arc::clone(&left);
+        let ran = engine.runtime().beside(&settings.principal().name, move || {
+            let is_left: Interrupt = Arc::new(move || leaving.load(Ordering::Relaxed));
+            let outcome = abandonable(is_left, || open.session.execute_parsed(statement));
             (open, outcome)
         });
-        let (open, outcome) = ran.inspect_err(|_| self.is_lost = true)?;
+        let (open, outcome) = ran.inspect_err(|_| {
+            left.store(true, Ordering::Relaxed);
+            self.is_lost = true;
+        })?;
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
             // The next one connects again.
             self.is_lost = true;
@@ -170,14 +177,15 @@ impl ServerPart {
         }
         let Some(open) = self.open.get(server) else { unreachable!("it is open now") };
         if !open.session.is_in_block() {
-            open.session.wait_for_turn()?;
+            interrupted_with_statement(|| open.session.wait_for_turn())?;
             let there = Arc::clone(&open.server);
             let start = self.start_on(engine, transaction, &there)?;
             let Some(open) = self.open.get_mut(server) else { unreachable!("it is open now") };
             transaction.stay();
             open.session.begin_at(start);
             let mode = if transaction.is_read_only() { " READ ONLY" } else { "" };
-            open.session.execute(&format!("BEGIN{level}{mode}"))?;
+            let begin = format!("BEGIN{level}{mode}");
+            interrupted_with_statement(|| open.session.execute(&begin))?;
             for _ in &self.savepoints {
                 open.session.set_savepoint()?;
             }
@@ -373,7 +381,10 @@ impl ServerPart {
             Some(transaction) if transaction.has_writes() => {
                 span(engine, &open.server, &mut open.session, *transaction, notices).map(Ended::Spanned)
             }
-            left => open.session.execute("COMMIT").map(|_| Ended::Left(left)).map_err(SqlError::from),
+            left => {
+                let committed = interrupted_with_statement(|| open.session.execute("COMMIT"));
+                committed.map(|_| Ended::Left(left)).map_err(SqlError::from)
+            }
         };
         if outcome.is_err() {
             self.rollback()
@@ -440,7 +451,9 @@ fn span(
     notices: &mut Vec<SqlError>,
 ) -> Result<Result<Committed, StoreError>, SqlError> {
     let claim = server.spans.claim()?;
-    let Some(prepared) = session.prepare()? else { return Ok(transaction.commit_applied()) };
+    let Some(prepared) = interrupted_with_statement(|| session.prepare())? else {
+        return Ok(transaction.commit_applied());
+    };
     let known = std::mem::take(&mut *server.known.lock());
     if let Err(error) = decide(&mut transaction, &server.name, prepared.decision(), &known) {
         server.known.lock().extend(known);
@@ -468,6 +481,12 @@ fn span(
         // It goes to recovery.
         Err(error) => Ok(Err(error)),
     }
+}
+
+/// Does something on a server whose waits end when the statement that runs on this thread is to end.
+fn interrupted_with_statement<T>(work: impl FnOnce() -> T) -> T {
+    let interrupt = running().map(|running| Arc::new(move || running.requested().is_some()) as Interrupt);
+    interruptible(interrupt, work)
 }
 
 /// Waits until a commit is published, or the statement that runs is to end and nothing but replicas is waited for.

@@ -30,7 +30,8 @@ use crate::catalog::Table;
 use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
 use crate::engine::{Appends, Connection, Effort, Engine, EngineError, EngineErrorKind};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::error::{Result, SqlState, TiqueError, canceled};
+use crate::interrupt::{LOOK, is_interrupted};
 use crate::names::quoted;
 use crate::options::Options;
 use crate::physical::{CTS, cache};
@@ -167,13 +168,38 @@ impl Pipeline {
     /// 40001: somebody else committed first; aborted. 08006, HV000, 57P03: aborted. 08007: recovery decides.
     pub(crate) fn commit(&self, submission: Submission) -> Result<Timestamp> {
         let mine = Arc::new(Waiting { submission, outcome: Mutex::new(None) });
+        let committed = self.taken_part(&mine)?;
+        self.wait_seen(committed)?;
+        Ok(committed)
+    }
+
+    /// Waits until a commit is seen by every transaction that begins.
+    fn wait_seen(&self, committed: Timestamp) -> Result<()> {
+        match self.counters.has_come(committed) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(TiqueError::new(
+                SqlState::CommittedUnseen,
+                "the transaction has committed, and the wait for others before which nobody sees it was ended",
+            )
+            .hint("Do not run it again: it is seen once that has ended.")),
+            Err(reason) => Err(unseen(&reason)),
+        }
+    }
+
+    /// Takes part in a batch. Whoever no leader has taken yet may be interrupted; the others' outcome is waited for.
+    fn taken_part(&self, mine: &Arc<Waiting>) -> Result<Timestamp> {
         let mut queue = self.queue.lock();
-        queue.waiting.push(Arc::clone(&mine));
+        queue.waiting.push(Arc::clone(mine));
         loop {
             if let Some(outcome) = mine.outcome.lock().take() {
                 return outcome;
             }
-            if !queue.has_leader && queue.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, &mine)) {
+            let place = queue.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, mine));
+            if let Some(place) = place.filter(|_| queue.has_leader && is_interrupted()) {
+                queue.waiting.remove(place);
+                return Err(canceled());
+            }
+            if !queue.has_leader && place.is_some() {
                 queue.has_leader = true;
                 let members = std::mem::take(&mut queue.waiting);
                 drop(queue);
@@ -181,7 +207,7 @@ impl Pipeline {
                 queue = self.queue.lock();
                 continue;
             }
-            self.changed.wait(&mut queue);
+            self.changed.wait_for(&mut queue, LOOK);
         }
     }
 
@@ -193,7 +219,10 @@ impl Pipeline {
     pub(crate) fn prepare(&self, submission: Submission) -> Result<Prepared> {
         let mut queue = self.queue.lock();
         while queue.has_leader {
-            self.changed.wait(&mut queue);
+            if is_interrupted() {
+                return Err(canceled());
+            }
+            self.changed.wait_for(&mut queue, LOOK);
         }
         queue.has_leader = true;
         drop(queue);
@@ -228,14 +257,16 @@ impl Pipeline {
     /// # Errors
     /// 08007: the marker may or may not be there. Nothing commits any more until the database is opened again.
     pub(crate) fn complete(&self, prepared: Prepared) -> Result<()> {
+        let committed = prepared.timestamp();
         let Prepared { members, timestamps, connection } = prepared;
         let mut batch = Batch { pipeline: self, members, timestamps, stage: Stage::Stamped };
-        let outcome = batch.complete(connection);
-        if let Err(error) = &outcome {
+        if let Err(error) = batch.complete(connection) {
             batch.stage = Stage::Marking;
-            batch.fail(error);
+            batch.fail(&error);
+            return Err(error);
         }
-        outcome
+        // What another database has committed as well is seen here before anybody is told.
+        self.counters.wait_for(committed).map_err(|reason| unseen(&reason))
     }
 
     /// Takes a prepared transaction's versions back.
@@ -368,9 +399,7 @@ impl Batch<'_> {
         let newest = self.timestamps.iter().copied().max();
         self.pipeline.counters.finish(std::mem::take(&mut self.timestamps));
         self.stage = Stage::Ended;
-        if let Some(newest) = newest {
-            self.pipeline.counters.wait_for(newest).map_err(|reason| unseen(&reason))?;
-        }
+        // Each waits itself until it is seen: so one that is interrupted leaves the others waiting.
         for member in std::mem::take(&mut self.members) {
             self.pipeline.answer(&member, Ok(newest.unwrap_or(Timestamp(0))));
         }

@@ -14,7 +14,8 @@
 //! a timestamp was not retained, a transaction that could begin finds all versions that it has to see, and all write sets that
 //! it is certified against.
 
-use parking_lot::{Condvar, Mutex};
+use crate::interrupt::{LOOK, is_interrupted};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -173,6 +174,26 @@ impl Counters {
         Ok(())
     }
 
+    /// The same; false if the wait was [interrupted](is_interrupted) before.
+    ///
+    /// # Errors
+    /// As [`wait_for`](Self::wait_for).
+    pub(crate) fn has_come(&self, timestamp: Timestamp) -> Result<bool, String> {
+        let mut state = self.state.lock();
+        while state.sts < timestamp.0 {
+            if let Some(reason) = &state.stopped {
+                return Err(reason.clone());
+            }
+            if MutexGuard::unlocked(&mut state, is_interrupted) {
+                return Ok(false);
+            }
+            if state.sts < timestamp.0 && state.stopped.is_none() {
+                self.advanced.wait_for(&mut state, LOOK);
+            }
+        }
+        Ok(true)
+    }
+
     /// What a transaction that begins now sees.
     pub(crate) fn newest(&self) -> Timestamp {
         Timestamp(self.state.lock().sts)
@@ -255,6 +276,18 @@ mod tests {
         assert_eq!(counters.stable().0, Timestamp(3));
         assert_eq!((counters.begin_at(Timestamp(6)), counters.passed()), (None, Timestamp(7)));
         assert_eq!(counters.begin_at(Timestamp(7)).map(|begun| begun.1), Some(Timestamp(7)));
+    }
+
+    #[test]
+    fn who_waits_hears_that_it_is_to_end() {
+        let counters = Counters::after(Txid(0), Timestamp(0));
+        counters.take(1);
+        let interrupt = |is_set: bool| -> crate::interrupt::Interrupt { Arc::new(move || is_set) };
+        let wait = || counters.has_come(Timestamp(1));
+        assert_eq!(crate::interrupt::interruptible(Some(interrupt(true)), wait), Ok(false));
+        counters.finish([Timestamp(1)]);
+        assert_eq!(crate::interrupt::interruptible(Some(interrupt(true)), wait), Ok(true), "it is there");
+        assert!(!is_interrupted(), "behind it nothing is interrupted");
     }
 
     #[test]

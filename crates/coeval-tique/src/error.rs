@@ -16,6 +16,8 @@ pub enum SqlState {
     ConnectionFailure,
     /// 08007: the engine went away while a commit was being written; recovery decides.
     TransactionResolutionUnknown,
+    /// 08007: the transaction has committed, and the wait for others before which nobody sees it was ended.
+    CommittedUnseen,
     /// 0A000: not supported.
     FeatureNotSupported,
     /// 21000: a statement would touch a row twice.
@@ -70,6 +72,8 @@ pub enum SqlState {
     ProgramLimitExceeded,
     /// 55006: in use by others.
     ObjectInUse,
+    /// 57014: a wait was ended, and nothing took effect.
+    QueryCanceled,
     /// 57P03: the database has to be opened again first.
     CannotConnectNow,
     /// HV000: the engine refused the statement.
@@ -82,7 +86,7 @@ impl SqlState {
     pub fn code(self) -> &'static str {
         match self {
             Self::ConnectionFailure => "08006",
-            Self::TransactionResolutionUnknown => "08007",
+            Self::TransactionResolutionUnknown | Self::CommittedUnseen => "08007",
             Self::FeatureNotSupported => "0A000",
             Self::CardinalityViolation => "21000",
             Self::StringTooLong => "22001",
@@ -110,6 +114,7 @@ impl SqlState {
             Self::TooManyConnections => "53300",
             Self::ProgramLimitExceeded => "54000",
             Self::ObjectInUse => "55006",
+            Self::QueryCanceled => "57014",
             Self::CannotConnectNow => "57P03",
             Self::EngineRefused => "HV000",
         }
@@ -129,6 +134,11 @@ pub struct TiqueError {
     pub hint: Option<String>,
     /// The line and column, from 1, of what is wrong, if it is known: in the text that was parsed.
     pub place: Option<Location>,
+}
+
+/// The error of one who was not waited for.
+pub(crate) fn canceled() -> TiqueError {
+    TiqueError::new(SqlState::QueryCanceled, "the wait for other transactions was ended")
 }
 
 impl TiqueError {

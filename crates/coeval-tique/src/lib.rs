@@ -28,7 +28,7 @@
 //! snapshot, lookups, catalog          a table as a transaction sees it
 //! physical, packed, schema, versions  tables as the application and as the engine has them
 //! error, engine                       what can go wrong, and what is asked of an engine
-//! literal, names, counters ...        what stands on nothing but what is below
+//! literal, names, interrupt ...       what stands on nothing but what is below
 //! ```
 //!
 //! # Start reading at
@@ -60,6 +60,7 @@ mod ddl;
 mod definitions;
 mod engine;
 mod error;
+mod interrupt;
 mod literal;
 mod lookups;
 mod names;
@@ -96,6 +97,7 @@ pub use engine::{
     Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
+pub use interrupt::{Interrupt, abandonable, interruptible};
 pub use options::{Options, Reading, Trials, Writes};
 pub use packed::pack;
 pub use place::of_parser as place_of_parser;

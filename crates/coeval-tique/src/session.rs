@@ -11,7 +11,7 @@ use crate::commit::Submission;
 use crate::copies::Copies;
 use crate::counters::{Timestamp, Txid};
 use crate::engine::{Connection, Copying, Effort, Rows, Types};
-use crate::error::{Result, SqlState, TiqueError};
+use crate::error::{Result, SqlState, TiqueError, canceled};
 use crate::lookups::FoundBy;
 use crate::names::folded;
 use crate::options::{Reading, Writes};
@@ -153,7 +153,7 @@ impl Session {
     /// Waits until the clock has passed what refused this session's last transaction, if the next one has priority over it.
     ///
     /// # Errors
-    /// 57P03: the database has to be opened again.
+    /// 57P03: the database has to be opened again. 57014: the wait was [interrupted](crate::interruptible).
     pub fn wait_for_turn(&self) -> Result<()> {
         if self.reservation.is_none() {
             return Ok(());
@@ -161,7 +161,8 @@ impl Session {
         // Whoever was certified before the reservation was there has to be seen.
         let counters = &self.shared.pipeline.counters;
         let refused = |reason: String| TiqueError::new(SqlState::CannotConnectNow, reason);
-        counters.wait_for(counters.last_taken()).map_err(refused)
+        let has_come = counters.has_come(counters.last_taken()).map_err(refused)?;
+        if has_come { Ok(()) } else { Err(canceled()) }
     }
 
     /// Whether a block is open.

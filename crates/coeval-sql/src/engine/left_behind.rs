@@ -2,20 +2,26 @@
 //! How much work goes on that nobody waits for any more.
 
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// While so many pieces of it go on, new work waits before it begins: so a session that cancels statements and begins new ones
-/// again and again takes no more of the machine than this.
+/// While so many pieces of a role's go on, its new work waits before it begins: so sessions that cancel statements and begin new ones
+/// again and again take no more of the machine than this, and nobody else waits for them.
 pub(super) const LEFT_BEHIND_MAX: usize = 8;
 
 /// The time between two looks of a thread that waits.
 pub(super) const LEFT_BEHIND_WAIT: Duration = Duration::from_millis(10);
 
+/// How many pieces of each role go on.
+type Counts = Mutex<HashMap<Arc<str>, usize>>;
+
 /// Work that was left behind and has not ended.
+///
+/// # Locking
+/// A leaf, held for a move; within a ticket's state.
 #[derive(Debug, Default)]
-pub(super) struct LeftBehind(Arc<AtomicUsize>);
+pub(super) struct LeftBehind(Arc<Counts>);
 
 /// One piece of work, shared by the thread that does it and the one that waits for it.
 ///
@@ -23,7 +29,8 @@ pub(super) struct LeftBehind(Arc<AtomicUsize>);
 /// `state` is a leaf, held for a move.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    left: Arc<AtomicUsize>,
+    left: Arc<Counts>,
+    role: Arc<str>,
     state: Mutex<State>,
 }
 
@@ -36,12 +43,20 @@ enum State {
 }
 
 impl LeftBehind {
-    pub(super) fn count(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+    /// How many pieces of this role's go on.
+    pub(super) fn count(&self, role: &str) -> usize {
+        self.0.lock().get(role).copied().unwrap_or_default()
     }
 
-    pub(super) fn ticket(&self) -> Arc<Ticket> {
-        Arc::new(Ticket { left: Arc::clone(&self.0), state: Mutex::new(State::WaitedFor) })
+    /// Whether anybody's goes on.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.0.lock().is_empty()
+    }
+
+    /// One for work of this role.
+    pub(super) fn ticket(&self, role: &Arc<str>) -> Arc<Ticket> {
+        let (left, role) = (Arc::clone(&self.0), Arc::clone(role));
+        Arc::new(Ticket { left, role, state: Mutex::new(State::WaitedFor) })
     }
 }
 
@@ -51,7 +66,7 @@ impl Ticket {
         let mut state = self.state.lock();
         if *state == State::WaitedFor {
             *state = State::Left;
-            self.left.fetch_add(1, Ordering::Relaxed);
+            *self.left.lock().entry(Arc::clone(&self.role)).or_default() += 1;
         }
     }
 
@@ -68,7 +83,13 @@ impl Drop for Working<'_> {
     fn drop(&mut self) {
         let before = std::mem::replace(&mut *self.0.state.lock(), State::Ended);
         if before == State::Left {
-            self.0.left.fetch_sub(1, Ordering::Relaxed);
+            let mut left = self.0.left.lock();
+            if let Some(count) = left.get_mut(&self.0.role) {
+                *count -= 1;
+                if *count == 0 {
+                    left.remove(&self.0.role);
+                }
+            }
         }
     }
 }
@@ -80,15 +101,20 @@ mod tests {
     #[test]
     fn work_counts_from_when_it_is_left_until_it_ends() {
         let left_behind = LeftBehind::default();
-        let (left, waited_for) = (left_behind.ticket(), left_behind.ticket());
+        let (one, another): (Arc<str>, Arc<str>) = ("one".into(), "another".into());
+        let (left, waited_for) = (left_behind.ticket(&one), left_behind.ticket(&one));
         let (left_works, other_works) = (left.work(), waited_for.work());
         left.leave();
-        assert_eq!(left_behind.count(), 1);
+        assert_eq!(
+            (left_behind.count(&one), left_behind.count(&another)),
+            (1, 0),
+            "others do not wait for it"
+        );
         drop(left_works);
         drop(other_works);
-        assert_eq!(left_behind.count(), 0);
+        assert!(left_behind.count(&one) == 0 && !left_behind.goes_on());
         // It had ended when it was left.
         waited_for.leave();
-        assert_eq!(left_behind.count(), 0);
+        assert_eq!(left_behind.count(&one), 0);
     }
 }

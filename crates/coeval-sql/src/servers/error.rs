@@ -2,7 +2,7 @@
 //! What a server answers, as SQL errors.
 
 use crate::error::{SqlError, SqlState};
-use coeval_tique::TiqueError;
+use coeval_tique::{SqlState as TiqueState, TiqueError};
 
 /// When a server that has stopped goes on.
 const OPENED_AGAIN: &str = "Recovery settles what was being committed when the server is opened again, which the next \
@@ -15,7 +15,7 @@ impl From<TiqueError> for SqlError {
         (known.detail, known.hint) = (error.detail, error.hint.map(String::into_boxed_str));
         // The library's users open it themselves.
         match state {
-            SqlState::TransactionResolutionUnknown => {
+            SqlState::TransactionResolutionUnknown if error.state != TiqueState::CommittedUnseen => {
                 known.hint =
                     Some(format!("{OPENED_AGAIN}; then look for what the transaction wrote.").into());
             }
@@ -44,7 +44,8 @@ mod tests {
     #[test]
     fn a_servers_state_is_the_clients() {
         for state in [
-            "08006", "08007", "0A000", "23505", "25P02", "40001", "42622", "42939", "54000", "57P03", "HV000",
+            "08006", "08007", "0A000", "23505", "25P02", "40001", "42622", "42939", "54000", "57014",
+            "57P03", "HV000",
         ] {
             assert_eq!(SqlState::of_code(state).map(SqlState::code), Some(state));
         }

@@ -124,8 +124,8 @@ impl Pipeline {
         Ok(indexes.into_iter().map(made).collect())
     }
 
-    /// The same for a table into which the transaction has loaded many rows: the indexes at these positions over the newest rows of others and
-    /// those that are loaded. `own` is the table as the transaction has it.
+    /// The same for a table into which the transaction has loaded many rows: the indexes at these positions over the newest rows of
+    /// others and those that are loaded. `own` is the table as the transaction has it. None if they are empty before the load is taken in.
     fn merge_with_loads(
         &self,
         ground: &Ground,
@@ -146,6 +146,10 @@ impl Pipeline {
                 newest.table(def.id).map_or_else(|| Arc::new(Table::new(Arc::new(def.clone()))), Arc::clone);
             if made.as_ref().is_some_and(|(read, _)| read.rows().is_same(table.rows())) {
                 break;
+            }
+            if table.row_count() == 0 && loads.len() == 1 {
+                // It goes into empty indexes as it is.
+                return Ok(Vec::new());
             }
             ground.trap.pass(Step::CatchUp);
             let merged = |&position: &usize| -> Result<RebuiltIndex, StoreError> {
@@ -174,8 +178,8 @@ fn loads_of(submission: &Submission, table: SpaceId) -> impl Iterator<Item = &Bu
     submission.loads.iter().filter(move |load| load.table() == table)
 }
 
-/// Whether a transaction has loaded so many rows into a table that their entries are to be in its new indexes before its commit leads. A
-/// table that it has emptied has no others for them to be put between, if it was loaded once.
+/// Whether a transaction has loaded so many rows into a table that their entries are not to be put between others while its commit
+/// leads. A table that it has emptied has no others, if it was loaded once.
 fn has_loaded_many(submission: &Submission, table: SpaceId, few: usize) -> bool {
     let rows = loads_of(submission, table).flat_map(BulkLoad::chunks).map(|chunk| chunk.rows());
     !empties(submission, table) && rows.sum::<usize>() > few
@@ -214,6 +218,9 @@ impl Leader {
             } else {
                 Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)))
             };
+        }
+        if table.row_count() > 0 && has_loaded_many(submission, def.id, self.rows_max) {
+            return Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)));
         }
         let rows = match &lacks {
             Lacks::Nothing => 0,

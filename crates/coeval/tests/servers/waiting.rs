@@ -2,11 +2,26 @@
 //! A commit that spans a server and the database, while the replicas that it waits for are away.
 
 use super::{rows, run, session};
-use coeval::{Database, SqlState};
+use coeval::{Database, Session, SqlState};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 const ON_SERVER: &str = "SELECT quantity FROM stock WHERE w = 1 AND i = 1";
 const HERE: &str = "SELECT name FROM items WHERE i = 1";
+
+/// A database with a server, and a row in each.
+fn served(directory: &Path) -> (Database, Session) {
+    let database = Database::open(directory.join("db")).unwrap();
+    let mut client = session(&database);
+    run(
+        &mut client,
+        "CREATE SERVER wh ENGINE datafusion; \
+         CREATE TABLE stock (w int, i int, quantity int, PRIMARY KEY (w, i)) USING tique SERVER wh; \
+         CREATE TABLE items (i int PRIMARY KEY, name text); \
+         INSERT INTO stock VALUES (1, 1, 10); INSERT INTO items VALUES (1, 'one')",
+    );
+    (database, client)
+}
 
 /// Who waits, and how it is told to end.
 fn spanning(database: &Database) -> (std::thread::JoinHandle<SqlState>, coeval::CancelHandle) {
@@ -22,19 +37,38 @@ fn spanning(database: &Database) -> (std::thread::JoinHandle<SqlState>, coeval::
     (waiting, cancel)
 }
 
+/// Nobody sees a commit on the server before one that came first there: it waited for that, deaf to everything.
+#[test]
+fn a_commit_on_the_server_behind_one_that_spans_can_be_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, mut client) = served(directory.path());
+    run(&mut client, "SET synchronous_standby_names = 'nobody'");
+    let (spans, cancel_spans) = spanning(&database);
+    let mut behind = session(&database);
+    let cancel = behind.cancel_handle();
+    run(&mut behind, "BEGIN; INSERT INTO stock VALUES (2, 2, 2)");
+    std::thread::sleep(Duration::from_millis(500));
+    let waiting =
+        std::thread::spawn(move || behind.run("COMMIT").map(drop).expect_err("it is cancelled").state());
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!waiting.is_finished() && !spans.is_finished());
+    cancel.cancel();
+    assert_eq!(waiting.join().unwrap().code(), "08007");
+    cancel_spans.cancel();
+    assert_eq!(spans.join().unwrap().code(), "08007");
+    run(&mut client, "SET synchronous_standby_names = ''");
+    let began = Instant::now();
+    while rows(&mut client, "SELECT count(*) FROM stock") != ["2"] {
+        assert!(began.elapsed() < Duration::from_secs(20), "it is not seen");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Whoever began on the server waited for as long as the replicas were away, deaf to everything, and so did the commit.
 #[test]
 fn while_a_commit_that_spans_waits_for_replicas_others_begin_on_the_server_and_it_can_be_cancelled() {
     let directory = tempfile::tempdir().unwrap();
-    let database = Database::open(directory.path().join("db")).unwrap();
-    let mut client = session(&database);
-    run(
-        &mut client,
-        "CREATE SERVER wh ENGINE datafusion; \
-         CREATE TABLE stock (w int, i int, quantity int, PRIMARY KEY (w, i)) USING tique SERVER wh; \
-         CREATE TABLE items (i int PRIMARY KEY, name text); \
-         INSERT INTO stock VALUES (1, 1, 10); INSERT INTO items VALUES (1, 'one')",
-    );
+    let (database, mut client) = served(directory.path());
     let before = [vec!["10".to_owned()], vec!["one".to_owned()]];
     run(&mut client, "SET synchronous_standby_names = 'nobody'");
     let (waiting, cancel) = spanning(&database);

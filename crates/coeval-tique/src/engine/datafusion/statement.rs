@@ -2,7 +2,7 @@
 //! Statements: what a change is, and how a query is planned and run against the tables of one moment.
 
 use super::Tables;
-use super::block_on::block_on;
+use super::block_on::unless_abandoned;
 use super::table::{Kept, ROW_NUMBER};
 use crate::engine::{Effort, EngineError, Rows};
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt64Array, new_null_array};
@@ -198,16 +198,25 @@ impl Planner {
             Effort::Analytical => self.analytical.state(),
         };
         let _inside = self.runtime.enter();
-        block_on(async {
+        let outcome = unless_abandoned(async {
             PLANNED.set(Some(Arc::clone(tables)));
             let planned = state.statement_to_plan(PlannedStatement::Statement(query)).await;
             PLANNED.set(None);
             let plan = state.create_physical_plan(&planned?).await?;
             let schema = plan.schema();
             let batches = collect(plan, state.task_ctx()).await?;
-            Ok(Rows { schema, batches })
-        })
-        .map_err(|error: DataFusionError| EngineError::refused(error.strip_backtrace()))
+            Ok::<_, DataFusionError>(Rows { schema, batches })
+        });
+        match outcome {
+            Some(outcome) => {
+                outcome.map_err(|error: DataFusionError| EngineError::refused(error.strip_backtrace()))
+            }
+            None => {
+                // It may have been dropped while it was planned.
+                PLANNED.set(None);
+                Err(refused("nobody waits for the query any more"))
+            }
+        }
     }
 }
 
