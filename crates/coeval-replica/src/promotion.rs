@@ -68,7 +68,11 @@ pub fn promises_for(
     if loss == Loss::Accepted {
         let promise = Promise::asked_for(timeline);
         store.promise(promise)?;
-        ask_all(peers, |peer| peer.ask_for(promise).is_ok());
+        for (peer, answer) in peers.iter().zip(ask_all(peers, |peer| peer.ask_for(promise))) {
+            if let Err(error) = answer {
+                tracing::warn!(peer = %peer.name, %error, "it has not promised: it may go on with the former primary");
+            }
+        }
         return Ok(promise);
     }
     let refused = |reason, answers| PromotionError::Refused { reason, answers };
@@ -100,6 +104,9 @@ pub fn promises_for(
             }
             Err(error) => answers.push(format!("{}: {error}", peer.name)),
         }
+    }
+    for answer in &answers {
+        tracing::warn!(%answer, "a machine has not promised: it may go on with the former primary");
     }
     candidacy.outcome().map_err(|reason| refused(reason, answers))
 }

@@ -158,7 +158,7 @@ impl Connection {
                 Err(error) => return End::Fatal(error),
             }
             let flushed = match self.phase {
-                Phase::Replicating(_) => self.flush_to_replica().await,
+                Phase::Replicating(_) => self.flush_to_replica(input).await,
                 Phase::Ready | Phase::Skipping | Phase::Copying(_) => self.flush().await.map_err(End::Gone),
             };
             if let Err(end) = flushed {

@@ -530,16 +530,19 @@ impl Decided {
     /// Marks it when it is published; leaves it to recovery if that cannot be any more.
     fn mark_when_published(self) {
         loop {
-            let Some(engine) = self.engine.upgrade() else { return };
-            let store = engine.store();
-            if store.world().version() >= self.version {
+            // Not kept for longer: a database that is closed meanwhile is not to end on this thread.
+            let (is_published, has_ended) = {
+                let Some(engine) = self.engine.upgrade() else { return };
+                let store = engine.store();
+                (store.world().version() >= self.version, store.check_running().is_err())
+            };
+            if is_published {
                 // Nobody is there to hear of it.
                 return self.mark(&mut Vec::new());
             }
-            if store.check_running().is_err() {
+            if has_ended {
                 return;
             }
-            drop(engine);
             thread::sleep(PUBLISHED_LOOK);
         }
     }

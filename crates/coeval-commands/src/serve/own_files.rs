@@ -31,6 +31,10 @@ pub(super) const MOCK_SECRET_FILE: &str = "mock-secret";
 pub(super) fn put_aside(dir: &Path, aside: &Path) -> io::Result<()> {
     let next = next_of(dir);
     if next.exists() {
+        if !is_ours(&next)? {
+            let message = format!("{} is in the way: move it", next.display());
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
         // Of an attempt that came no further.
         std::fs::remove_dir_all(&next)?;
     }
@@ -57,11 +61,22 @@ pub(super) fn put_aside(dir: &Path, aside: &Path) -> io::Result<()> {
 /// Those of the file system: that is to be gone on with again.
 pub(super) fn go_on(dir: &Path) -> io::Result<()> {
     let next = next_of(dir);
-    if dir.exists() || !next.exists() {
+    if dir.exists() || !next.exists() || !is_ours(&next)? {
         return Ok(());
     }
     std::fs::rename(next, dir)?;
     sync_parent(dir)
+}
+
+/// Whether a directory of that name has nothing but what is made here, and is nobody's own.
+fn is_ours(next: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(next)? {
+        let name = entry?.file_name();
+        if name != RULES_FILE && name != MOCK_SECRET_FILE {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn next_of(dir: &Path) -> PathBuf {

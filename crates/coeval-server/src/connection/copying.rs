@@ -35,6 +35,7 @@ impl Connection {
     }
 
     pub(super) async fn copy_message(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let _watched = self.watched();
         let Phase::Copying(copying) = &mut self.phase else { unreachable!("a COPY is under way") };
         let outcome = match Frontend::read(frame.kind, frame.body) {
             Ok(Frontend::CopyData(bytes)) => match self.session.feed_copy(&mut copying.copy, bytes) {

@@ -21,7 +21,7 @@ use super::{Connection, End, Failure, Phase};
 use crate::auth::rules::Purpose;
 use crate::protocol::backend::Severity;
 use crate::protocol::frontend::{Formats, Frontend, violation};
-use crate::protocol::input::Frame as Message;
+use crate::protocol::input::{Frame as Message, Input};
 use crate::types::columns_of;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{
@@ -29,6 +29,7 @@ use coeval::{
     Timeline, Word,
 };
 use coeval_sql::{CopyEncoding, Following, Reply};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -45,6 +46,9 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What takes a client longer than this to take is much, or the way to it is slow.
 const TAKEN_SLOWLY: Duration = Duration::from_secs(1);
+
+/// For how long at least whoever gets a base copy may take nothing: it syncs each file at its end, and has nothing to say meanwhile.
+const COPY_SILENCE_MAX: Duration = Duration::from_secs(600);
 
 /// Who waits for a copy is told so often that it is being prepared: the checkpoint that it begins with takes as long as it takes.
 const BUSY_INTERVAL: Duration = Duration::from_secs(2);
@@ -323,11 +327,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what has gathered, as long as the client takes some of it within the time for which it may be silent.
-    pub(super) async fn flush_to_replica(&mut self) -> Result<(), End> {
+    /// Sends what has gathered, as long as the client takes some of it, or says something, within the time for which it may be silent.
+    pub(super) async fn flush_to_replica(&mut self, input: &mut Input) -> Result<(), End> {
         let Some(max) = self.shared.engine.store().follower_silence_max() else {
             return self.flush().await.map_err(End::Gone);
         };
+        let follows =
+            matches!(&self.phase, Phase::Replicating(replicating) if replicating.following.is_some());
+        let max = if follows { max } else { max.max(COPY_SILENCE_MAX) };
         let begun = Instant::now();
         loop {
             let unsent = self.output.unsent().len();
@@ -337,6 +344,8 @@ impl Connection {
                     break;
                 }
                 Err(_) if self.output.unsent().len() < unsent => {}
+                // One that is busy takes nothing, and says that it is there.
+                Err(_) if self.has_spoken(input).await? => {}
                 Err(_) => return Err(self.silent()),
             }
         }
@@ -347,6 +356,20 @@ impl Connection {
             replicating.note_heard();
         }
         Ok(())
+    }
+
+    /// Whether the client has said something by now. What that is, is read when what has gathered was sent.
+    async fn has_spoken(&mut self, input: &mut Input) -> Result<bool, End> {
+        let said = tokio::time::timeout(Duration::ZERO, input.fill(&mut self.stream)).await;
+        match (said, &mut self.phase) {
+            (Ok(Ok(0)), _) => Err(End::Gone(io::ErrorKind::UnexpectedEof.into())),
+            (Ok(Err(error)), _) => Err(End::Gone(error)),
+            (Ok(Ok(_)), Phase::Replicating(replicating)) => {
+                replicating.note_heard();
+                Ok(true)
+            }
+            (Ok(Ok(_)) | Err(_), _) => Ok(false),
+        }
     }
 
     /// The end of a client that follows, or gets a copy, and is not heard of any more.

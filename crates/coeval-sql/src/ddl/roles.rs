@@ -297,8 +297,9 @@ fn require_admin(context: &StatementContext<'_>, name: &str) -> Result<(), SqlEr
     let is_admin = own.is_some_and(|own| {
         own.member_of.iter().any(|membership| membership.role == name && membership.admin)
     });
-    // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables.
-    if is_admin || may_make_roles(context) && !of.is(RoleAttribute::Replication) {
+    // Beyond PostgreSQL 15, as in 16: who takes on a role with REPLICATION reads the changes of all tables. A member of FAILOVER can
+    // stop the primary.
+    if is_admin || may_make_roles(context) && !of.is(RoleAttribute::Replication) && name != FAILOVER {
         return Ok(());
     }
     Err(insufficient(format!("must have admin option on role \"{name}\"")))
@@ -346,12 +347,14 @@ fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Res
     if !may_make_roles(context) {
         return Err(insufficient("permission denied to rename role"));
     }
-    if before.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
+    if (before.is(RoleAttribute::Superuser) || name == FAILOVER) && !context.rights().is_superuser() {
         return Err(insufficient("must be superuser to rename superusers"));
     }
     refuse_current(context, &name, "renamed")?;
     refuse_taken(context, new)?;
-    put(context, RoleDef { name: new.to_owned(), ..before })?;
+    // One that an older program made gets its number now: sessions of the old name have nothing of another role that gets it.
+    let number = if before.number == 0 { rand::random_range(1..=u64::MAX) } else { before.number };
+    put(context, RoleDef { name: new.to_owned(), number, ..before })?;
     let rename = |role: &mut Option<String>| {
         if role.as_deref() == Some(name.as_str()) {
             *role = Some(new.to_owned());
@@ -409,7 +412,7 @@ fn drop_roles(
             return Err(unknown_role(&name));
         };
         refuse_current(context, &name, "dropped")?;
-        if found.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
+        if (found.is(RoleAttribute::Superuser) || name == FAILOVER) && !context.rights().is_superuser() {
             return Err(insufficient("must be superuser to drop superusers"));
         }
         refuse_dependents(context, &name)?;

@@ -25,6 +25,7 @@ use crate::submission::{LoadedEntries, RebuiltIndex, Submission};
 use crate::table::Table;
 use crate::trap::Step;
 use coeval_txn::Version;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Each round leaves what is committed during it, so few are needed where the index is faster than those who write.
@@ -54,7 +55,10 @@ impl Pipeline {
         submission: &Submission,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let mut all = Vec::new();
-        for def in new_definitions(&submission.catalog_changes) {
+        // The last definition of each table has all indexes that stay.
+        let last: BTreeMap<SpaceId, &TableDef> =
+            new_definitions(&submission.catalog_changes).map(|def| (def.id, def)).collect();
+        for def in last.into_values() {
             if let Some(read) = submission.snapshot.table(def.id)
                 && def.indexes.iter().any(|index| read.index(index.id).is_some())
             {

@@ -2,8 +2,8 @@
 //! What is published, in the words of the log; above all of a store that follows another one, which shows what that has said to be.
 
 use super::{Consent, Publishing};
-use crate::log::Lsn;
 use crate::ground::Ground;
+use crate::log::Lsn;
 use coeval_txn::Version;
 
 impl Publishing {
@@ -51,7 +51,10 @@ impl Publishing {
     /// more than there is here, as what a primary publishes before it is durable, and the same number is another commit in the
     /// log of the next one.
     pub(crate) fn forget_word(&self) {
-        self.state.lock().allowed = Version::ZERO;
+        let mut state = self.state.lock();
+        // What the log here has of it is the beginning of whichever log is followed next: it may be held back by a pause.
+        let here = state.pending.back().map_or(state.published, |pending| pending.world.version());
+        state.allowed = state.allowed.min(here);
     }
 
     /// Up to which version whoever is followed has said that everything is published, of what the log here has and of what is still
