@@ -215,7 +215,7 @@ mod tests {
         let first = put("log/term/1");
         let above: Vec<_> = dir.ancestors().map(std::path::Path::to_path_buf).collect();
         assert_eq!(first, above, "its directory, and each up to the root of the file system");
-        assert_eq!(put("log/term/2"), [dir.clone()]);
+        assert_eq!(put("log/term/2"), std::slice::from_ref(&dir));
         let beside = put("log/another/1");
         assert!(beside.contains(&root.join("log")) && beside.contains(&root.join("log/another")));
         // What was removed has to be made and synced anew.

@@ -277,7 +277,7 @@ fn what_many_others_write_beside_a_new_index_is_taken_in_before_its_commit_leads
 #[test]
 fn entries_of_many_rows_that_are_loaded_are_merged_with_a_new_index_before_its_commit_leads() {
     const LOADED: i32 = 1_000;
-    let sizes = Sizes { leader_rows_max: 8, ..Sizes::default() };
+    let sizes = Sizes { leader_rows_max: 8, direct_load_rows_min: 8, ..Sizes::default() };
     let store = Store::in_memory_tuned(StoreOptions::default(), sizes);
     for beside in [0, 100] {
         let def = make_table(&store);

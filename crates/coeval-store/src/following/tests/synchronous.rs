@@ -80,7 +80,7 @@ impl Synchronous {
     }
 
     /// The follower's process ends in order and begins anew; its primary is not there. Whether it knows that all it has is published.
-    fn is_confirmed_when_reopened(self) -> bool {
+    fn confirmed_when_reopened(self) -> bool {
         let Self { files, store, follower, feed, .. } = self;
         drop((feed, follower, store));
         let (store, _follower) = open_follower(&files);
@@ -324,7 +324,7 @@ fn what_a_former_primary_has_published_and_lost_says_nothing_of_the_next_ones_co
     pair.follow();
     assert!(pair.follower.position() > pair.follower.shown_position(), "it is taken");
     assert_eq!(pair.sees(version), (false, false), "no replica has said that it has it");
-    assert!(!pair.is_confirmed_when_reopened());
+    assert!(!pair.confirmed_when_reopened());
 }
 
 /// A word that has come before its record counts once that is there, and is known behind a restart. Fails if it is noted for what the
@@ -336,7 +336,7 @@ fn what_was_published_before_its_record_came_is_known_to_be_when_it_has_come() {
     pair.sync();
     pair.follow();
     assert_eq!(pair.sees(version), (true, true));
-    assert!(pair.is_confirmed_when_reopened());
+    assert!(pair.confirmed_when_reopened());
 }
 
 /// Fails with the end of the log in the place of the record's: there lie other sessions' commits, which a failover may lose. The token
