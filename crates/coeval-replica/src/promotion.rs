@@ -70,7 +70,7 @@ pub fn promises_for(
         store.promise(promise)?;
         for (peer, answer) in peers.iter().zip(ask_all(peers, |peer| peer.ask_for(promise))) {
             if let Err(error) = answer {
-                tracing::warn!(peer = %peer.name, %error, "it has not promised: it may go on with the former primary");
+                warn_of(&format!("{}: {error}", peer.name));
             }
         }
         return Ok(promise);
@@ -105,8 +105,12 @@ pub fn promises_for(
             Err(error) => answers.push(format!("{}: {error}", peer.name)),
         }
     }
-    for answer in &answers {
-        tracing::warn!(%answer, "a machine has not promised: it may go on with the former primary");
-    }
-    candidacy.outcome().map_err(|reason| refused(reason, answers))
+    let promise = candidacy.outcome().map_err(|reason| refused(reason, answers.clone()))?;
+    answers.iter().for_each(|answer| warn_of(answer));
+    Ok(promise)
+}
+
+/// Of a machine that has not promised, and why not.
+fn warn_of(answer: &str) {
+    tracing::warn!(answer, "a machine has not promised: it may go on with the former primary");
 }

@@ -266,6 +266,17 @@ fn a_promise_is_given_to_members_of_the_failover_role_alone() {
     admin.send(&query("CREATE ROLE coeval_failover"));
     assert_eq!(error_code(&admin.until_ready()), "42939");
     admin.run("RESET ROLE; CREATE ROLE coeval_failover; GRANT coeval_failover TO feeder");
+    // Nor does whoever may make roles hand it out, or take it away.
+    admin.run("CREATE ROLE outsider; SET ROLE maker");
+    for refused in [
+        "GRANT coeval_failover TO outsider",
+        "REVOKE coeval_failover FROM feeder",
+        "ALTER ROLE coeval_failover RENAME TO something",
+        "DROP ROLE coeval_failover",
+    ] {
+        admin.send(&query(refused));
+        assert_eq!(error_code(&admin.until_ready()), "42501", "{refused}");
+    }
     assert!(is_row(&ask("PROMISE_TIMELINE 2 'ff'")));
     assert!(store.superseded_by().is_some());
 }

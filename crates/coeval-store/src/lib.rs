@@ -27,7 +27,7 @@
 //! transaction, checkpoint, unload ...    what works on an open store
 //! shared                                 what all of these share
 //! pipeline, publishing                   commits: certified, applied and logged; then seen
-//! ground                                 what commits stand on: worlds, who reads them, switches
+//! commit_context                         what commits need of their store: worlds, who reads them, switches
 //! serializable, reservations, record     what is certified, reserved, written in the log
 //! submission, write_set, reads ...       what a transaction hands in
 //! world, view, bulk, build_index         all tables at one version; what is read and made of tables
@@ -38,7 +38,7 @@
 //! ```
 //!
 //! # Start reading at
-//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `ground.rs` and `pipeline.rs`, and `docs/formats.md`
+//! [`World`], then `space.rs` (base and delta), `transaction.rs`, `commit_context.rs` and `pipeline.rs`, and `docs/formats.md`
 //! for the files.
 
 mod access_rights;
@@ -60,6 +60,7 @@ mod chunk_memory;
 mod chunk_stats;
 mod clock;
 mod column;
+mod commit_context;
 mod companion;
 mod conflicts;
 #[cfg(test)]
@@ -78,7 +79,6 @@ mod freshness;
 pub mod fuzzing;
 #[cfg(test)]
 mod golden_tests;
-mod ground;
 mod held_versions;
 #[cfg(test)]
 mod id_value;
@@ -166,6 +166,7 @@ pub use coeval_brick::{
     Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value};
+pub use commit_context::RunAside;
 pub use companion::Companion;
 pub use conflicts::{
     ConflictCause, ConflictCounts, ConflictError, ConflictPlace, ConflictReason, Origin, Party,
@@ -184,7 +185,6 @@ pub use following::{
 };
 pub use footprint::GlobalKey;
 pub use freshness::Questions;
-pub use ground::RunAside;
 pub use held_versions::HeldVersions;
 pub use ids::{CATALOG_SPACE, SequenceId, SpaceId};
 pub use ingest::{IngestOffset, Ingested, SourceOffset};

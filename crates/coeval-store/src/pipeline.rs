@@ -27,11 +27,11 @@ use crate::catalog::CatalogChange;
 use crate::certification::Certification;
 use crate::checkpoints::Checkpoints;
 use crate::clock::LogTime;
+use crate::commit_context::CommitContext;
 use crate::conflicts::{Participants, Party};
 use crate::durations::DurationCounters;
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey, group, heap_bytes};
-use crate::ground::Ground;
 use crate::ids::SpaceId;
 use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
 use crate::options::{Durability, Sizes};
@@ -173,18 +173,18 @@ impl Pipeline {
     /// is acknowledged later than this is.
     pub(crate) fn commit(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<CommitOrder, StoreError> {
-        submission.rebuilt = self.catch_indexes_up(ground, &submission)?;
+        submission.rebuilt = self.catch_indexes_up(context, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
         let verdict = loop {
             if let Some(turn) = turn.take() {
-                self.lead(ground, turn);
+                self.lead(context, turn);
             }
-            match self.wait(ground, &ticket) {
+            match self.wait(context, &ticket) {
                 Next::Verdict(verdict) => break verdict,
                 Next::Lead(next) => turn = Some(next),
             }
@@ -197,11 +197,11 @@ impl Pipeline {
     ///
     /// A batch takes tens of microseconds, about as long as it takes to put a thread to sleep and wake it. So
     /// one of those who wait looks on for that time, if no other transaction could use its processor.
-    fn wait(&self, ground: &Ground, ticket: &CommitTicket) -> Next<'_, Submission, Verdict> {
+    fn wait(&self, context: &CommitContext, ticket: &CommitTicket) -> Next<'_, Submission, Verdict> {
         if let Some(next) = self.turns.poll(ticket) {
             return next;
         }
-        let has_processor = ground.active_snapshots() <= self.processors;
+        let has_processor = context.active_snapshots() <= self.processors;
         if has_processor && !self.someone_looks_on.swap(true, Ordering::Relaxed) {
             let _turn = LookingOn(&self.someone_looks_on);
             for _ in 0..LOOKS_MAX {
@@ -213,12 +213,12 @@ impl Pipeline {
                 }
             }
         }
-        ground.aside(|| self.turns.wait(ticket))
+        context.aside(|| self.turns.wait(ticket))
     }
 
     /// The leader's lock.
-    pub(crate) fn lock_leader(&self, ground: &Ground) -> Leading<'_> {
-        let leader = self.leader.try_lock().unwrap_or_else(|| ground.aside(|| self.leader.lock()));
+    pub(crate) fn lock_leader(&self, context: &CommitContext) -> Leading<'_> {
+        let leader = self.leader.try_lock().unwrap_or_else(|| context.aside(|| self.leader.lock()));
         Leading::new(leader, self)
     }
 
@@ -229,15 +229,15 @@ impl Pipeline {
     /// As the log has them when it takes no record; nothing was written.
     pub(crate) fn lock_leader_to_append(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         payload_bytes: usize,
     ) -> Result<Leading<'_>, LogError> {
         loop {
-            let mut leader = self.lock_leader(ground);
+            let mut leader = self.lock_leader(context);
             let Some(log) = &mut leader.log else { return Ok(leader) };
             let Some(next) = log.reserve(payload_bytes)? else { return Ok(leader) };
             drop(leader);
-            ground.aside(|| next.make())?;
+            context.aside(|| next.make())?;
         }
     }
 
@@ -247,13 +247,13 @@ impl Pipeline {
     }
 
     /// Leads for all in the queue. A panic stops commits, and everybody is told so.
-    fn lead(&self, ground: &Ground, turn: CommitTurn<'_>) {
+    fn lead(&self, context: &CommitContext, turn: CommitTurn<'_>) {
         let taken = Taken::new(turn.take(), || Err(self.publishing.left_by_panic()));
         let mut turn = Some(turn);
         let is_long = taken.tickets().iter().any(is_structural);
         let lead = || {
-            let mut lead = || self.lead_taken(ground, &mut turn, taken.tickets());
-            if is_long { ground.aside(lead) } else { lead() }
+            let mut lead = || self.lead_taken(context, &mut turn, taken.tickets());
+            if is_long { context.aside(lead) } else { lead() }
         };
         if contained(&self.publishing, "in the commit pipeline", lead).is_ok() {
             taken.disarm();
@@ -261,30 +261,35 @@ impl Pipeline {
     }
 
     /// Takes one batch after the other through. Those who have come meanwhile go on as soon as the last one is logged.
-    fn lead_taken(&self, ground: &Ground, turn: &mut Option<CommitTurn<'_>>, tickets: &[Arc<CommitTicket>]) {
-        ground.trap.pass(Step::Take);
+    fn lead_taken(
+        &self,
+        context: &CommitContext,
+        turn: &mut Option<CommitTurn<'_>>,
+        tickets: &[Arc<CommitTicket>],
+    ) {
+        context.trap.pass(Step::Take);
         let mut rest = tickets;
         while let Some(first) = rest.first() {
             let length = if is_structural(first) {
                 1
             } else {
                 let end = rest.iter().position(is_structural).unwrap_or(rest.len());
-                fitting(&rest[..end], ground.sizes.batch_bytes_max)
+                fitting(&rest[..end], context.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
             let body =
                 |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
             let bytes = batch_bytes(batch.iter().map(body));
-            let led = match self.log_time(ground).and_then(|()| self.lock_leader_to_append(ground, bytes)) {
-                Ok(mut leader) => self.lead_batch(&mut leader, ground, batch),
+            let led = match self.log_time(context).and_then(|()| self.lock_leader_to_append(context, bytes)) {
+                Ok(mut leader) => self.lead_batch(&mut leader, context, batch),
                 Err(error) => self.refuse_for_log(batch, error),
             };
             if others.is_empty() {
                 *turn = None;
             }
             let Led { verdicts, tail, forgotten } = led;
-            let verdicts = self.write_tail(ground, verdicts, tail);
-            ground.trap.pass(Step::Verdicts);
+            let verdicts = self.write_tail(context, verdicts, tail);
+            context.trap.pass(Step::Verdicts);
             for (ticket, verdict) in verdicts {
                 ticket.give(verdict);
             }
@@ -294,8 +299,8 @@ impl Pipeline {
     }
 
     /// Certifies, applies and logs one batch. Those of it are told later, without the leader's lock.
-    fn lead_batch(&self, leader: &mut Leader, ground: &Ground, tickets: &[Arc<CommitTicket>]) -> Led {
-        let newest = ground.applied();
+    fn lead_batch(&self, leader: &mut Leader, context: &CommitContext, tickets: &[Arc<CommitTicket>]) -> Led {
+        let newest = context.applied();
         let version = newest.version().next();
         let mut world = World::clone(&newest);
         world.set_version(version);
@@ -306,10 +311,10 @@ impl Pipeline {
             let mut submission = ticket.take_order().expect("a submission is taken from the queue once");
             let is_free =
                 self.publishing.check_running().and_then(|()| self.reservations.check(&newest, &submission));
-            ground.trap.pass(Step::Certify);
+            context.trap.pass(Step::Certify);
             let certified = is_free.and_then(|()| leader.certify(&newest, &submission));
             let outcome = certified.and_then(|certified| {
-                ground.trap.pass(Step::Apply);
+                context.trap.pass(Step::Apply);
                 leader.apply(&mut world, &submission)?;
                 Ok(certified)
             });
@@ -318,10 +323,10 @@ impl Pipeline {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
-                    let first_out = first_out.filter(|_| ground.tells_of_safe());
+                    let first_out = first_out.filter(|_| context.tells_of_safe());
                     registrations.add(&submission);
-                    leader.admit(ground, CommitOrder { version, position }, &submission, certified);
-                    ground.trap.pass(Step::Admit);
+                    leader.admit(context, CommitOrder { version, position }, &submission, certified);
+                    context.trap.pass(Step::Admit);
                     submission.certification = None;
                     admitted.push(Admitted { ticket, submission, first_out });
                 }
@@ -333,7 +338,7 @@ impl Pipeline {
         let logged = if admitted.is_empty() {
             Ok(None)
         } else {
-            self.log_and_install(leader, ground, world, &mut admitted, registrations)
+            self.log_and_install(leader, context, world, &mut admitted, registrations)
         };
         let (tail, logged) = match logged {
             Ok(tail) => (tail, Ok(())),
@@ -350,11 +355,11 @@ impl Pipeline {
     }
 
     /// Writes the large body of a batch of one where it belongs. If that fails, commits have stopped.
-    fn write_tail(&self, ground: &Ground, mut verdicts: Verdicts, tail: Option<Tail>) -> Verdicts {
+    fn write_tail(&self, context: &CommitContext, mut verdicts: Verdicts, tail: Option<Tail>) -> Verdicts {
         let Some(Tail { place, body, version }) = tail else { return verdicts };
-        ground.trap.pass(Step::Fill);
+        context.trap.pass(Step::Fill);
         match place.fill(&body) {
-            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(ground, version),
+            Ok(()) if self.durability == Durability::None => self.publishing.note_whole(context, version),
             // The thread that syncs the log publishes it.
             Ok(()) => {}
             Err(error) => {
@@ -386,22 +391,22 @@ impl Pipeline {
     fn log_and_install(
         &self,
         leader: &mut Leader,
-        ground: &Ground,
+        context: &CommitContext,
         world: World,
         admitted: &mut [Admitted<'_>],
         registrations: Registrations<'_>,
     ) -> Result<Option<Tail>, LogError> {
         let version = world.version();
         let bytes: usize = admitted.iter().map(|admitted| admitted.submission.body.len()).sum();
-        assert!(bytes <= ground.sizes.batch_bytes_max, "a batch fits in a log record");
+        assert!(bytes <= context.sizes.batch_bytes_max, "a batch fits in a log record");
         let changes = admitted.iter().map(|admitted| admitted.submission.change_count()).sum();
-        ground.trap.pass(Step::Append);
-        let logged = leader.append(ground, version, admitted).map(|(lsn, place)| {
+        context.trap.pass(Step::Append);
+        let logged = leader.append(context, version, admitted).map(|(lsn, place)| {
             let body =
                 |place| Tail { place, body: std::mem::take(&mut admitted[0].submission.body), version };
             (lsn, place.map(body))
         });
-        ground.trap.pass(Step::Install);
+        context.trap.pass(Step::Install);
         match &logged {
             Ok((lsn, tail)) => {
                 // All of a batch wait for what one of it waits for.
@@ -412,62 +417,62 @@ impl Pipeline {
                     (Durability::None, _) if tail.is_some() => Wanted::NeverButWhole,
                     (Durability::None, _) => Wanted::Never,
                 };
-                self.publishing.push(ground, Arc::new(world), wanted, registrations.of_logged());
-                ground.keeper.note_commit(changes, *lsn);
+                self.publishing.push(context, Arc::new(world), wanted, registrations.of_logged());
+                context.keeper.note_commit(changes, *lsn);
                 if admitted.iter().any(|admitted| !admitted.submission.bricks.epochs.is_empty()) {
-                    ground.keeper.note_bricks();
+                    context.keeper.note_bricks();
                 }
             }
             Err(reason) => drop(self.publishing.stop(reason.clone())),
         }
-        ground.trap.pass(Step::Prune);
-        leader.prune(ground);
+        context.trap.pass(Step::Prune);
+        leader.prune(context);
         logged.map(|(_, tail)| tail)
     }
 
     /// Writes down what time it is, if the log is to know that again. A record of its own, with room of its own: the batch
     /// that comes behind may need a segment to itself. It is not synced, and says nothing that anybody would miss.
-    fn log_time(&self, ground: &Ground) -> Result<(), LogError> {
-        if !ground.sizes.begins_terms || ground.clock.due().is_none() {
+    fn log_time(&self, context: &CommitContext) -> Result<(), LogError> {
+        if !context.sizes.begins_terms || context.clock.due().is_none() {
             return Ok(());
         }
-        let mut leader = self.lock_leader_to_append(ground, TIME_BYTES)?;
-        let Some((log, time)) = leader.log.as_mut().zip(ground.clock.due()) else { return Ok(()) };
+        let mut leader = self.lock_leader_to_append(context, TIME_BYTES)?;
+        let Some((log, time)) = leader.log.as_mut().zip(context.clock.due()) else { return Ok(()) };
         log.append_inert(|out| encode_time(time, out))?;
-        ground.trap.pass(Step::Time);
-        ground.clock.raise(time);
+        context.trap.pass(Step::Time);
+        context.clock.raise(time);
         Ok(())
     }
 
     /// Writes down how far safe snapshots may go by now, if the log does not know: a heartbeat for those who follow
     /// the log while nobody commits. Returns whether the log knows of everything that was published. It is not
     /// synced: it says nothing that somebody waits for.
-    pub(crate) fn log_boundary(&self, ground: &Ground) -> bool {
-        if ground.is_following() || !ground.tells_of_safe() {
+    pub(crate) fn log_boundary(&self, context: &CommitContext) -> bool {
+        if context.is_following() || !context.tells_of_safe() {
             return true;
         }
         // A log that failed says so at the next commit.
-        let Ok(mut leader) = self.lock_leader_to_append(ground, BOUNDARY_BYTES) else { return true };
+        let Ok(mut leader) = self.lock_leader_to_append(context, BOUNDARY_BYTES) else { return true };
         let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return true };
-        let boundary = ground.boundary_for_others();
-        ground.trap.pass(Step::Beat);
+        let boundary = context.boundary_for_others();
+        context.trap.pass(Step::Beat);
         if boundary > *logged_boundary {
             if log.append_inert(|out| encode_boundary(boundary, out)).is_err() {
                 return true;
             }
             *logged_boundary = boundary;
         }
-        boundary >= ground.applied().version()
+        boundary >= context.applied().version()
     }
 
     /// Writes down that epochs of brick tables have ended up to this one, for those who follow the log, if it does not say so
     /// yet. It is not synced, and says nothing that anybody else would miss.
-    pub(crate) fn log_ended_epochs(&self, ground: &Ground, ended: Epoch) {
-        if ground.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
+    pub(crate) fn log_ended_epochs(&self, context: &CommitContext, ended: Epoch) {
+        if context.is_following() || self.logged_ended.load(Ordering::Relaxed) >= ended.get() {
             return;
         }
         // A log that failed says so at the next commit.
-        let Ok(mut leader) = self.lock_leader_to_append(ground, ENDED_BYTES) else { return };
+        let Ok(mut leader) = self.lock_leader_to_append(context, ENDED_BYTES) else { return };
         // Under the lock all that has committed up to there is in the log.
         let Some(log) = leader.log.as_mut() else { return };
         if log.append_inert(|out| encode_ended(ended, out)).is_ok() {
@@ -479,16 +484,16 @@ impl Pipeline {
     ///
     /// # Errors
     /// As the log has them when it takes no record.
-    pub(crate) fn log_term(&self, ground: &Ground) -> Result<(), LogError> {
+    pub(crate) fn log_term(&self, context: &CommitContext) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
-        let is_new = ground.terms().last().is_some_and(|term| term.start == handle.end_lsn());
-        if ground.is_following() || !is_new {
+        let is_new = context.terms().last().is_some_and(|term| term.start == handle.end_lsn());
+        if context.is_following() || !is_new {
             return Ok(());
         }
         let end = {
-            let mut leader = self.lock_leader_to_append(ground, BOUNDARY_BYTES)?;
+            let mut leader = self.lock_leader_to_append(context, BOUNDARY_BYTES)?;
             let Leader { log: Some(log), logged_boundary, .. } = &mut *leader else { return Ok(()) };
-            *logged_boundary = ground.boundary_for_others();
+            *logged_boundary = context.boundary_for_others();
             log.append_inert(|out| encode_boundary(*logged_boundary, out))?
         };
         handle.sync(end).map(drop)
@@ -500,9 +505,9 @@ impl Pipeline {
     ///
     /// # Errors
     /// Those of the log, and of the note: all that was appended is as durable as it was.
-    pub(crate) fn attest_log(&self, ground: &Ground) -> Result<(), LogError> {
+    pub(crate) fn attest_log(&self, context: &CommitContext) -> Result<(), LogError> {
         let Some(handle) = self.log() else { return Ok(()) };
-        if ground.is_following() {
+        if context.is_following() {
             // Its log stays the beginning of another one.
             handle.sync(handle.end_lsn())?;
             return handle.note_end();
@@ -513,15 +518,15 @@ impl Pipeline {
         }
         handle.sync(handle.end_lsn())?;
         let end = {
-            let mut leader = self.lock_leader_to_append(ground, BOUNDARY_BYTES)?;
+            let mut leader = self.lock_leader_to_append(context, BOUNDARY_BYTES)?;
             let log = leader.log.as_mut().filter(|log| !log.is_attested());
-            log.map(|log| log.append_inert(|out| encode_boundary(ground.boundary_for_others(), out)))
+            log.map(|log| log.append_inert(|out| encode_boundary(context.boundary_for_others(), out)))
                 .transpose()?
         };
         if let Some(end) = end {
             handle.sync(end)?;
         }
-        ground.trap.pass(Step::Attest);
+        context.trap.pass(Step::Attest);
         handle.note_end()
     }
 
@@ -529,17 +534,17 @@ impl Pipeline {
     /// footprint or the tables' key ranges taken by others.
     pub(crate) fn newest_if_unaffected(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         begin: Version,
         reads: &ReadSet,
         footprint: &[Footmark],
         tables: &[SpaceId],
     ) -> Option<Arc<World>> {
-        let mut leader = self.lock_leader(ground);
+        let mut leader = self.lock_leader(context);
         if self.publishing.check_whole().is_err() {
             return None;
         }
-        let newest = ground.applied();
+        let newest = context.applied();
         let is_loaded = |load: &RecentLoad| load.version > begin && tables.contains(&load.table);
         let is_affected = leader.recent_loads.iter().any(is_loaded)
             || leader.certifications.is_overwritten(begin, reads)
@@ -551,14 +556,14 @@ impl Pipeline {
     /// there or later and accesses the same finds it as it is.
     pub(crate) fn reserve(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         number: u64,
         transaction: TransactionId,
         accessed: Accessed,
     ) -> Version {
         let (_ended, newest) = {
-            let _leader = self.lock_leader(ground);
-            (self.reservations.reserve(number, transaction, accessed), ground.applied().version())
+            let _leader = self.lock_leader(context);
+            (self.reservations.reserve(number, transaction, accessed), context.applied().version())
         };
         newest
     }
@@ -566,13 +571,13 @@ impl Pipeline {
     /// The conflict, won by the latest of those who have changed the key since the snapshot `begin`, which is held.
     pub(crate) fn with_writer_since(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         begin: Version,
         key: &GlobalKey,
         error: StoreError,
     ) -> StoreError {
         let StoreError::Conflict(mut conflict) = error else { return error };
-        let mut leader = self.lock_leader(ground);
+        let mut leader = self.lock_leader(context);
         if self.publishing.check_whole().is_err() {
             return StoreError::Conflict(conflict);
         }
@@ -583,34 +588,39 @@ impl Pipeline {
     }
 
     /// The version of the first out-edge so far of a transaction that has read this of the snapshot `begin`.
-    pub(crate) fn first_out(&self, ground: &Ground, begin: Version, reads: &ReadSet) -> Option<Version> {
-        self.lock_leader(ground).certifications.first_out(begin, reads)
+    pub(crate) fn first_out(
+        &self,
+        context: &CommitContext,
+        begin: Version,
+        reads: &ReadSet,
+    ) -> Option<Version> {
+        self.lock_leader(context).certifications.first_out(begin, reads)
     }
 
     /// A committed transaction that has read what an open one with the snapshot `begin` has overwritten.
     pub(crate) fn in_edge(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         begin: Version,
         written: &WriteSet,
     ) -> Option<TransactionId> {
-        self.lock_leader(ground).certifications.in_edge(begin, written)
+        self.lock_leader(context).certifications.in_edge(begin, written)
     }
 
     /// Certifies a serializable transaction that wrote nothing, and remembers what it read.
     pub(crate) fn certify_reader(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         party: Party,
         certification: &Certification,
     ) -> Result<(), StoreError> {
-        let mut leader = self.lock_leader(ground);
+        let mut leader = self.lock_leader(context);
         self.publishing.check_whole()?;
-        let newest = ground.applied();
+        let newest = context.applied();
         let certified = leader.certifications.certify_reader(&newest, party.transaction, certification);
         certified.map_err(|error| leader.with_winner(error))?;
         if party.is_declared_reader {
-            let oldest = ground.serializable.oldest_writer(|| ground.published_slot().load().version());
+            let oldest = context.serializable.oldest_writer(|| context.published_slot().load().version());
             leader.participants.note_reader(party.transaction, certification.begin, oldest);
         }
         leader.participants.note(party);
@@ -621,29 +631,29 @@ impl Pipeline {
     /// time before that: the beginning of a checkpoint. All worlds that come after have it as their ancestor.
     pub(crate) fn replace_newest(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         change: impl FnOnce(&World) -> World,
     ) -> (Arc<World>, Option<Lsn>, LogTime) {
-        let leader = self.lock_leader(ground);
-        let world = self.publishing.replace_newest(ground, change);
-        ground.trap.pass(Step::Freeze);
-        let end = leader.log.as_ref().map(|log| ground.applied_end.get().unwrap_or(log.end_lsn()));
-        (world, end, ground.clock.last())
+        let leader = self.lock_leader(context);
+        let world = self.publishing.replace_newest(context, change);
+        context.trap.pass(Step::Freeze);
+        let end = leader.log.as_ref().map(|log| context.applied_end.get().unwrap_or(log.end_lsn()));
+        (world, end, context.clock.last())
     }
 
     /// Puts an equal world into the place of the newest applied one, which does not leave out the epochs that were rolled
     /// back since it was made.
-    pub(crate) fn pass_rolled_back_epochs(&self, ground: &Ground, checkpoints: &Checkpoints) {
-        let _leader = self.lock_leader(ground);
+    pub(crate) fn pass_rolled_back_epochs(&self, context: &CommitContext, checkpoints: &Checkpoints) {
+        let _leader = self.lock_leader(context);
         // In a store that has stopped, epochs may have ended with a commit that is in no world.
         if self.publishing.check_running().is_err() {
             return;
         }
-        let newest = ground.applied();
+        let newest = context.applied();
         let epochs = newest.ended_epochs();
         checkpoints.note_rolled_back(&epochs);
-        self.publishing.replace_newest(ground, |world| world.with_rolled_back(&epochs));
-        ground.bury(vec![newest]);
+        self.publishing.replace_newest(context, |world| world.with_rolled_back(&epochs));
+        context.bury(vec![newest]);
     }
 
     /// Replaces contents by equal contents in every world that is or will be visible: the end of a
@@ -652,13 +662,13 @@ impl Pipeline {
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn replace_worlds(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
-        let _leader = self.lock_leader(ground);
-        ground.trap.pass(Step::PutInPlace);
-        let mut old = self.publishing.replace_worlds(ground, change);
-        old.extend(ground.serializable.refresh_safe(ground.published_slot()));
+        let _leader = self.lock_leader(context);
+        context.trap.pass(Step::PutInPlace);
+        let mut old = self.publishing.replace_worlds(context, change);
+        old.extend(context.serializable.refresh_safe(context.published_slot()));
         old
     }
 
@@ -704,7 +714,7 @@ impl Leader {
 
     fn admit(
         &mut self,
-        ground: &Ground,
+        context: &CommitContext,
         order: CommitOrder,
         submission: &Submission,
         certified: Option<Certified>,
@@ -716,8 +726,8 @@ impl Leader {
             self.certifier.admit(order, submission.transaction, accesses);
         }
         self.participants.note(submission.party);
-        let published = ground.published_slot().load().version();
-        self.certifications.admit(&ground.serializable, published, order, submission, certified);
+        let published = context.published_slot().load().version();
+        self.certifications.admit(&context.serializable, published, order, submission, certified);
         for load in &submission.loads {
             if let Some((first, last)) = load.key_span() {
                 let (version, table) = (order.version, load.table());
@@ -728,12 +738,12 @@ impl Leader {
 
     fn append(
         &mut self,
-        ground: &Ground,
+        context: &CommitContext,
         version: Version,
         admitted: &[Admitted<'_>],
     ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
         let Some(log) = &mut self.log else { return Ok((None, None)) };
-        let boundary = if ground.tells_of_safe() { ground.boundary_for_others() } else { Version::ZERO };
+        let boundary = if context.tells_of_safe() { context.boundary_for_others() } else { Version::ZERO };
         let (lsn, place) = match admitted {
             [
                 Admitted {
@@ -759,10 +769,10 @@ impl Leader {
     }
 
     /// Forgets what no active transaction can conflict with any more.
-    fn prune(&mut self, ground: &Ground) {
-        let oldest = ground.oldest_certified();
+    fn prune(&mut self, context: &CommitContext) {
+        let oldest = context.oldest_certified();
         self.certifier.prune(oldest);
-        self.certifications.prune(&ground.serializable, || ground.published_slot().load().version());
+        self.certifications.prune(&context.serializable, || context.published_slot().load().version());
         self.recent_loads.forget_through(oldest);
     }
 }

@@ -16,9 +16,9 @@ mod followed;
 mod stopping;
 
 use crate::certification::{ActiveGuard, EndedGuard};
+use crate::commit_context::CommitContext;
 use crate::durations::DurationCounters;
 use crate::error::StoreError;
-use crate::ground::Ground;
 use crate::log::{LogError, LogHandle, Lsn};
 use crate::replicas::{Stage, SynchronousCommit};
 use crate::trap::Step;
@@ -253,8 +253,8 @@ impl Publishing {
     /// world has.
     pub(crate) fn check_whole(&self) -> Result<(), StoreError> {
         match &self.state.lock().stopped {
-            Some(reason @ LogError::Panicked { .. }) => Err(StoreError::Stopped(reason.clone())),
-            _ => Ok(()),
+            Some(reason) if reason.is_panic() => Err(StoreError::Stopped(reason.clone())),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -271,18 +271,18 @@ impl Publishing {
     /// Makes the world the newest applied one and queues it for publication, which ends the registrations.
     pub(crate) fn push(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         world: Arc<World>,
         wanted: Wanted,
         registrations: Vec<Arc<ActiveGuard>>,
     ) {
         // Locked first: whoever begins on the applied world and waits for it finds it in the queue.
         let mut state = self.state.lock();
-        ground.set_applied(Arc::clone(&world));
+        context.set_applied(Arc::clone(&world));
         let (mut consent, mut shown) = (Consent::None, None);
         let needs = match wanted {
             Wanted::First(needs, level) => {
-                if let Some(end) = needs.filter(|_| ground.replicas.are_required()) {
+                if let Some(end) = needs.filter(|_| context.replicas.are_required()) {
                     consent = match level {
                         SynchronousCommit::Off | SynchronousCommit::Local => Consent::None,
                         SynchronousCommit::RemoteWrite => Consent::Replicas(Stage::Written, end),
@@ -323,10 +323,10 @@ impl Publishing {
             wakers: Vec::new(),
             since: Instant::now(),
         });
-        let released = state.publish_ready(ground, self);
+        let released = state.publish_ready(context, self);
         drop(state);
         released.settle();
-        ground.keep_up_safe();
+        context.keep_up_safe();
     }
 
     /// Keeps what was certified and will not come into the queue registered for good: commits have stopped, or are about to.
@@ -335,8 +335,8 @@ impl Publishing {
     }
 
     /// The log record of this version, which lacked bytes, is whole.
-    pub(crate) fn note_whole(&self, ground: &Ground, version: Version) {
-        self.change(ground, |state| {
+    pub(crate) fn note_whole(&self, context: &CommitContext, version: Version) {
+        self.change(context, |state| {
             let pending = state.pending_of(version);
             assert!(pending.world.version() == version, "where commits are made, each version has its world");
             pending.consent = Consent::None;
@@ -350,7 +350,7 @@ impl Publishing {
     /// replicas is waited for.
     pub(crate) fn wait(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         version: Version,
         until: Until,
         interrupt: Option<&(dyn Interrupt + Send + Sync)>,
@@ -360,8 +360,8 @@ impl Publishing {
             if let Some(reason) = &state.stopped {
                 return Err(StoreError::Stopped(reason.clone()));
             }
-            if !state.is_syncing && state.has_work(ground, self.log.as_ref()) {
-                state = self.sync(ground, state);
+            if !state.is_syncing && state.has_work(context, self.log.as_ref()) {
+                state = self.sync(context, state);
             } else if let Some(interrupt) = interrupt {
                 let is_for_replicas = !state.is_syncing && !state.lacks_bytes();
                 if is_for_replicas && interrupt.is_set() {
@@ -386,8 +386,8 @@ impl Publishing {
     }
 
     /// Publishes what only waited for replicas that have come so far by now, or are not asked for any more.
-    pub(crate) fn go_on(&self, ground: &Ground) {
-        self.change(ground, |_| {});
+    pub(crate) fn go_on(&self, context: &CommitContext) {
+        self.change(context, |_| {});
     }
 
     /// The log is durable further than it was: those hear of it who give it to others.
@@ -397,25 +397,29 @@ impl Publishing {
     }
 
     /// Changes what publications wait for, and makes those that need not wait any more. Nothing once commits have stopped.
-    fn change(&self, ground: &Ground, change: impl FnOnce(&mut State)) {
+    fn change(&self, context: &CommitContext, change: impl FnOnce(&mut State)) {
         let publish = || {
             let mut state = self.state.lock();
             if state.stopped.is_some() {
                 return;
             }
             change(&mut state);
-            let released = state.publish_ready(ground, self);
+            let released = state.publish_ready(context, self);
             drop(state);
             self.progress.notify_all();
             released.settle();
-            ground.keep_up_safe();
+            context.keep_up_safe();
         };
         // If it panicked, commits have stopped and those who wait been told.
         contained(self, "while it was looked what may be published", publish).ok();
     }
 
     /// Syncs the log for everything that is pending, and publishes it.
-    fn sync<'s>(&'s self, ground: &Ground, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn sync<'s>(
+        &'s self,
+        context: &CommitContext,
+        mut state: MutexGuard<'s, State>,
+    ) -> MutexGuard<'s, State> {
         assert!(!state.is_syncing, "one at a time syncs");
         let Some(log) = &self.log else { unreachable!("an unpublished version waits for the log") };
         let needed = state.unsynced(Some(log)).max(state.undurable.map(|undurable| undurable.end));
@@ -425,19 +429,19 @@ impl Publishing {
         drop(state);
         // Whatever becomes of it, the turn ends: else all would wait for it for ever.
         let synced =
-            contained(self, "while the log was synced", || self.sync_and_publish(ground, log, target));
+            contained(self, "while the log was synced", || self.sync_and_publish(context, log, target));
         let mut state = self.state.lock();
         state.is_syncing = false;
         self.progress.notify_all();
-        if state.has_question(ground, self.log.as_ref()) || state.undurable.is_some() {
+        if state.has_question(context, self.log.as_ref()) || state.undurable.is_some() {
             self.asked.notify_one();
         }
         // If it panicked, commits have stopped and those who wait been told.
         if let Ok(released) = synced {
             let settle = || {
-                ground.trap.pass(Step::Settle);
+                context.trap.pass(Step::Settle);
                 released.settle();
-                ground.keep_up_safe();
+                context.keep_up_safe();
             };
             // If that panics, commits have stopped too; what was published stays.
             MutexGuard::unlocked(&mut state, || contained(self, "behind a publication", settle).ok());
@@ -445,8 +449,8 @@ impl Publishing {
         state
     }
 
-    fn sync_and_publish(&self, ground: &Ground, log: &LogHandle, target: Lsn) -> Released {
-        ground.trap.pass(Step::Sync);
+    fn sync_and_publish(&self, context: &CommitContext, log: &LogHandle, target: Lsn) -> Released {
+        context.trap.pass(Step::Sync);
         let begun = Instant::now();
         let outcome = log.sync(target);
         let mut state = self.state.lock();
@@ -457,7 +461,7 @@ impl Publishing {
                     .undurable
                     .filter(|undurable| undurable.end > durable)
                     .map(|undurable| Undurable { since: undurable.since.max(begun), ..undurable });
-                state.publish_ready(ground, self)
+                state.publish_ready(context, self)
             }
             Err(error) => state.stop(error),
         }
@@ -476,10 +480,10 @@ impl Publishing {
     }
 
     /// Wants this version published without waiting for it.
-    pub(crate) fn ask(&self, ground: &Ground, version: Version) {
+    pub(crate) fn ask(&self, context: &CommitContext, version: Version) {
         let mut state = self.state.lock();
         state.asked = state.asked.max(version);
-        if state.has_question(ground, self.log.as_ref()) {
+        if state.has_question(context, self.log.as_ref()) {
             self.asked.notify_one();
         }
     }
@@ -488,7 +492,7 @@ impl Publishing {
     /// kept, from one look to the next. The cost does not depend on how many wait, but for a search among the worlds.
     pub(crate) fn poll(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         version: Version,
         waker: &Waker,
         place: &mut Option<usize>,
@@ -505,7 +509,7 @@ impl Publishing {
         }
         if state.syncer == Syncer::None {
             drop(state);
-            return Poll::Ready(ground.aside(|| self.wait(ground, version, Until::Acknowledged, None)));
+            return Poll::Ready(context.aside(|| self.wait(context, version, Until::Acknowledged, None)));
         }
         assert!(state.asked >= version, "the syncer knows of everyone who waits");
         let wakers = state.wakers_of(version);
@@ -543,12 +547,13 @@ impl Publishing {
     }
 
     /// Syncs for those that wait without a thread, and what was acknowledged before it was durable, until [`end_syncer`](Self::end_syncer).
-    pub(crate) fn run_syncer(&self, ground: &Ground) {
+    pub(crate) fn run_syncer(&self, context: &CommitContext) {
         let mut state = self.state.lock();
         loop {
             let due = state.sync_due();
-            if state.has_question(ground, self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now()) {
-                state = self.sync(ground, state);
+            if state.has_question(context, self.log.as_ref()) || due.is_some_and(|due| due <= Instant::now())
+            {
+                state = self.sync(context, state);
             } else if let Some(due) = due.filter(|_| state.syncer == Syncer::Runs) {
                 self.asked.wait_until(&mut state, due);
             } else if state.syncer == Syncer::Ends {
@@ -561,14 +566,18 @@ impl Publishing {
     }
 
     /// Puts an equal world into the place of the newest applied one. Only under the leader's lock.
-    pub(crate) fn replace_newest(&self, ground: &Ground, change: impl FnOnce(&World) -> World) -> Arc<World> {
+    pub(crate) fn replace_newest(
+        &self,
+        context: &CommitContext,
+        change: impl FnOnce(&World) -> World,
+    ) -> Arc<World> {
         let mut state = self.state.lock();
-        let world = Arc::new(change(&ground.applied()));
+        let world = Arc::new(change(&context.applied()));
         match state.pending.back_mut() {
             Some(pending) => pending.world = Arc::clone(&world),
-            None => ground.set_published(Arc::clone(&world)),
+            None => context.set_published(Arc::clone(&world)),
         }
-        ground.set_applied(Arc::clone(&world));
+        context.set_applied(Arc::clone(&world));
         world
     }
 
@@ -577,49 +586,49 @@ impl Publishing {
     #[must_use = "dropping the last reference to a world takes long"]
     pub(crate) fn replace_worlds(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         change: impl Fn(&World) -> World,
     ) -> Vec<Arc<World>> {
         let mut state = self.state.lock();
-        let mut old = vec![ground.published(), ground.applied()];
-        ground.set_published(Arc::new(change(&ground.published())));
+        let mut old = vec![context.published(), context.applied()];
+        context.set_published(Arc::new(change(&context.published())));
         for pending in &mut state.pending {
             let new = Arc::new(change(&pending.world));
             old.push(std::mem::replace(&mut pending.world, new));
         }
         let newest = match state.pending.back() {
             Some(pending) => Arc::clone(&pending.world),
-            None => ground.published(),
+            None => context.published(),
         };
-        ground.set_applied(newest);
+        context.set_applied(newest);
         old
     }
 }
 
 impl State {
     /// Whether the syncer has something to do.
-    fn has_question(&self, ground: &Ground, log: Option<&LogHandle>) -> bool {
+    fn has_question(&self, context: &CommitContext, log: Option<&LogHandle>) -> bool {
         self.asked > self.published
             && !self.is_syncing
             && self.stopped.is_none()
-            && self.has_work(ground, log)
+            && self.has_work(context, log)
     }
 
     /// Whether there is something that a sync, or a look behind one of somebody else, does for what is pending: all else waits
     /// for others.
-    fn has_work(&self, ground: &Ground, log: Option<&LogHandle>) -> bool {
-        let is_ready = |pending| self.is_ready(pending, ground, log.map(LogHandle::durable_lsn));
+    fn has_work(&self, context: &CommitContext, log: Option<&LogHandle>) -> bool {
+        let is_ready = |pending| self.is_ready(pending, context, log.map(LogHandle::durable_lsn));
         self.unsynced(log).is_some() || self.pending.front().is_some_and(is_ready)
     }
 
     /// Whether nothing keeps a world from being published but those before it.
-    fn is_ready(&self, pending: &Pending, ground: &Ground, durable: Option<Lsn>) -> bool {
+    fn is_ready(&self, pending: &Pending, context: &CommitContext, durable: Option<Lsn>) -> bool {
         let allowed = self.paused_at.map_or(self.allowed, |paused_at| paused_at.min(self.allowed));
         pending.needs.is_none_or(|needs| durable.is_some_and(|durable| durable >= needs))
             && match pending.consent {
                 Consent::None => true,
                 Consent::Bytes => false,
-                Consent::Replicas(stage, end) => ground.replicas.have_reached(stage, end),
+                Consent::Replicas(stage, end) => context.replicas.have_reached(stage, end),
                 Consent::Primary(_) => pending.world.version() <= allowed,
             }
     }
@@ -662,11 +671,12 @@ impl State {
     }
 
     /// Publishes, in order, what needs no sync any more.
-    fn publish_ready(&mut self, ground: &Ground, publishing: &Publishing) -> Released {
+    fn publish_ready(&mut self, context: &CommitContext, publishing: &Publishing) -> Released {
         let durable = publishing.log().map(LogHandle::durable_lsn);
-        let count = self.pending.iter().take_while(|pending| self.is_ready(pending, ground, durable)).count();
+        let count =
+            self.pending.iter().take_while(|pending| self.is_ready(pending, context, durable)).count();
         let mut released = Released::default();
-        let is_shown = |end| ground.replicas.have_reached(Stage::Applied, end);
+        let is_shown = |end| context.replicas.have_reached(Stage::Applied, end);
         while let Some(shown) = self.unshown.pop_front_if(|unshown| is_shown(unshown.end)) {
             released.wakers.extend(shown.wakers);
         }
@@ -674,9 +684,9 @@ impl State {
         let Some(newest) = count.checked_sub(1).map(|last| Arc::clone(&self.pending[last].world)) else {
             return released;
         };
-        ground.trap.pass(Step::Publish);
+        context.trap.pass(Step::Publish);
         let version = newest.version();
-        ground.set_published(newest);
+        context.set_published(newest);
         // Before anybody is told: a transaction that begins after an acknowledgement finds the acknowledged one no longer registered.
         let registrations = self.pending.range(..count).flat_map(|pending| &pending.registrations);
         released.ended.extend(registrations.filter_map(|guard| guard.end()));

@@ -9,12 +9,12 @@ use crate::certification::Certification;
 use crate::checkpoints::Checkpoints;
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
+use crate::commit_context::CommitContext;
 use crate::conflicts::{Conflicts, Party};
 use crate::disk::Disk;
 use crate::error::StoreError;
 use crate::footprint::GlobalKey;
 use crate::freshness::Freshness;
-use crate::ground::Ground;
 use crate::ids::{SequenceId, SpaceId};
 use crate::index_uses::IndexUses;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
@@ -41,10 +41,10 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The state of an open store. What belongs to its [`Ground`] is reached as if it were its own: most of the store works with
+/// The state of an open store. What belongs to its [`CommitContext`] is reached as if it were its own: most of the store works with
 /// both, and the pipeline with that alone.
 pub(crate) struct Shared {
-    ground: Ground,
+    context: CommitContext,
     pub(crate) pipeline: Pipeline,
     pub(crate) row_locks: Arc<RowLocks<GlobalKey>>,
     pub(crate) conflicts: Conflicts,
@@ -74,11 +74,11 @@ pub(crate) struct Shared {
 }
 
 impl Deref for Shared {
-    type Target = Ground;
+    type Target = CommitContext;
 
     #[inline]
-    fn deref(&self) -> &Ground {
-        &self.ground
+    fn deref(&self) -> &CommitContext {
+        &self.context
     }
 }
 
@@ -176,12 +176,12 @@ impl Shared {
         };
         let promises = Promises::new(contents.promise, contents.terms.timeline());
         let (terms, clock) = (contents.terms, LogClock::new(contents.time));
-        let ground = Ground::new(options, sizes, world, serializable, replicas, terms, clock);
+        let context = CommitContext::new(options, sizes, world, serializable, replicas, terms, clock);
         if let Some(disk) = &disk {
-            disk.chunk_memory().set_limit(options.data_memory_or_default(), Arc::clone(&ground.keeper));
+            disk.chunk_memory().set_limit(options.data_memory_or_default(), Arc::clone(&context.keeper));
         }
         Self {
-            ground,
+            context,
             pipeline,
             row_locks: Arc::default(),
             conflicts: Conflicts::default(),

@@ -129,4 +129,21 @@ mod tests {
         go_on(&parent.path().join("another")).unwrap();
         assert_eq!(names(parent.path()), ["data", "data.term-1"]);
     }
+
+    /// It was removed, or taken for the directory.
+    #[test]
+    fn a_directory_of_that_name_that_is_somebodys_own_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, aside) = (parent.path().join("data"), parent.path().join("data.term-1"));
+        let own = next_of(&dir).join("MANIFEST");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::create_dir(next_of(&dir)).unwrap();
+        std::fs::write(&own, "a restored database").unwrap();
+        let refused = put_aside(&dir, &aside).unwrap_err();
+        assert!(refused.to_string().contains("data.next is in the way"), "{refused}");
+        assert!(dir.exists() && !aside.exists() && own.exists());
+        std::fs::remove_dir(&dir).unwrap();
+        go_on(&dir).unwrap();
+        assert!(!dir.exists() && own.exists());
+    }
 }

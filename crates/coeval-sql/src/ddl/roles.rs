@@ -340,6 +340,14 @@ fn leave(
     put(context, changed)
 }
 
+/// Refuses to take away the role whose members may ask for promises: without it nobody but a superuser is promoted.
+fn keep_failover(context: &StatementContext<'_>, name: &str) -> Result<(), SqlError> {
+    if name != FAILOVER || context.rights().is_superuser() {
+        return Ok(());
+    }
+    Err(insufficient(format!("must be superuser to rename or drop role \"{FAILOVER}\"")))
+}
+
 /// Changes a role's name wherever it stands.
 fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Result<(), SqlError> {
     let name = known(context, name)?;
@@ -347,9 +355,10 @@ fn rename(context: &mut StatementContext<'_>, name: &RoleName, new: &str) -> Res
     if !may_make_roles(context) {
         return Err(insufficient("permission denied to rename role"));
     }
-    if (before.is(RoleAttribute::Superuser) || name == FAILOVER) && !context.rights().is_superuser() {
+    if before.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
         return Err(insufficient("must be superuser to rename superusers"));
     }
+    keep_failover(context, &name)?;
     refuse_current(context, &name, "renamed")?;
     refuse_taken(context, new)?;
     // One that an older program made gets its number now: sessions of the old name have nothing of another role that gets it.
@@ -412,7 +421,8 @@ fn drop_roles(
             return Err(unknown_role(&name));
         };
         refuse_current(context, &name, "dropped")?;
-        if (found.is(RoleAttribute::Superuser) || name == FAILOVER) && !context.rights().is_superuser() {
+        keep_failover(context, &name)?;
+        if found.is(RoleAttribute::Superuser) && !context.rights().is_superuser() {
             return Err(insufficient("must be superuser to drop superusers"));
         }
         refuse_dependents(context, &name)?;

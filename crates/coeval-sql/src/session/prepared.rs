@@ -44,8 +44,8 @@ const REPLANNED_MAX: usize = 1_024;
 pub(super) enum Plan {
     /// As tree operations.
     Point(PointPlan),
-    /// Through DataFusion, from this plan, in this memory.
-    Query(PlannedQuery, #[allow(dead_code, reason = "held until the plan goes")] KeptPart),
+    /// Through DataFusion, from this plan, whose memory is held until it goes.
+    Query { plan: PlannedQuery, _memory: KeptPart },
     /// From its syntax each time.
     General,
 }
@@ -55,7 +55,7 @@ impl Plan {
     fn is_current(&self, context: &StatementContext<'_>) -> bool {
         match self {
             Self::Point(plan) => plan.is_current(context),
-            Self::Query(plan, _) => plan.is_current(context),
+            Self::Query { plan, .. } => plan.is_current(context),
             Self::General => true,
         }
     }
@@ -303,7 +303,7 @@ impl Session {
                     Plan::General
                 } else {
                     let memory = memory_of(&planned, &mut self.plan_memory, &engine.queries)?;
-                    Plan::Query(planned, memory)
+                    Plan::Query { plan: planned, _memory: memory }
                 };
                 Ok(Planned { plan, parameter_types, columns, lists })
             }
@@ -364,7 +364,7 @@ impl Session {
                     Some(result) => Ok(result),
                     None => aside(|| T::of_statement(context, statement)),
                 },
-                Plan::Query(plan, _) => T::of_query(context, plan),
+                Plan::Query { plan, .. } => T::of_query(context, plan),
                 Plan::General => aside(|| T::of_statement(context, statement)),
             }
         });

@@ -14,7 +14,7 @@ use super::lives::{DIR, SMALL};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
-use crate::log::LogOptions;
+use crate::log::{LogError, LogOptions};
 use crate::model_workload::{End, Outcome, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
@@ -115,11 +115,7 @@ fn assert_has_stopped(store: &Store, workload: &mut Workload, step: Step) {
     assert_says_so(&store.check_running().unwrap_err().to_string(), step);
     workload.take_shown(&store.world()).unwrap();
     (0..10).for_each(|_| drop(workload.step(store)));
-    match store.checkpoint() {
-        Err(error) => assert_says_so(&error.to_string(), step),
-        // The last one had everything.
-        Ok(report) => assert_eq!((report.spaces, report.log_segments_removed), (0, 0), "{step:?}"),
-    }
+    assert_says_so(&store.checkpoint().unwrap_err().to_string(), step);
     workload.model.check(&store.world()).unwrap();
 }
 
@@ -241,6 +237,21 @@ fn everybody_who_waits_when_a_panic_stops_commits_is_told_so() {
 }
 
 /// A second panic while one is on its way ends the process.
+/// A panic stops the log, and then commits. A thread in between hears of it from the log, and is the first to say so: a checkpoint
+/// was made of what the panic had left half done. Seen in one run of some hundreds of the threads of `busy.rs`.
+#[test]
+fn after_a_panic_that_a_commit_has_heard_of_from_the_log_there_is_no_checkpoint() {
+    let files = SimulatedFiles::new(6);
+    let mut workload = Workload::new(6);
+    let store = open(&files);
+    (0..12).for_each(|_| drop(workload.step(&store)));
+    let panic = LogError::Panicked { during: "in a test", text: "a bug".to_owned() };
+    let publishing = &store.shared.pipeline.publishing;
+    publishing.stop(LogError::Stopped { first: Arc::new(panic) });
+    let error = store.checkpoint().unwrap_err();
+    assert!(matches!(error, StoreError::Stopped(_)) && error.to_string().contains("a bug"), "{error}");
+}
+
 #[test]
 fn a_panic_of_who_closes_the_store_reaches_nobody() {
     let files = SimulatedFiles::new(5);

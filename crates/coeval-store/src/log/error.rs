@@ -135,6 +135,15 @@ impl LogError {
         }
     }
 
+    /// Whether the reason, now or when the log stopped, is a panic.
+    pub fn is_panic(&self) -> bool {
+        match self {
+            LogError::Panicked { .. } => true,
+            LogError::Stopped { first } => first.is_panic(),
+            _ => false,
+        }
+    }
+
     /// Whether the reason, now or when the log stopped, is that another machine writes it.
     pub fn is_superseded(&self) -> bool {
         match self {

@@ -16,8 +16,8 @@ use super::{Leader, Pipeline};
 use crate::build_index::{build_checked_index, build_index, catch_up, with_loaded};
 use crate::bulk_load::BulkLoad;
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
+use crate::commit_context::CommitContext;
 use crate::error::StoreError;
-use crate::ground::Ground;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::space::Space;
@@ -51,7 +51,7 @@ impl Pipeline {
     /// damaged.
     pub(super) fn catch_indexes_up(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         submission: &Submission,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let mut all = Vec::new();
@@ -62,7 +62,7 @@ impl Pipeline {
             if let Some(read) = submission.snapshot.table(def.id)
                 && def.indexes.iter().any(|index| read.index(index.id).is_some())
             {
-                all.append(&mut self.catch_up_with(ground, submission, def, read)?);
+                all.append(&mut self.catch_up_with(context, submission, def, read)?);
             }
         }
         Ok(all)
@@ -71,7 +71,7 @@ impl Pipeline {
     /// The same for the indexes of one table, which were built over `read`.
     fn catch_up_with(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         submission: &Submission,
         def: &TableDef,
         read: &Arc<Table>,
@@ -79,7 +79,7 @@ impl Pipeline {
         let own = read;
         let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
         // Others of the definition are there already, and followed by every commit.
-        let applied = ground.applied();
+        let applied = context.applied();
         let is_known =
             |index: &IndexDef| applied.table(def.id).is_some_and(|table| table.index(index.id).is_some());
         let built =
@@ -90,19 +90,19 @@ impl Pipeline {
         if indexes.is_empty() {
             return Ok(Vec::new());
         }
-        if has_loaded_many(submission, def.id, ground.sizes.leader_rows_max) {
+        if has_loaded_many(submission, def.id, context.sizes.leader_rows_max) {
             let positions: Vec<usize> = indexes.iter().map(|(position, _)| *position).collect();
-            return self.merge_with_loads(ground, submission, def, own, &positions);
+            return self.merge_with_loads(context, submission, def, own, &positions);
         }
         for _ in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
-                let leader = self.lock_leader(ground);
-                let newest = ground.applied();
+                let leader = self.lock_leader(context);
+                let newest = context.applied();
                 let Some(table) = newest.table(def.id) else { break };
                 let lacks = leader.lacks(submission, &read, since, table);
                 (Arc::clone(table), newest.version(), lacks)
             };
-            let few = ground.sizes.leader_rows_max;
+            let few = context.sizes.leader_rows_max;
             let is_left_to_leader = match &lacks {
                 Lacks::Nothing => true,
                 Lacks::Keys { among, .. } => *among <= few,
@@ -111,10 +111,10 @@ impl Pipeline {
             if is_left_to_leader {
                 break;
             }
-            ground.trap.pass(Step::CatchUp);
+            context.trap.pass(Step::CatchUp);
             for (position, entries) in &mut indexes {
                 *entries =
-                    ground.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
+                    context.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
             }
             (read, since) = (table, version);
         }
@@ -132,7 +132,7 @@ impl Pipeline {
     /// others and those that are loaded. `own` is the table as the transaction has it. None if they are empty before the load is taken in.
     fn merge_with_loads(
         &self,
-        ground: &Ground,
+        context: &CommitContext,
         submission: &Submission,
         def: &TableDef,
         own: &Table,
@@ -142,8 +142,8 @@ impl Pipeline {
         let mut made: Option<(Arc<Table>, Vec<RebuiltIndex>)> = None;
         for _ in 0..ROUNDS_MAX {
             let newest = {
-                let _leader = self.lock_leader(ground);
-                ground.applied()
+                let _leader = self.lock_leader(context);
+                context.applied()
             };
             // A table that is new has no rows of others.
             let table =
@@ -155,7 +155,7 @@ impl Pipeline {
                 // It goes into empty indexes as it is.
                 return Ok(Vec::new());
             }
-            ground.trap.pass(Step::CatchUp);
+            context.trap.pass(Step::CatchUp);
             let merged = |&position: &usize| -> Result<RebuiltIndex, StoreError> {
                 let index = def.indexes[position].id;
                 let place = own.def().indexes.iter().position(|known| known.id == index);
@@ -166,7 +166,8 @@ impl Pipeline {
                 let (version, read) = (newest.version(), Arc::clone(&table));
                 Ok(RebuiltIndex { index, version, read, entries, loaded: LoadedEntries::Merged })
             };
-            let indexes: Result<Vec<_>, StoreError> = ground.aside(|| positions.iter().map(merged).collect());
+            let indexes: Result<Vec<_>, StoreError> =
+                context.aside(|| positions.iter().map(merged).collect());
             let is_new = newest.table(def.id).is_none();
             made = Some((table, indexes?));
             if is_new {

@@ -2,7 +2,7 @@
 //! What is published, in the words of the log; above all of a store that follows another one, which shows what that has said to be.
 
 use super::{Consent, Publishing};
-use crate::ground::Ground;
+use crate::commit_context::CommitContext;
 use crate::log::Lsn;
 use coeval_txn::Version;
 
@@ -22,13 +22,13 @@ impl Publishing {
     }
 
     /// Shows nothing beyond this version, or what it shows now, until [`resume`](Self::resume).
-    pub(crate) fn pause_at(&self, ground: &Ground, version: Option<Version>) {
-        self.change(ground, |state| state.paused_at = Some(version.unwrap_or(state.published)));
+    pub(crate) fn pause_at(&self, context: &CommitContext, version: Option<Version>) {
+        self.change(context, |state| state.paused_at = Some(version.unwrap_or(state.published)));
     }
 
     /// Shows everything again.
-    pub(crate) fn resume(&self, ground: &Ground) {
-        self.change(ground, |state| state.paused_at = None);
+    pub(crate) fn resume(&self, context: &CommitContext) {
+        self.change(context, |state| state.paused_at = None);
     }
 
     /// See [`pause_at`](Self::pause_at).
@@ -43,8 +43,8 @@ impl Publishing {
     }
 
     /// Publishes what has been followed, up to this version.
-    pub(crate) fn publish_through(&self, ground: &Ground, version: Version) {
-        self.change(ground, |state| state.allowed = state.allowed.max(version));
+    pub(crate) fn publish_through(&self, context: &CommitContext, version: Version) {
+        self.change(context, |state| state.allowed = state.allowed.max(version));
     }
 
     /// Somebody else is followed from here on, or the same one anew: what was said before is of a log that may be gone. That may be

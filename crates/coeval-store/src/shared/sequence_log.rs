@@ -2,8 +2,8 @@
 //! The store's log as sequences need it.
 
 use super::Shared;
+use crate::commit_context::CommitContext;
 use crate::error::StoreError;
-use crate::ground::Ground;
 use crate::ids::SequenceId;
 use crate::log::Lsn;
 use crate::pipeline::Leader;
@@ -32,12 +32,12 @@ impl SequenceLog for Shared {
 
     fn sync(&self, lsn: Lsn) -> Result<(), StoreError> {
         let Some(log) = self.pipeline.log() else { return Ok(()) };
-        Ground::aside(self, || log.sync(lsn))?;
+        CommitContext::aside(self, || log.sync(lsn))?;
         Ok(())
     }
 
     fn aside(&self, wait: &mut dyn FnMut()) {
-        Ground::aside(self, wait);
+        CommitContext::aside(self, wait);
     }
 }
 

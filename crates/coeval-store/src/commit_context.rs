@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! [`Ground`]: what commits stand on. The worlds of a store and who reads them, its switches, whose word commits wait for, who
+//! [`CommitContext`]: what commits need of their store. The worlds of a store and who reads them, its switches, whose word commits wait for, who
 //! is told of them.
 //!
 //! The pipeline and publications know this much of their store, and nothing of transactions, sequences, files or
@@ -29,8 +29,8 @@ const VERSIONS_DROPPED_HERE: u64 = 64;
 /// thread meanwhile.
 pub type RunAside = fn(&mut dyn FnMut());
 
-/// What commits stand on: see the module.
-pub(crate) struct Ground {
+/// What commits need of their store: see the module.
+pub(crate) struct CommitContext {
     pub(crate) options: StoreOptions,
     pub(crate) sizes: Sizes,
     /// The newest world that sessions may read.
@@ -63,7 +63,7 @@ pub(crate) struct Ground {
     pub(crate) trap: Trap,
 }
 
-impl Ground {
+impl CommitContext {
     /// That of a store which begins with this world.
     pub(crate) fn new(
         options: StoreOptions,
