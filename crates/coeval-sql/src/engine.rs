@@ -8,6 +8,7 @@ use crate::advisory::AdvisoryLocks;
 use crate::archiving::{Archiving, ArchivingStatus, Backups};
 use crate::cancel;
 use crate::changes::ChangeSource;
+use crate::cluster::Cluster;
 use crate::error::SqlError;
 use crate::followers::Followers;
 use crate::hand_over::{Watch, aside};
@@ -65,6 +66,7 @@ pub struct Engine {
     followers: Followers,
     upstream: OnceLock<Arc<dyn Upstream>>,
     archiving: OnceLock<Arc<dyn Archiving>>,
+    cluster: OnceLock<Arc<dyn Cluster>>,
     backups: OnceLock<Arc<dyn Backups>>,
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
@@ -99,6 +101,7 @@ impl Engine {
             followers: Followers::default(),
             upstream: OnceLock::new(),
             archiving: OnceLock::new(),
+            cluster: OnceLock::new(),
             backups: OnceLock::new(),
             change_source: OnceLock::new(),
             places: Places::default(),
@@ -149,6 +152,18 @@ impl Engine {
     pub fn set_upstream(&self, upstream: Arc<dyn Upstream>) {
         // A replica follows one primary.
         let _ = self.upstream.set(upstream);
+    }
+
+    /// Says which node of a cluster this process is. Once.
+    pub fn set_cluster(&self, cluster: Arc<dyn Cluster>) {
+        // A process is one node.
+        let _ = self.cluster.set(cluster);
+    }
+
+    /// The node of a cluster that this process is, if it is one.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
+        self.cluster.get()
     }
 
     /// Says who archives this database. Once.

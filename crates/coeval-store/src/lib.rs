@@ -162,8 +162,8 @@ pub use chunk_memory::DataMemory;
 pub use chunk_stats::{ChunkStats, ColumnStats};
 pub use clock::LogTime;
 pub use coeval_brick::{
-    BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping, LoadError,
-    Number, Reader, RejectReason, Rejection, Selection,
+    BrickSchema, BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping,
+    LoadError, Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value};
 pub use commit_context::RunAside;

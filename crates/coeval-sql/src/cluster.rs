@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cluster over whose nodes brick tables are spread, as SQL needs it. Who runs a node is above this crate, and says so here.
+//!
+//! ```text
+//!    CREATE TABLE ... USING brick   by the log of row tables to every node     Cluster::declare on each
+//!    COPY, INSERT                   through any node, blind                     ClusterLoad: batches, then commit
+//!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows
+//!    DELETE, TRUNCATE               on the node with the keeper of views        ClusterDelete: whole bricks
+//! ```
+//! The promises are those of the protocol (AOSI IV; `coeval-txn`'s `epochs/cluster`): a load is seen as a whole or not at all, on all
+//! nodes; a snapshot never changes; what is acknowledged is on the disks of all live replicas.
+
+use crate::error::SqlError;
+use arrow::record_batch::RecordBatch;
+use coeval_store::BrickSchema;
+use futures::future::BoxFuture;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A node of a cluster, this process's own. No call blocks its thread; a future may be dropped at any time.
+pub trait Cluster: Debug + Send + Sync {
+    /// On how many nodes each brick is.
+    fn replicas(&self) -> usize;
+
+    /// Makes a spread table known on this node, or its added columns. Cheap if it is known already.
+    ///
+    /// # Errors
+    /// If rows of it are there that the definition does not fit. What was declared before stays.
+    fn declare(&self, table: u64, schema: &BrickSchema) -> Result<(), SqlError>;
+
+    /// Says that a table is gone for good, on this node: nobody asks for it any more. Its rows go when they can.
+    fn forget(&self, table: u64);
+
+    /// What a statement sees of all spread tables.
+    ///
+    /// # Errors
+    /// If the node does not serve in time (57P03).
+    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>>;
+
+    /// Begins a load. If it is dropped before it is committed, it is rolled back.
+    ///
+    /// # Errors
+    /// If the node does not serve in time (57P03). No load has begun.
+    fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>>;
+
+    /// Begins a transaction that deletes bricks. It waits for the one before to be over. If it is dropped before it is committed, it is
+    /// rolled back. While it is open, snapshots on all nodes have nothing newer than what it sees.
+    ///
+    /// # Errors
+    /// On another node than that with the keeper (0A000, its address in the hint), or as with [`Cluster::load`].
+    fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>>;
+}
+
+/// What a reader sees, the same on every node. Purge stays behind it until it is dropped.
+pub trait ClusterSnapshot: Debug + Send + Sync {
+    /// The bricks of a table of which any node has something, ascending.
+    ///
+    /// # Errors
+    /// If no live holder of some brick could be asked (57P03).
+    fn bricks(&self, table: u64) -> BoxFuture<'_, Result<Vec<u64>, SqlError>>;
+
+    /// The rows of a brick that the snapshot sees, with these columns of the table by their index, in the types of its [`BrickSchema`].
+    /// Here if this node has the brick, else from one that has it.
+    ///
+    /// # Errors
+    /// If nobody who has it answers in time (57P03); then the statement may be run again.
+    fn rows(
+        &self,
+        table: u64,
+        brick: u64,
+        columns: Vec<usize>,
+    ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>>;
+}
+
+/// A load under way. It reads nothing.
+pub trait ClusterLoad: Debug + Send {
+    /// Adds rows: all columns of the table, in the types of its [`BrickSchema`]. Waits while holders are slow.
+    ///
+    /// # Errors
+    /// If a row breaks a rule of the table, or the load is over. Nothing of it may be committed then.
+    fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>>;
+
+    /// Has it committed. With [`CommitMode::Decided`] rows and commit are on the disks of all live replicas when this returns.
+    ///
+    /// # Errors
+    /// If it is rolled back (40001: it may be run again), or nobody here knows how it ends (08007).
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>>;
+
+    /// Takes it back.
+    ///
+    /// # Errors
+    /// If the node is gone before that is known. It is seen by nobody in any case.
+    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>>;
+}
+
+/// A delete under way.
+pub trait ClusterDelete: Debug + Send {
+    /// What it sees: rows of these snapshots go.
+    fn seen(&self) -> Arc<dyn ClusterSnapshot>;
+
+    /// Deletes the rows of a brick that it sees.
+    ///
+    /// # Errors
+    /// If it is over.
+    fn brick(&mut self, table: u64, brick: u64) -> BoxFuture<'_, Result<(), SqlError>>;
+
+    /// As [`ClusterLoad::commit`].
+    ///
+    /// # Errors
+    /// As there.
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>>;
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitMode {
+    /// That it is asked for here: `synchronous_commit = off`.
+    Asked,
+    /// That rows and commit are in the logs of all live replicas.
+    Decided,
+}
