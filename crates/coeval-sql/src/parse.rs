@@ -6,6 +6,7 @@
 //! the parser does not know at all is read by the code that runs it ([`ReadOwn`]).
 
 mod balance;
+mod between;
 mod bricks;
 mod conflict_targets;
 mod copy_options;

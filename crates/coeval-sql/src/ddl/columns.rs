@@ -5,12 +5,13 @@ use super::sequence::{self, SequenceSettings};
 use super::{constraints, expressions, lookup, naming};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::query::refuse_collation;
 use crate::stored::ROW_ID_COLUMN;
 use crate::user_types::declared_type;
 use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectNamePart,
-    SequenceOptions, TableConstraint,
+    self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectName,
+    ObjectNamePart, SequenceOptions, TableConstraint,
 };
 
 /// One column as declared.
@@ -122,10 +123,21 @@ impl OptionReader<'_, '_> {
             } => self.generated(expr),
             ColumnOption::Generated { .. } => Err(SqlError::unsupported("a virtual generated column")
                 .with_hint("Say GENERATED ALWAYS AS (expression) STORED.")),
+            ColumnOption::Collation(name) => self.collation(name),
             other => {
                 Err(SqlError::unsupported(format!("column option {other} of column \"{}\"", ident.value)))
             }
         }
+    }
+
+    /// Text compares by bytes, whatever is said.
+    fn collation(&self, name: &ObjectName) -> Result<(), SqlError> {
+        let ty = self.declared.column.ty;
+        if !matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_)) {
+            let message = format!("collations are not supported by type {ty}");
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+        }
+        refuse_collation(name)
     }
 
     fn generated(&mut self, expr: &Expr) -> Result<(), SqlError> {

@@ -195,6 +195,21 @@ fn schema_error(error: &SchemaError) -> SqlError {
     }
 }
 
+/// Functions that are windows and nothing else.
+const WINDOWS_ALONE: [&str; 11] = [
+    "row_number",
+    "rank",
+    "dense_rank",
+    "percent_rank",
+    "cume_dist",
+    "ntile",
+    "lag",
+    "lead",
+    "first_value",
+    "last_value",
+    "nth_value",
+];
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
@@ -207,8 +222,15 @@ fn quoted(text: &str) -> Option<&str> {
 fn plan_error(text: &str) -> SqlError {
     let line = first_line(text);
     if let Some(name) = line.strip_prefix("Invalid function ").and_then(quoted_rest) {
+        if WINDOWS_ALONE.contains(&name) {
+            let message = format!("window function {name} requires an OVER clause");
+            return SqlError::new(SqlState::WrongObjectType, message);
+        }
         return SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
             .with_hint("No function matches the given name and argument types.");
+    }
+    if let Some(error) = super::calls::unmatched(text) {
+        return error;
     }
     let contains = |pattern: &str| text.contains(pattern);
     if let Some(error) = known_plan_error(&line) {
@@ -270,6 +292,9 @@ fn not_implemented(text: &str) -> SqlError {
 
 /// DataFusion calls some mistakes of users a bug of its own.
 fn internal_error(text: &str) -> SqlError {
+    if let Some(error) = super::calls::unmatched(text) {
+        return error;
+    }
     let is_mistake = ["Failed to coerce", "failed to match any signature", "No function matches"];
     if is_mistake.iter().any(|words| text.contains(words)) {
         return SqlError::new(SqlState::UndefinedFunction, first_line(text));
@@ -298,6 +323,15 @@ fn known_plan_error(line: &str) -> Option<SqlError> {
         let ty = line.rsplit_once("returning ").map_or("text", |(_, ty)| type_name(ty));
         let message = format!("argument of WHERE must be type boolean, not type {ty}");
         return Some(SqlError::new(SqlState::DatatypeMismatch, message));
+    }
+    if let Some((_, rest)) = line.split_once("column \"")
+        && let Some((column, rest)) = rest.split_once('"')
+        && rest.starts_with(" must appear in the GROUP BY clause")
+    {
+        let message = format!(
+            "column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
+        );
+        return Some(SqlError::new(SqlState::GroupingError, message));
     }
     if line.contains("Aggregate functions are not allowed in the WHERE clause") {
         let message = "aggregate functions are not allowed in WHERE";
@@ -353,6 +387,9 @@ fn cast_error(text: &str) -> SqlError {
     {
         let ty = ty.trim_end_matches(" type");
         let name = type_name(ty);
+        if matches!(name, "smallint" | "integer" | "bigint") && is_whole(value) {
+            return out_of_range(&format!("value \"{value}\" is out of range for type {name}"));
+        }
         let state = match name {
             "date" | "time" | "timestamp" | "interval" => SqlState::InvalidDatetimeFormat,
             _ => SqlState::InvalidTextRepresentation,
@@ -386,6 +423,13 @@ fn cast_error(text: &str) -> SqlError {
         return division_by_zero();
     }
     SqlError::new(SqlState::InvalidTextRepresentation, first_line(text))
+}
+
+/// Whether a text is a whole number, of however many digits.
+fn is_whole(text: &str) -> bool {
+    let text = text.trim();
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// PostgreSQL's name of an Arrow type as Arrow prints it.

@@ -90,6 +90,15 @@ impl Dialect for Postgres {
         if self.may_go_on() { None } else { Some(Err(ParserError::RecursionLimitExceeded)) }
     }
 
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        super::between::infix(parser, expr)
+    }
+
     fn supports_named_fn_args_with_expr_name(&self) -> bool {
         false
     }

@@ -26,11 +26,15 @@
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
+//! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
+//! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
+mod casts_apart;
 mod distinct_on;
 mod dotted_names;
+mod grouping;
 mod merged_columns;
 mod overlaps;
 mod patterns;
@@ -51,7 +55,7 @@ use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
-    TableFactor, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -115,7 +119,8 @@ impl VisitorMut for Dialect {
         }
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
+        casts_apart::told_apart(query);
         self.depth -= 1;
         ControlFlow::Continue(())
     }
@@ -123,7 +128,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
-        match windows::write_out(select) {
+        match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
@@ -201,6 +206,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Cast { expr, data_type, .. } => {
             casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
+        Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => rewritten_function(function),
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
@@ -412,8 +418,11 @@ fn one_more(index: &Expr) -> Expr {
     }
 }
 
-/// `42704` for collations that do not compare by bytes, or by what PostgreSQL has made of the default.
-fn refuse_collation(name: &ObjectName) -> Result<(), SqlError> {
+/// Takes collations that compare by bytes, and the default one; here they are all the same.
+///
+/// # Errors
+/// `42704` for any other.
+pub(crate) fn refuse_collation(name: &ObjectName) -> Result<(), SqlError> {
     let last = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.to_lowercase());
     match last.as_deref() {
         Some("c" | "posix" | "default" | "ucs_basic" | "c.utf-8" | "c.utf8") => Ok(()),
@@ -573,8 +582,10 @@ fn collected(function: &Function, value: &str, document: &str) -> Expr {
 fn register(name: &str) -> Option<Expr> {
     let function = match name {
         "localtimestamp" => {
-            let zone = datafusion::sql::sqlparser::ast::TimezoneInfo::None;
-            return Some(casts::cast(call("now", Vec::new()), DataType::Timestamp(None, zone)));
+            return Some(casts::cast(call("now", Vec::new()), DataType::Timestamp(None, TimezoneInfo::None)));
+        }
+        "localtime" => {
+            return Some(casts::cast(register("localtimestamp")?, DataType::Time(None, TimezoneInfo::None)));
         }
         "current_schema" | "current_user" | "session_user" | "current_role" | "user" | "current_catalog" => {
             name

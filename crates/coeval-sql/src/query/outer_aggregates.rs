@@ -11,7 +11,7 @@ mod tests;
 
 use super::dialect::OR_EMPTY;
 use super::join_conditions::subquery_of;
-use super::scopes::{FindTable, Owner, Scopes, keeping_scopes};
+use super::scopes::{FindRelation, Owner, Scopes, keeping_scopes};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::stack::with_room;
@@ -33,7 +33,7 @@ use std::ops::ControlFlow;
 /// `42803` for one that belongs to a query whose WHERE, ON or GROUP BY it is written in.
 pub(super) fn computed_outside(
     query: &mut Query,
-    find: FindTable<'_>,
+    find: FindRelation<'_>,
     functions: &SessionState,
 ) -> Result<(), SqlError> {
     if !aggregates_in_subqueries(query, functions) {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! To which of the queries around it a column belongs, before anything is planned.
 //!
-//! Syntax and catalog tell it of tables, subqueries and parts of a WITH. The columns of views, functions and files are not
-//! known here: a name with its table in front is found all the same, one without may be theirs.
+//! Syntax and catalog tell it of tables, views, subqueries, parts of a WITH, and functions that return one column. The columns of
+//! other functions and of files are not known here: a name with its table in front is found all the same, one without may be theirs.
+
+mod joined;
+
+pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of};
 
 use crate::names::fold;
 use crate::stack::with_room;
@@ -15,8 +19,16 @@ use datafusion::sql::sqlparser::ast::{
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// What finds the table of a name.
-pub(super) type FindTable<'f> = &'f dyn Fn(&ObjectName) -> Option<Arc<TableDef>>;
+/// What a name in FROM stands for.
+pub(super) enum FoundRelation {
+    /// A table.
+    Table(Arc<TableDef>),
+    /// A view, or a relation of the system, with these columns.
+    Columns(Vec<String>),
+}
+
+/// What finds the relation of a name; `None` if there is none, or its columns are not known.
+pub(super) type FindRelation<'f> = &'f dyn Fn(&ObjectName) -> Option<FoundRelation>;
 
 /// The names of columns in order; `None` if they are not known.
 type Columns = Option<Vec<String>>;
@@ -135,13 +147,13 @@ impl Owner {
 
 /// The queries around a place in the syntax, the outermost first, each with what stands in its FROM.
 pub(super) struct Scopes<'f> {
-    find: FindTable<'f>,
+    find: FindRelation<'f>,
     queries: Vec<Around>,
 }
 
 impl<'f> Scopes<'f> {
     /// Those around a statement's query: none.
-    pub(super) fn of_statement(find: FindTable<'f>) -> Self {
+    pub(super) fn of_statement(find: FindRelation<'f>) -> Self {
         Self { find, queries: Vec::new() }
     }
 
@@ -313,11 +325,17 @@ impl<'f> Scopes<'f> {
                         let relation = Relation::of(alias, Some(vec![only.clone()]));
                         Relation { row_column: Some(only), is_value: true, ..relation }
                     }
-                    // The function may have more columns than the list.
-                    None => Relation { some_columns: given(alias), ..Relation::of(alias, None) },
+                    None => {
+                        let columns = own_column(factor).map(|only| vec![only]);
+                        // The function may have more columns than the list.
+                        Relation { some_columns: given(alias), ..Relation::of(alias, columns) }
+                    }
                 }
             }
-            TableFactor::NestedJoin { alias, .. } => Relation::of(alias.as_ref(), None),
+            TableFactor::NestedJoin { table_with_joins, alias } => {
+                let columns = self.names_of_all(std::slice::from_ref(table_with_joins), seen);
+                Relation::of(alias.as_ref(), renamed(columns, alias.as_ref()))
+            }
             _ => Relation::of(None, None),
         }
     }
@@ -331,8 +349,13 @@ impl<'f> Scopes<'f> {
             let columns = renamed(columns.clone(), alias);
             return Relation { name: known_as, columns, ..Relation::default() };
         }
-        let Some(def) = (self.find)(name) else {
-            return Relation { name: known_as, ..Relation::default() };
+        let def = match (self.find)(name) {
+            Some(FoundRelation::Table(def)) => def,
+            Some(FoundRelation::Columns(columns)) => {
+                let columns = renamed(Some(columns), alias);
+                return Relation { name: known_as, columns, ..Relation::default() };
+            }
+            None => return Relation { name: known_as, ..Relation::default() },
         };
         let own = def.live_columns().map(|(_, column)| column.name.clone()).collect();
         let columns = renamed(Some(own), alias);
@@ -341,7 +364,7 @@ impl<'f> Scopes<'f> {
         Relation { name: known_as, columns, row_column, ..Relation::default() }
     }
 
-    /// The names of a query's outputs; not known where all columns of several relations are among them.
+    /// The names of a query's outputs; not known where all columns of a relation are among them whose columns are not.
     fn outputs(&self, query: &Query, around: &SeenParts) -> Columns {
         let (_, seen) = self.with_parts(query, around);
         self.body_outputs(&query.body, &seen)
@@ -368,10 +391,7 @@ impl<'f> Scopes<'f> {
         match item {
             SelectItem::ExprWithAlias { alias, .. } => Some(vec![fold(alias)]),
             SelectItem::UnnamedExpr(expression) => Some(vec![crate::column_name::column_name(expression)]),
-            SelectItem::Wildcard(_) => match select.from.as_slice() {
-                [only] if only.joins.is_empty() => self.relation(&only.relation, seen).columns,
-                _ => None,
-            },
+            SelectItem::Wildcard(_) => self.names_of_all(&select.from, seen),
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
                 let name = name.0.last().and_then(ObjectNamePart::as_ident).map(fold)?;
                 let relations = self.clause(select, seen).relations;
@@ -431,6 +451,17 @@ pub(super) fn value_column(factor: &TableFactor) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The only column of what is called in FROM, where it has the name of its table.
+fn own_column(factor: &TableFactor) -> Option<String> {
+    let alias = match factor {
+        TableFactor::Table { alias, args: Some(_), .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::UNNEST { alias, .. } => alias.as_ref()?,
+        _ => return None,
+    };
+    (alias.columns.is_empty() && gives_one_column(factor)).then(|| fold(&alias.name))
 }
 
 /// Whether what is called in FROM is known to return one column.

@@ -49,6 +49,7 @@ mod windows;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};
+pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{quotient, rounded};

@@ -11,7 +11,7 @@ mod aliases;
 mod documents;
 mod values;
 
-use super::scopes::{FindTable, Owner, Scopes, WholeRow, value_column};
+use super::scopes::{FindRelation, Owner, Scopes, WholeRow, value_column};
 use crate::error::SqlError;
 use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 /// # Errors
 /// `0A000` for rows beside an outer join where no column can stand for them, for different rows, and for a question about
 /// columns that are not known.
-pub(super) fn counted(query: &mut Query, find: FindTable<'_>) -> Result<(), SqlError> {
+pub(super) fn counted(query: &mut Query, find: FindRelation<'_>) -> Result<(), SqlError> {
     if !names_rows(query) {
         return Ok(());
     }

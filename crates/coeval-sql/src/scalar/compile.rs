@@ -273,6 +273,7 @@ impl<'s> Compiler<'s> {
     }
 
     fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Typed, Refusal> {
+        refuse_digits(&typed.data_type)?;
         let ty = types::column_type(&typed.data_type)?;
         match typed.value.value.clone().into_string() {
             Some(text) => {
@@ -289,6 +290,7 @@ impl<'s> Compiler<'s> {
             // Names of objects are their text.
             return self.expression(expression);
         }
+        refuse_digits(data_type)?;
         let ty = types::column_type(data_type)?;
         let unconstrained = matches!(data_type, ast::DataType::Numeric(info) | ast::DataType::Decimal(info) | ast::DataType::Dec(info)
             if *info == ast::ExactNumberInfo::None);
@@ -441,6 +443,17 @@ impl<'s> Compiler<'s> {
             }
             node => Ok(Node::Cast { input: Box::new(node), cast }),
         }
+    }
+}
+
+/// Casts here keep all digits of seconds.
+fn refuse_digits(ty: &ast::DataType) -> Result<(), Refusal> {
+    use ast::DataType::{Interval, Time, Timestamp};
+    match ty {
+        Timestamp(Some(_), _) | Time(Some(_), _) | Interval { precision: Some(_), .. } => {
+            Err(Refusal::unsupported("rounding to digits of seconds"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::names::fold;
 use crate::stack::with_room;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType, Expr, Ident, ObjectName, Query, SelectItem, SetExpr, TimezoneInfo,
-    Value,
+    TypedString, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -66,6 +66,11 @@ pub(super) fn rounded(cast: &mut Expr) -> Option<Expr> {
     };
     let digits = super::number(&digits.min(6).to_string());
     Some(call(crate::query::ROUNDED_TIME, vec![cast.clone(), digits]))
+}
+
+/// The same of a literal that is written behind its type: `timestamp(0) '2026-01-01 10:00:00.6'`.
+pub(super) fn rounded_literal(literal: &TypedString) -> Option<Expr> {
+    rounded(&mut cast(Expr::Value(literal.value.clone()), literal.data_type.clone()))
 }
 
 /// The type of the column that a cast to this type is one to; `None` if it is to what only the catalog has.
@@ -335,7 +340,7 @@ pub(super) fn called_by_type(name: &str, arguments: &[Expr]) -> Option<Expr> {
         "text" => DataType::Text,
         "date" => DataType::Date,
         "timestamptz" => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
-        "localtimestamp" | "current_timestamp" => return now_rounded(name, argument),
+        "localtimestamp" | "current_timestamp" | "localtime" => return now_rounded(name, argument),
         _ => return None,
     };
     let mut ty = ty;
@@ -345,6 +350,10 @@ pub(super) fn called_by_type(name: &str, arguments: &[Expr]) -> Option<Expr> {
 fn now_rounded(name: &str, digits: &Expr) -> Option<Expr> {
     let Expr::Value(value) = digits else { return None };
     let Value::Number(digits, _) = &value.value else { return None };
+    if name == "localtime" {
+        let now = cast(call("now", Vec::new()), DataType::Timestamp(None, TimezoneInfo::None));
+        return rounded(&mut cast(now, DataType::Time(digits.parse().ok(), TimezoneInfo::None)));
+    }
     let zone = if name == "localtimestamp" { TimezoneInfo::None } else { TimezoneInfo::WithTimeZone };
     let digits = digits.parse().ok();
     let mut now = cast(call("now", Vec::new()), DataType::Timestamp(digits, zone));

@@ -48,12 +48,12 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
             of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
-            match array_exprs.as_slice() {
-                [array] if *with_ordinality || !names_columns(array) => {
-                    Some(unnested(array.clone(), "unnest", alias.as_ref(), (*with_ordinality).into()))
-                }
-                _ => None,
-            }
+            let numbering = (*with_ordinality).into();
+            let is_rewritten = match array_exprs.as_slice() {
+                [array] => numbering == Numbering::Ordinality || !names_columns(array),
+                arrays => numbering == Numbering::Ordinality || arrays.iter().any(names_columns),
+            };
+            is_rewritten.then(|| unnested(array_exprs.clone(), "unnest", alias.as_ref(), numbering))
         }
         _ => None,
     };
@@ -96,9 +96,9 @@ pub(super) fn make_lateral(select: &mut Select) {
     }
     for factor in factors {
         if let TableFactor::UNNEST { alias, array_exprs, with_offset: false, .. } = factor
-            && let [array] = array_exprs.as_slice()
+            && array_exprs.iter().any(names_columns)
         {
-            *factor = unnested(array.clone(), "unnest", alias.as_ref(), Numbering::None);
+            *factor = unnested(array_exprs.clone(), "unnest", alias.as_ref(), Numbering::None);
         }
         if let TableFactor::Derived { lateral, subquery, .. } = factor {
             *lateral |= is_function(subquery) && names_columns(subquery.as_ref());
@@ -163,7 +163,7 @@ fn of_function(
         return Some(derived(query_of(query)?, function, alias, &[]));
     }
     if let Some(array) = crate::catalog::set_returning(function) {
-        return Some(unnested(call(array, arguments), function, alias, numbering));
+        return Some(unnested(vec![call(array, arguments)], function, alias, numbering));
     }
     let columns = crate::json::set_columns(function);
     if !columns.is_empty() {
@@ -176,11 +176,8 @@ fn of_function(
             let name = alias.map_or(function, |alias| alias.name.value.as_str());
             Some(derived(select_from(vec![item], Vec::new()), function, alias, &[name]))
         }
-        "unnest" => {
-            let array = arguments.into_iter().next()?;
-            Some(unnested(array, function, alias, numbering))
-        }
-        "generate_series" => Some(unnested(call(SERIES, arguments), function, alias, numbering)),
+        "unnest" => Some(unnested(arguments, function, alias, numbering)),
+        "generate_series" => Some(unnested(vec![call(SERIES, arguments)], function, alias, numbering)),
         INT_SERIES | BIGINT_SERIES => None,
         // Any other gives one row of its value.
         _ => {
@@ -328,19 +325,46 @@ fn places_of(array: Expr) -> Expr {
 /// The name of the column of WITH ORDINALITY.
 const ORDINALITY: &str = "ordinality";
 
-/// `(SELECT unnest(array) [, its place]) AS alias(column, ...)`.
-fn unnested(array: Expr, function: &str, alias: Option<&TableAlias>, numbering: Numbering) -> TableFactor {
-    let named = |expression: Expr, name: &str| SelectItem::ExprWithAlias {
+/// `(SELECT unnest(array), ... [, the place]) AS alias(column, ...)`. Shorter arrays go on with NULL.
+fn unnested(
+    arrays: Vec<Expr>,
+    function: &str,
+    alias: Option<&TableAlias>,
+    numbering: Numbering,
+) -> TableFactor {
+    let named = |expression: Expr, name: String| SelectItem::ExprWithAlias {
         expr: expression,
         alias: Ident::with_quote('"', name),
     };
-    let mut items = vec![named(call("unnest", vec![array.clone()]), "value")];
-    let mut names = vec![alias.map_or(function, |alias| alias.name.value.as_str())];
-    if numbering == Numbering::Ordinality {
-        items.push(named(places_of(array), ORDINALITY));
+    let places = (numbering == Numbering::Ordinality).then(|| match arrays.as_slice() {
+        [array] => places_of(array.clone()),
+        arrays => places_up_to(arrays),
+    });
+    let mut names = match arrays.len() {
+        1 => vec![alias.map_or(function, |alias| alias.name.value.as_str())],
+        count => vec![function; count],
+    };
+    let elements = arrays.into_iter().enumerate();
+    let mut items: Vec<_> =
+        elements.map(|(place, array)| named(call("unnest", vec![array]), format!("value{place}"))).collect();
+    if let Some(places) = places {
+        items.push(named(places, ORDINALITY.to_owned()));
         names.push(ORDINALITY);
     }
     derived(select_from(items, Vec::new()), function, alias, &names)
+}
+
+/// The places of the elements of the longest of several arrays, as the column of WITH ORDINALITY.
+fn places_up_to(arrays: &[Expr]) -> Expr {
+    let length = |array: &Expr| {
+        let length = call("cardinality", vec![array.clone()]);
+        call("coalesce", vec![super::casts::cast(length, DataType::BigInt(None)), super::number("0")])
+    };
+    let longest = call("greatest", arrays.iter().map(length).collect());
+    call(
+        "unnest",
+        vec![call(SERIES, vec![super::casts::cast(super::number("1"), DataType::BigInt(None)), longest])],
+    )
 }
 
 /// A subquery under the function's alias; columns that the alias does not name have these names.

@@ -326,7 +326,7 @@ fn own_cast(input: Expr, ty: &DataType) -> Result<Option<Expr>, SqlError> {
 }
 
 /// The call of the function that casts.
-pub(super) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
+pub(in crate::query) fn own_call(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     let description = Expr::Value(Value::SingleQuotedString(description(to)?).into());
     Ok(call(CAST, vec![input, description]))
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Places of outputs in ROLLUP, CUBE and GROUPING SETS, which DataFusion takes for numbers there.
+
+use crate::error::{SqlError, SqlState};
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value};
+
+/// Puts outputs in the places of their numbers.
+///
+/// # Errors
+/// `42P10` for a number that is no output's.
+pub(super) fn outputs_by_place(select: &mut Select) -> Result<(), SqlError> {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
+    for group in groups {
+        let (Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets)) = group else { continue };
+        for expression in sets.iter_mut().flatten() {
+            let Some(place) = place(expression) else { continue };
+            *expression = output(&select.projection, place)?;
+        }
+    }
+    Ok(())
+}
+
+fn place(expression: &Expr) -> Option<usize> {
+    match expression {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn output(outputs: &[SelectItem], place: usize) -> Result<Expr, SqlError> {
+    let before = outputs.get(..place).unwrap_or_default();
+    match before.last() {
+        // How many columns a wildcard is, is not known here.
+        _ if before.iter().any(|item| !is_expression(item)) => {
+            Err(SqlError::unsupported("a place behind * in grouping sets"))
+        }
+        Some(SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) => {
+            Ok(expression.clone())
+        }
+        _ => {
+            let message = format!("GROUP BY position {place} is not in select list");
+            Err(SqlError::new(SqlState::InvalidColumnReference, message))
+        }
+    }
+}
+
+fn is_expression(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+}
