@@ -60,7 +60,7 @@ use bricks::BrickWrites;
 use children::ChildLookups;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
-use kept_memory::KeptMemory;
+use kept_memory::{KeptMark, KeptMemory};
 use pending::PendingChecks;
 use serializing::Serializing;
 use std::sync::Arc;
@@ -159,7 +159,7 @@ pub struct Savepoint {
     snapshot: Version,
     moved_to: Option<Arc<World>>,
     locks: usize,
-    kept_bytes: usize,
+    kept: KeptMark,
 }
 
 impl Transaction {
@@ -445,7 +445,7 @@ impl Transaction {
             snapshot: self.snapshot,
             moved_to: self.moved_to.clone(),
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
-            kept_bytes: self.kept.bytes(),
+            kept: self.kept.mark(),
         }
     }
 
@@ -462,7 +462,7 @@ impl Transaction {
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
         self.child_lookups.clear();
-        self.kept.go_back_to(savepoint.kept_bytes);
+        self.kept.go_back_to(savepoint.kept);
         self.deferred.go_back_to(&savepoint.deferred);
         self.bricks.undo(savepoint.bricks);
         self.go_back_to_snapshot(savepoint);
