@@ -19,6 +19,7 @@ mod kept_memory;
 mod load;
 mod locks;
 mod pending;
+mod refused;
 mod scanned;
 mod serializing;
 mod statement_parts;
@@ -31,12 +32,13 @@ pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use expiry::expire_bricks;
 pub(crate) use foreign_key::in_width_of;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
+pub use refused::Refused;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
 
 use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
-use crate::conflicts::{ConflictReason, Origin, Party};
+use crate::conflicts::{Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
@@ -62,6 +64,7 @@ use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, Trans
 use deferred::{Deferred, DeferredMark};
 use kept_memory::{KeptMark, KeptMemory};
 use pending::PendingChecks;
+use refused::settle_priority;
 use serializing::Serializing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -522,7 +525,16 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`commit`](Self::commit), but for what the wait says.
-    pub fn commit_applied(mut self) -> Result<Committed, StoreError> {
+    pub fn commit_applied(self) -> Result<Committed, StoreError> {
+        self.commit_unless_refused().map_err(|refused| refused.waited())
+    }
+
+    /// As [`commit_applied`](Self::commit_applied), but one that is refused because it met a reservation does not wait for that:
+    /// for whoever lets go first of what others need meanwhile.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), within what is [to be waited for](Refused::waited).
+    pub fn commit_unless_refused(mut self) -> Result<Committed, Box<Refused>> {
         self.end_statement()?;
         self.check_deferred()?;
         let certification =
@@ -585,7 +597,7 @@ impl Transaction {
         let (verdict, id) = (self.note_loss(verdict), self.id);
         let waits = std::mem::take(&mut self.lock_waits);
         drop(self);
-        settle_priority(&shared, id, accessed, verdict, &waits)
+        settle_priority(shared, id, accessed, verdict, waits)
     }
 
     /// Notes that the transaction relies on a table's definition.
@@ -633,36 +645,6 @@ impl Drop for Transaction {
             self.shared.keep_up_safe();
         }
     }
-}
-
-/// What becomes of reservations when a transaction has got its verdict: its own is made or has been of use, and for
-/// another's it waits; if that wait is cut short, the error says so in the place of the conflict.
-fn settle_priority(
-    shared: &Shared,
-    transaction: TransactionId,
-    accessed: Option<(u64, Accessed)>,
-    verdict: Result<Committed, StoreError>,
-    waits: &LockWaits,
-) -> Result<Committed, StoreError> {
-    let mut conflict = match verdict {
-        Err(StoreError::Conflict(conflict)) => conflict,
-        settled => {
-            if let (Some((priority, _)), Ok(_)) = (&accessed, &settled) {
-                shared.pipeline.reservations.release(*priority);
-            }
-            return settled;
-        }
-    };
-    if let Some((priority, accessed)) = accessed {
-        let newest = shared.pipeline.reserve(shared, priority, transaction, accessed);
-        conflict.version = conflict.version.max(newest);
-    }
-    if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
-        let interrupt = waits.interrupt.as_deref();
-        shared
-            .aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits.timeout, interrupt))?;
-    }
-    Err(StoreError::Conflict(conflict))
 }
 
 pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {
