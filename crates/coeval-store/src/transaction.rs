@@ -296,6 +296,16 @@ impl Transaction {
         }
     }
 
+    /// Whether a table is there or may come to be: in the world it reads, in that before its own changes, or in a commit that nobody sees
+    /// yet, such as one that ended with [`StoreError::NotReplicated`]. If not, it is gone for good or was never committed.
+    #[must_use]
+    pub fn may_have_table(&self, table: SpaceId) -> bool {
+        let newest = self.shared.applied();
+        [self.world(), self.world_before_changes(), &newest]
+            .iter()
+            .any(|world| world.table(table).is_some())
+    }
+
     /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, at READ COMMITTED neither, and
     /// a statement that would have to move is a conflict.
     pub fn stay(&self) {
