@@ -15,7 +15,6 @@ use crate::footprint::Footmark;
 use crate::key::Key;
 use crate::memory_accounts::MemoryAccount;
 use crate::row::Row;
-use std::io;
 
 /// What a transaction may keep without an account: most never open one.
 const FREE_BYTES: usize = 256 << 10;
@@ -38,23 +37,9 @@ const ENTRY_OVERHEAD_BYTES: usize = 96;
 /// What a changed definition takes beside its parts: an entry of the list, marks of the footprint.
 const DEFINITION_OVERHEAD_BYTES: usize = 256;
 
-/// How many times as long as its form in the log a definition is: it is kept in its parts, and that form is made while it is there.
+/// How many times a definition is kept: for the log, in the transaction's own world, and in the form that the log has, which is made
+/// while the others are there.
 const DEFINITION_COPIES: usize = 3;
-
-/// Counts what is written.
-#[derive(Debug, Default)]
-struct WrittenLength(usize);
-
-impl io::Write for WrittenLength {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The memory that a transaction keeps.
 #[derive(Debug, Default)]
@@ -183,9 +168,7 @@ impl Transaction {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(super) fn keep_definition(&mut self, change: &CatalogChange) -> Result<(), StoreError> {
-        let mut length = WrittenLength::default();
-        serde_json::to_writer(&mut length, change).expect("definitions are plain data");
-        self.keep(DEFINITION_OVERHEAD_BYTES + DEFINITION_COPIES * length.0)
+        self.keep(DEFINITION_OVERHEAD_BYTES + DEFINITION_COPIES * change.kept_bytes())
     }
 }
 
