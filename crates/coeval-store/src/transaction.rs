@@ -301,9 +301,7 @@ impl Transaction {
     #[must_use]
     pub fn may_have_table(&self, table: SpaceId) -> bool {
         let newest = self.shared.applied();
-        [self.world(), self.world_before_changes(), &newest]
-            .iter()
-            .any(|world| world.table(table).is_some())
+        [self.world(), self.world_before_changes(), &newest].iter().any(|world| world.table(table).is_some())
     }
 
     /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, at READ COMMITTED neither, and

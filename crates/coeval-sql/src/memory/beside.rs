@@ -11,8 +11,8 @@
 //!
 //! So queries have no more than the budget and [`FREE`] bytes, but for what each may have in any case.
 //!
-//! Cost: a query that holds less than [`LITTLE_BYTES`] or comes to hold less than a step more touches nothing that is shared; others add
-//! to one number at each step of [`holding`](super::holding), which is a MiB, and lock the budget only beyond what is free.
+//! Cost: a query that holds less than a MiB beside touches nothing that is shared. Others add to one number when they have allocated a
+//! MiB more ([`holding`](super::holding)), and lock the budget only beyond what is free.
 
 use super::process::THIS;
 use super::{QueryPool, Refused, SMALL_BYTES};
