@@ -73,6 +73,7 @@ impl KeptMemory {
 
     /// Back to what a savepoint has noted.
     pub(super) fn go_back_to(&mut self, mark: KeptMark) {
+        assert!(mark.of_locks <= mark.bytes, "what locks take is a part of all");
         (self.bytes, self.of_locks) = (mark.bytes, mark.of_locks);
         let needed = needed(mark.bytes);
         if let Some(account) = &mut self.account
