@@ -183,3 +183,25 @@ fn rows_that_a_brick_table_does_not_take_are_told_with_line_and_reason() {
     }
     assert_eq!(raw.run("SELECT count(*), sum(n) FROM t")[1].texts(), ["2", "3"]);
 }
+
+/// How many rows were rejected was left out where as many were told one by one as a statement has to say at most. Fails if `report`
+/// says it by `notice`.
+#[test]
+fn how_many_rows_a_brick_table_does_not_take_is_told_however_many_they_are() {
+    const BAD: usize = 1_500;
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (region text, n int) USING brick PARTITION BY (region CARDINALITY 2)");
+    begin_copy(&mut raw, &format!("COPY t FROM STDIN (FORMAT csv, MAX_REJECTED {BAD})"));
+    raw.send_all(&[data("a,1\n"), data(&"b,many\n".repeat(BAD)), data("a,2\n"), done()]);
+    let told = raw.until_ready();
+    let notices: Vec<_> = told
+        .iter()
+        .filter(|message| message.kind == 'N')
+        .map(|message| message.field('M').unwrap())
+        .collect();
+    assert_eq!(notices.len(), 1_001, "the first ones, and how many they are");
+    assert!(notices[999].starts_with("COPY t, line 1001 was rejected"), "{}", notices[999]);
+    assert_eq!(notices[1_000], "COPY t: 1500 rows were rejected, 2 were loaded");
+    assert_eq!((told[1_001].kind, status(&told)), ('C', 'I'));
+}

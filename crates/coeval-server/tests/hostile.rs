@@ -6,6 +6,8 @@
 mod adversary;
 #[path = "hostile/insiders.rs"]
 mod insiders;
+#[path = "hostile/privileged.rs"]
+mod privileged;
 mod support;
 
 use coeval_server::ServerOptions;

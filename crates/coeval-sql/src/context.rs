@@ -99,6 +99,11 @@ impl StatementContext<'_> {
         }
     }
 
+    /// Says something in the end that stands for all that was said before: it is never left out. A statement has one at most.
+    pub(crate) fn notice_in_the_end(&mut self, state: SqlState, message: String) {
+        self.notices.push(SqlError::new(state, message));
+    }
+
     /// What its session may do.
     pub(crate) fn rights(&self) -> Rights {
         Rights::of(self.settings.principal(), self.authority())

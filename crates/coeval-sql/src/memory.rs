@@ -18,11 +18,13 @@
 //!
 //! What is counted of queries is what operators keep, and the rows that were collected, until whoever has them lets them go:
 //! a result that is not sent yet, a cursor, a program in the same process. Batches that are on their way between operators are
-//! not counted; those that wait for who reads them are, from 64 KiB on, as a query of their own.
+//! not asked for; what all queries hold of these has a total of its own, beyond which it is taken of the budget (`beside.rs`). Those that
+//! wait for who reads them are counted, from 64 KiB on, as a query of their own.
 //! Rows that an operator keeps as the scan gave them count with the chunks they are parts of, several times over if it keeps
 //! several parts: the count is an upper bound, and an unfiltered build side of a join reaches the limit before its memory
 //! does.
 
+mod beside;
 mod holding;
 mod process;
 mod spill;
@@ -44,7 +46,7 @@ use process::{NoRoom, Recent, THIS};
 use spill::{SPILLED_BYTES_MAX, SpillDirectory};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use holding::{Holding, has_much_to_note, note_for_nobody};
@@ -97,6 +99,9 @@ pub(crate) struct MemoryBudget {
     size: usize,
     /// What was read of tables' files, which can be read again.
     data: OnceLock<DataMemory>,
+    /// What all queries hold beside what they have asked for (`beside.rs`). It guards nothing: who is a moment late sees it at the next
+    /// step.
+    beside: AtomicIsize,
     /// # Locking
     /// A leaf lock, held for moments.
     taken: Mutex<Taken>,
@@ -112,7 +117,8 @@ struct Taken {
 
 impl MemoryBudget {
     fn new(size: usize) -> Arc<Self> {
-        Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), data: OnceLock::new(), taken: Mutex::default() })
+        let (beside, taken) = (AtomicIsize::new(0), Mutex::default());
+        Arc::new(Self { size: size.max(QUERY_MEMORY_MIN), data: OnceLock::new(), beside, taken })
     }
 
     /// What was given a moment ago and may not have been written.
@@ -140,6 +146,8 @@ struct QueryPool {
     budget: Arc<MemoryBudget>,
     /// Changes under the budget's lock.
     bytes: AtomicUsize,
+    /// What it holds beside, of the budget's number.
+    beside: AtomicIsize,
     /// Whether it ever had more than [`SMALL_BYTES`].
     was_large: AtomicBool,
     operators: FairSpillPool,
@@ -181,8 +189,8 @@ enum Asked {
 impl QueryPool {
     fn new(budget: &Arc<MemoryBudget>) -> Self {
         let operators = FairSpillPool::new(budget.query_max());
-        let (bytes, was_large) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Self { budget: Arc::clone(budget), bytes, was_large, operators }
+        let (bytes, beside, was_large) = (AtomicUsize::new(0), AtomicIsize::new(0), AtomicBool::new(false));
+        Self { budget: Arc::clone(budget), bytes, beside, was_large, operators }
     }
 
     /// Takes so much of the budget, if the query may have it.
@@ -200,8 +208,10 @@ impl QueryPool {
         let (mine, all) = (before + additional, taken.bytes + additional);
         let becomes_large = before <= SMALL_BYTES && mine > SMALL_BYTES;
         let large_queries = taken.large_queries + usize::from(becomes_large);
-        let is_within_share = mine <= self.budget.size / (large_queries + 1) && all <= self.budget.size;
-        let is_left = all <= self.budget.query_max();
+        // What others hold without having asked for it is there all the same.
+        let there = all.saturating_add(self.taken_beside_by_others());
+        let is_within_share = mine <= self.budget.size / (large_queries + 1) && there <= self.budget.size;
+        let is_left = there <= self.budget.query_max();
         if asked == Asked::Wanted && mine > SMALL_BYTES && !is_within_share && !is_left {
             return Err(Refused::Share { has: before });
         }

@@ -26,7 +26,7 @@ use crate::error::{SqlError, SqlState};
 use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
-use coeval_store::{Committed, QualifiedName, RowWriter, Store, StoreError, Transaction, ValueRef};
+use coeval_store::{Committed, QualifiedName, Refused, RowWriter, Store, StoreError, Transaction, ValueRef};
 use coeval_tique::{Decision, Interrupt, Outcome, PreparedCommit, Session, abandonable, interruptible};
 use coeval_txn::{Isolation, Version};
 use datafusion::sql::sqlparser::ast::Statement;
@@ -85,8 +85,8 @@ pub(crate) struct ServerPart {
 pub(crate) enum Ended {
     /// They have ended; the database's is left to the caller.
     Left(Option<Box<Transaction>>),
-    /// The whole has ended.
-    Spanned(Result<Committed, StoreError>),
+    /// The whole has ended. If it was refused, nothing of it is held any more that others need while it waits.
+    Spanned(Result<Committed, Box<Refused>>),
 }
 
 impl ServerPart {
@@ -443,16 +443,22 @@ fn in_two_places(transaction: &Transaction) -> SqlError {
 
 /// Commits what a transaction has changed here and on a server. If it is cancelled while it waits for replicas, it commits on the server
 /// when they have it, without anybody who waits.
+///
+/// Whoever begins on the server, or spans it next, waits for this: so nothing here waits for other transactions. Locks are waited for
+/// before, and a reservation that was met is waited for by the caller.
 fn span(
     engine: &Arc<Engine>,
     server: &Arc<Server>,
     session: &mut Session,
     mut transaction: Transaction,
     notices: &mut Vec<SqlError>,
-) -> Result<Result<Committed, StoreError>, SqlError> {
+) -> Result<Result<Committed, Box<Refused>>, SqlError> {
+    if let Err(error) = transaction.check_before_commit() {
+        return Ok(Err(error.into()));
+    }
     let claim = server.spans.claim()?;
     let Some(prepared) = interrupted_with_statement(|| session.prepare())? else {
-        return Ok(transaction.commit_applied());
+        return Ok(transaction.commit_unless_refused());
     };
     let known = std::mem::take(&mut *server.known.lock());
     if let Err(error) = decide(&mut transaction, &server.name, prepared.decision(), &known) {
@@ -460,11 +466,11 @@ fn span(
         return Err(error);
     }
     claim.begin_to_commit();
-    let committed = match transaction.commit_applied() {
+    let committed = match transaction.commit_unless_refused() {
         Ok(committed) => committed,
-        Err(error) => {
+        Err(refused) => {
             server.known.lock().extend(known);
-            return Ok(Err(error));
+            return Ok(Err(refused));
         }
     };
     let decided = Decided::noted(claim, engine, server, prepared, committed.version);
@@ -476,10 +482,10 @@ fn span(
         }
         Err(StoreError::NotReplicated) => {
             decided.leave_to_a_thread();
-            Ok(Err(StoreError::NotReplicated))
+            Ok(Err(StoreError::NotReplicated.into()))
         }
         // It goes to recovery.
-        Err(error) => Ok(Err(error)),
+        Err(error) => Ok(Err(error.into())),
     }
 }
 

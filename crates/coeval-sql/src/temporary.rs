@@ -58,10 +58,9 @@ struct Noted {
 
 impl Noted {
     /// Whether the table may be there some day. One that the transaction has dropped is there again if it fails, unless the
-    /// transaction has made it.
+    /// transaction has made it; and one whose commit ended without its outcome (`08007`) is there once that is known.
     fn may_be(&self, transaction: &Transaction) -> bool {
-        let worlds = [transaction.world(), transaction.world_before_changes()];
-        worlds.iter().any(|world| world.table(self.table).is_some())
+        transaction.may_have_table(self.table)
     }
 }
 

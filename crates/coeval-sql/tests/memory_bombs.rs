@@ -4,6 +4,8 @@
 
 #[path = "memory_bombs/cancelled.rs"]
 mod cancelled;
+#[path = "memory_bombs/side_by_side.rs"]
+mod side_by_side;
 
 use coeval_sql::{Engine, Execution, QueryMemory, Session, SqlError, SqlState};
 use coeval_store::{CountingAllocator, Store, StoreOptions};

@@ -6,6 +6,7 @@
 //! text: their meaning belongs to the SQL layer.
 
 mod foreign_key;
+mod kept_bytes;
 mod objects;
 
 pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};

@@ -19,6 +19,7 @@ mod kept_memory;
 mod load;
 mod locks;
 mod pending;
+mod refused;
 mod scanned;
 mod serializing;
 mod statement_parts;
@@ -31,12 +32,13 @@ pub use deferred::{CheckTime, ConstraintChoice};
 pub(crate) use expiry::expire_bricks;
 pub(crate) use foreign_key::in_width_of;
 pub use locks::{IfLocked, LockWaits, LockedRows, LockedState, RowLock};
+pub use refused::Refused;
 pub use scanned::{NOTED_ROWS_MAX, Scanned};
 pub use serializing::Reading;
 
 use crate::bulk_load::BulkLoad;
 use crate::catalog::{Catalog, CatalogChange, QualifiedName, TableDef};
-use crate::conflicts::{ConflictReason, Origin, Party};
+use crate::conflicts::{Origin, Party};
 use crate::cursor::SpaceCursor;
 use crate::delta::Delta;
 use crate::error::StoreError;
@@ -60,8 +62,9 @@ use bricks::BrickWrites;
 use children::ChildLookups;
 use coeval_txn::{Access, CommitOrder, Isolation, LockOwner, SnapshotGuard, TransactionId, Version};
 use deferred::{Deferred, DeferredMark};
-use kept_memory::KeptMemory;
+use kept_memory::{KeptMark, KeptMemory};
 use pending::PendingChecks;
+use refused::settle_priority;
 use serializing::Serializing;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -159,7 +162,7 @@ pub struct Savepoint {
     snapshot: Version,
     moved_to: Option<Arc<World>>,
     locks: usize,
-    kept_bytes: usize,
+    kept: KeptMark,
 }
 
 impl Transaction {
@@ -291,6 +294,14 @@ impl Transaction {
             Some(world) if !self.catalog_changes.is_empty() => world,
             _ => &self.world,
         }
+    }
+
+    /// Whether a table is there or may come to be: in the world it reads, in that before its own changes, or in a commit that nobody sees
+    /// yet, such as one that ended with [`StoreError::NotReplicated`]. If not, it is gone for good or was never committed.
+    #[must_use]
+    pub fn may_have_table(&self, table: SpaceId) -> bool {
+        let newest = self.shared.applied();
+        [self.world(), self.world_before_changes(), &newest].iter().any(|world| world.table(table).is_some())
     }
 
     /// What was read elsewhere goes with its snapshot: that moves to no other one from now on, at READ COMMITTED neither, and
@@ -445,7 +456,7 @@ impl Transaction {
             snapshot: self.snapshot,
             moved_to: self.moved_to.clone(),
             locks: self.locks.as_ref().map_or(0, LockOwner::granted_count),
-            kept_bytes: self.kept.bytes(),
+            kept: self.kept.mark(),
         }
     }
 
@@ -462,7 +473,7 @@ impl Transaction {
         self.loads = Arc::clone(&savepoint.loads);
         self.pending.clone_from(&savepoint.pending);
         self.child_lookups.clear();
-        self.kept.go_back_to(savepoint.kept_bytes);
+        self.kept.go_back_to(savepoint.kept);
         self.deferred.go_back_to(&savepoint.deferred);
         self.bricks.undo(savepoint.bricks);
         self.go_back_to_snapshot(savepoint);
@@ -522,7 +533,16 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`commit`](Self::commit), but for what the wait says.
-    pub fn commit_applied(mut self) -> Result<Committed, StoreError> {
+    pub fn commit_applied(self) -> Result<Committed, StoreError> {
+        self.commit_unless_refused().map_err(|refused| refused.waited())
+    }
+
+    /// As [`commit_applied`](Self::commit_applied), but one that is refused because it met a reservation does not wait for that:
+    /// for whoever lets go first of what others need meanwhile.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit), within what is [to be waited for](Refused::waited).
+    pub fn commit_unless_refused(mut self) -> Result<Committed, Box<Refused>> {
         self.end_statement()?;
         self.check_deferred()?;
         let certification =
@@ -585,7 +605,7 @@ impl Transaction {
         let (verdict, id) = (self.note_loss(verdict), self.id);
         let waits = std::mem::take(&mut self.lock_waits);
         drop(self);
-        settle_priority(&shared, id, accessed, verdict, &waits)
+        settle_priority(shared, id, accessed, verdict, waits)
     }
 
     /// Notes that the transaction relies on a table's definition.
@@ -633,36 +653,6 @@ impl Drop for Transaction {
             self.shared.keep_up_safe();
         }
     }
-}
-
-/// What becomes of reservations when a transaction has got its verdict: its own is made or has been of use, and for
-/// another's it waits; if that wait is cut short, the error says so in the place of the conflict.
-fn settle_priority(
-    shared: &Shared,
-    transaction: TransactionId,
-    accessed: Option<(u64, Accessed)>,
-    verdict: Result<Committed, StoreError>,
-    waits: &LockWaits,
-) -> Result<Committed, StoreError> {
-    let mut conflict = match verdict {
-        Err(StoreError::Conflict(conflict)) => conflict,
-        settled => {
-            if let (Some((priority, _)), Ok(_)) = (&accessed, &settled) {
-                shared.pipeline.reservations.release(*priority);
-            }
-            return settled;
-        }
-    };
-    if let Some((priority, accessed)) = accessed {
-        let newest = shared.pipeline.reserve(shared, priority, transaction, accessed);
-        conflict.version = conflict.version.max(newest);
-    }
-    if let (ConflictReason::Reserved, Some(winner)) = (conflict.cause.reason, conflict.cause.winner) {
-        let interrupt = waits.interrupt.as_deref();
-        shared
-            .aside(|| shared.pipeline.reservations.wait_for(winner.transaction, waits.timeout, interrupt))?;
-    }
-    Err(StoreError::Conflict(conflict))
 }
 
 pub(crate) fn index_position(def: &TableDef, index: SpaceId) -> Result<usize, StoreError> {

@@ -401,6 +401,44 @@ fn sessions_are_kept_for_superusers() {
     assert_eq!(error_code(&open("app", "geheim").1), "53300", "no more than there are");
 }
 
+/// They name the session whose statement runs, and come from another address than the right one: of one address, whoever guesses keeps
+/// the others waiting. Fails if the secret is not looked at, or if guesses are counted by the session's number.
+#[test]
+fn a_flood_of_cancel_requests_with_wrong_secrets_ends_nothing_and_the_right_one_is_heard() {
+    const FLOOD: u32 = 100;
+    let server = protected();
+    let mut raw = server.unopened();
+    let messages = raw.try_password("app", "geheim");
+    let key = messages.iter().find(|message| message.kind == 'K').unwrap().body.clone();
+    let (pid, secret) = key.split_at(4);
+    let secret = u32::from_be_bytes(secret.try_into().unwrap());
+    raw.send(&query("SELECT pg_sleep(100)"));
+    let guesses: Vec<Raw> = (1..=FLOOD)
+        .map(|change| {
+            let guess = [pid, &(secret ^ change).to_be_bytes()].concat();
+            let mut guessing = server.unopened_from(Ipv4Addr::new(127, 0, 0, 2));
+            // The server may have cut it off.
+            let _ = guessing.stream.write_all(&packet(CANCEL_REQUEST, &guess));
+            guessing
+        })
+        .collect();
+    assert_served(&server, "cancel requests with wrong secrets");
+    raw.stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut byte = [0];
+    let peeked = raw.stream.peek(&mut byte);
+    assert!(peeked.is_err() || byte[0] == b'T', "a wrong secret ends nothing");
+    raw.stream.set_read_timeout(Some(BOUND)).unwrap();
+    let began = Instant::now();
+    let mut right = server.unopened();
+    right.send(&packet(CANCEL_REQUEST, &key));
+    assert_eq!(right.next(), None, "a cancel request has no answer");
+    assert_eq!(error_code(&raw.until_ready()), "57014");
+    assert!(began.elapsed() < BOUND, "{:?}", began.elapsed());
+    // Those that still wait to be looked at end no later statement either.
+    assert_eq!(kinds(&raw.run("SELECT pg_sleep(3)")), "TDCZ");
+    drop(guesses);
+}
+
 /// Set in the process of a test that is run in one of its own, because it counts that process's threads.
 const ALONE: &str = "COEVAL_TEST_ALONE";
 

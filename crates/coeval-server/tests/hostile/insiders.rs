@@ -7,11 +7,12 @@ use coeval_server::{Roles, ServerOptions};
 use std::time::{Duration, Instant};
 
 /// How long another session may take, for all that tests wait: it never comes near.
-const BOUND: Duration = Duration::from_secs(10);
+pub(super) const BOUND: Duration = Duration::from_secs(10);
 
-/// What is there: tables that a clerk may read or not, and two tenants with a schema each.
+/// What is there: tables that a clerk may read or not, two tenants with a schema each, a role that may make roles, and one that may follow.
 const SETUP: &str = "
-    CREATE ROLE clerk LOGIN PASSWORD 'pencil'; CREATE ROLE boss CREATEROLE;
+    CREATE ROLE clerk LOGIN PASSWORD 'pencil'; CREATE ROLE boss CREATEROLE; CREATE ROLE chief SUPERUSER;
+    CREATE ROLE keeper LOGIN CREATEROLE PASSWORD 'pencil'; CREATE ROLE copier LOGIN REPLICATION PASSWORD 'pencil';
     CREATE ROLE first LOGIN PASSWORD 'pencil'; CREATE ROLE second LOGIN PASSWORD 'pencil';
     CREATE TABLE open (n int PRIMARY KEY, v text); INSERT INTO open VALUES (1, 'open');
     GRANT SELECT ON open TO clerk;
@@ -176,7 +177,7 @@ fn bombs() -> Vec<(String, &'static [&'static str])> {
     ]
 }
 
-fn server() -> Running {
+pub(super) fn server() -> Running {
     let server = Running::with(ServerOptions {
         roles: Roles::new().with("app", "geheim").unwrap(),
         ..ServerOptions::default()
@@ -186,7 +187,7 @@ fn server() -> Running {
 }
 
 /// A session of this role.
-fn opened(server: &Running, user: &str, password: &str) -> Raw {
+pub(super) fn opened(server: &Running, user: &str, password: &str) -> Raw {
     let mut raw = server.unopened();
     let messages = raw.try_password(user, password);
     assert_eq!(messages.last().map(|message| message.kind), Some('Z'), "{user}: {messages:?}");
@@ -194,7 +195,7 @@ fn opened(server: &Running, user: &str, password: &str) -> Raw {
 }
 
 /// Somebody else's session is answered, and finds all as it was.
-fn assert_served(other: &mut Raw, behind: &str) {
+pub(super) fn assert_served(other: &mut Raw, behind: &str) {
     let began = Instant::now();
     let found =
         other.run("SELECT (SELECT count(*) FROM secret), (SELECT v FROM first.t), (SELECT v FROM open)");
@@ -203,7 +204,7 @@ fn assert_served(other: &mut Raw, behind: &str) {
     assert!(began.elapsed() < BOUND, "behind {behind}: {:?}", began.elapsed());
 }
 
-fn assert_refused(role: &str, attempts: &[&str]) {
+pub(super) fn assert_refused(role: &str, attempts: &[&str]) {
     let server = server();
     let (mut insider, mut other) = (opened(&server, role, "pencil"), opened(&server, "app", "geheim"));
     let mut wrong = Vec::new();

@@ -67,7 +67,12 @@ impl Challenge {
 impl Raw {
     /// Asks for a session and gets the challenge for this name.
     pub fn challenged(&mut self, user: &str) -> Challenge {
-        self.send_startup(&[("user", user)]);
+        self.challenged_with(&[("user", user)])
+    }
+
+    /// The same with these parameters, which name the user.
+    pub fn challenged_with(&mut self, parameters: &[(&str, &str)]) -> Challenge {
+        self.send_startup(parameters);
         assert_eq!(offered(&self.next().unwrap()), [MECHANISM]);
         self.send(&first(MECHANISM, "n,,"));
         Challenge::of(&self.next().unwrap())
@@ -75,7 +80,12 @@ impl Raw {
 
     /// Tries a password; the messages that come of it, up to the first of the session or the end.
     pub fn try_password(&mut self, user: &str, password: &str) -> Vec<Message> {
-        let proof = self.challenged(user).proof(password, "n,,", b"");
+        self.try_password_with(&[("user", user)], password)
+    }
+
+    /// The same with these parameters, which name the user.
+    pub fn try_password_with(&mut self, parameters: &[(&str, &str)], password: &str) -> Vec<Message> {
+        let proof = self.challenged_with(parameters).proof(password, "n,,", b"");
         self.send(&proof);
         let mut messages = Vec::new();
         while let Some(message) = self.next() {

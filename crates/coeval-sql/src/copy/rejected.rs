@@ -127,6 +127,6 @@ impl RejectedRows {
         }
         let count = self.count;
         let message = format!("COPY {}: {count} rows were rejected, {loaded} were loaded", self.relation);
-        context.notice(SqlState::SuccessfulCompletion, message);
+        context.notice_in_the_end(SqlState::SuccessfulCompletion, message);
     }
 }

@@ -108,6 +108,34 @@ fn a_query_that_wants_little_gets_it_whatever_others_have() {
     assert_eq!(budget.taken.lock().bytes, 0);
 }
 
+/// Each query could hold 64 MiB that it had not asked for outside of any budget, so many of them any amount. Fails if `beyond` leaves
+/// each query what is free for all, or `take` does not look at `taken_beside_by_others`.
+#[test]
+fn what_queries_hold_beside_is_free_up_to_a_total_for_all_and_taken_of_the_budget_beyond() {
+    let budget = MemoryBudget::new(160 * MIB);
+    let (free, little) = (*beside::FREE, beside::LITTLE_BYTES);
+    let [first, second, third] = [(); 3].map(|()| QueryPool::new(&budget));
+    let note = |pool: &QueryPool, bytes: usize| pool.note_beside(isize::try_from(bytes).unwrap());
+    note(&first, free);
+    assert!(first.is_beside_free(0) && !first.is_beside_free(1));
+    note(&second, little);
+    assert!(second.is_beside_free(0), "a query that holds little finds no room for it");
+    assert!(!first.is_beside_free(0) && first.room_beside().is_ok());
+    note(&first, 96 * MIB);
+    assert!(first.room_beside().is_ok(), "there is room for 100 MiB");
+
+    let asking = pool(&budget);
+    let asked_for = MemoryConsumer::new("join").register(&asking);
+    assert!(asked_for.try_grow(70 * MIB).is_err(), "there are 160 MiB for all, and 100 of them are held");
+    asked_for.try_grow(30 * MIB).unwrap();
+    note(&third, 40 * MIB);
+    assert!(third.room_beside().is_err() && second.room_beside().is_ok());
+
+    first.note_beside(isize::try_from(free + 96 * MIB).unwrap().wrapping_neg());
+    assert!(third.is_beside_free(0), "what is let go of is for the others");
+    asked_for.try_grow(70 * MIB).unwrap();
+}
+
 /// "Decreasing allocation after spilling should succeed": an aggregation that had got nothing put its rows aside, and then
 /// asked for its empty tables.
 #[test]

@@ -8,7 +8,9 @@
 //! settled      the server shows it
 //! ```
 //!
-//! Nothing is locked while the disk or replicas are waited for, and each wait looks whether its statement is to end.
+//! Nothing is locked while the disk or replicas are waited for, and each wait looks whether its statement is to end. Nor does one that
+//! is `claimed` or `committing` wait for other transactions: its checks, which may want row locks, are made before, and if it is refused
+//! because something is reserved, it is given up first and waits then, for five seconds at most.
 //!
 //! **Why nobody sees half.** Let a transaction begin on the server with world W. A commit that spans and is in W had begun to commit
 //! before W was taken, so once nothing is `committing` it is in the list, or had been and was passed by all states of the

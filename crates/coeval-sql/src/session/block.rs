@@ -539,7 +539,7 @@ impl Session {
                 let temporary = Arc::clone(self.settings.temporary());
                 let ready = transaction.as_mut().map_or(Ok(()), |open| temporary.before_commit(open));
                 let applied = match ready.and_then(|()| self.end_parts(transaction.map(Box::new))) {
-                    Ok(Ended::Spanned(applied)) => Some(applied),
+                    Ok(Ended::Spanned(applied)) => Some(applied.map_err(|refused| refused.waited())),
                     Ok(Ended::Left(left)) => left.map(|mut transaction| {
                         let level = self.settings.synchronous_commit();
                         self.engine.store().set_synchronous_commit(&mut transaction, level);

@@ -129,6 +129,17 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes the checks that wait for the commit, and waits for the row locks that they need, as
+    /// [`LockWaits`](super::LockWaits) say: for whoever holds something that others need while it commits. The commit has none left
+    /// to make then.
+    ///
+    /// # Errors
+    /// Those of a commit's checks; nothing is left but to roll back.
+    pub fn check_before_commit(&mut self) -> Result<(), StoreError> {
+        self.end_statement()?;
+        self.check_deferred()
+    }
+
     /// Makes all checks that wait for the commit.
     ///
     /// # Errors

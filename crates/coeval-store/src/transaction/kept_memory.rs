@@ -15,7 +15,6 @@ use crate::footprint::Footmark;
 use crate::key::Key;
 use crate::memory_accounts::MemoryAccount;
 use crate::row::Row;
-use std::io;
 
 /// What a transaction may keep without an account: most never open one.
 const FREE_BYTES: usize = 256 << 10;
@@ -38,43 +37,45 @@ const ENTRY_OVERHEAD_BYTES: usize = 96;
 /// What a changed definition takes beside its parts: an entry of the list, marks of the footprint.
 const DEFINITION_OVERHEAD_BYTES: usize = 256;
 
-/// How many times as long as its form in the log a definition is: it is kept in its parts, and that form is made while it is there.
+/// How many times a definition is kept: for the log, in the transaction's own world, and in the form that the log has, which is made
+/// while the others are there.
 const DEFINITION_COPIES: usize = 3;
-
-/// Counts what is written.
-#[derive(Debug, Default)]
-struct WrittenLength(usize);
-
-impl io::Write for WrittenLength {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 /// The memory that a transaction keeps.
 #[derive(Debug, Default)]
 pub(super) struct KeptMemory {
     bytes: usize,
+    /// What of it is for row locks, which may stay where everything else is undone.
+    of_locks: usize,
     /// What the account has.
     granted: usize,
     account: Option<Box<dyn MemoryAccount>>,
 }
 
+/// What a transaction had kept at a savepoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptMark {
+    bytes: usize,
+    of_locks: usize,
+}
+
 impl KeptMemory {
     /// What a savepoint notes.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+    pub(super) fn mark(&self) -> KeptMark {
+        KeptMark { bytes: self.bytes, of_locks: self.of_locks }
+    }
+
+    /// What is kept where everything since a savepoint is undone and the row locks taken since stay.
+    pub(super) fn mark_with_locks_since(&self, mark: KeptMark) -> KeptMark {
+        let since = self.of_locks.saturating_sub(mark.of_locks);
+        KeptMark { bytes: mark.bytes + since, of_locks: mark.of_locks + since }
     }
 
     /// Back to what a savepoint has noted.
-    pub(super) fn go_back_to(&mut self, bytes: usize) {
-        self.bytes = bytes;
-        let needed = needed(bytes);
+    pub(super) fn go_back_to(&mut self, mark: KeptMark) {
+        assert!(mark.of_locks <= mark.bytes, "what locks take is a part of all");
+        (self.bytes, self.of_locks) = (mark.bytes, mark.of_locks);
+        let needed = needed(mark.bytes);
         if let Some(account) = &mut self.account
             && needed < self.granted
         {
@@ -142,7 +143,7 @@ impl Transaction {
         self.keep(count.saturating_mul(MARK_BYTES))
     }
 
-    /// Takes memory for the lock of this key; how much it is.
+    /// Takes memory for the lock of this key; how much it is. It is kept until the lock ends.
     ///
     /// # Errors
     /// As [`keep`](Self::keep).
@@ -150,13 +151,16 @@ impl Transaction {
     pub(super) fn keep_lock(&mut self, key: &Key) -> Result<usize, StoreError> {
         let bytes = LOCK_OVERHEAD_BYTES + key.as_slice().len();
         self.keep(bytes)?;
+        self.kept.of_locks += bytes;
         Ok(bytes)
     }
 
-    /// What was taken a moment ago is not needed: it is for the next who takes some.
+    /// What was taken for a lock a moment ago is not needed: it is for the next who takes some.
     #[inline]
-    pub(super) fn keep_less(&mut self, bytes: usize) {
-        assert!(bytes <= self.kept.bytes, "only what was taken is given back");
+    pub(super) fn keep_no_lock(&mut self, bytes: usize) {
+        assert!(bytes <= self.kept.of_locks, "only what was taken is given back");
+        assert!(self.kept.of_locks <= self.kept.bytes, "what locks take is a part of all");
+        self.kept.of_locks -= bytes;
         self.kept.bytes -= bytes;
     }
 
@@ -165,9 +169,7 @@ impl Transaction {
     /// # Errors
     /// As [`keep`](Self::keep).
     pub(super) fn keep_definition(&mut self, change: &CatalogChange) -> Result<(), StoreError> {
-        let mut length = WrittenLength::default();
-        serde_json::to_writer(&mut length, change).expect("definitions are plain data");
-        self.keep(DEFINITION_OVERHEAD_BYTES + DEFINITION_COPIES * length.0)
+        self.keep(DEFINITION_OVERHEAD_BYTES + DEFINITION_COPIES * change.kept_bytes())
     }
 }
 

@@ -419,7 +419,7 @@ impl Transaction {
         let kept = self.keep_lock(&key.1)?;
         let outcome = self.acquire_now(key, strength, if_locked);
         if matches!(outcome, Ok(Acquired::Already) | Err(_)) {
-            self.keep_less(kept);
+            self.keep_no_lock(kept);
         }
         outcome
     }

@@ -69,9 +69,11 @@ impl Transaction {
     /// # Panics
     /// If the transaction was rolled back behind the savepoint before.
     pub fn undo_writes_since(&mut self, savepoint: &Savepoint) {
+        // The locks that stay are paid for as long as they are there: a statement may run again and again, and lock others each time.
+        let kept = self.kept.mark_with_locks_since(savepoint.kept);
         if self.snapshot == savepoint.snapshot {
             let locks = self.locks.as_ref().map_or(0, |locks| locks.granted_count());
-            self.rollback_to(&Savepoint { locks, ..savepoint.clone() });
+            self.rollback_to(&Savepoint { locks, kept, ..savepoint.clone() });
             return;
         }
         assert!(savepoint.footprint <= self.footprint.len(), "a savepoint dies with the ones before it");
@@ -82,7 +84,7 @@ impl Transaction {
         self.footprint.truncate(savepoint.footprint);
         self.pending.clone_from(&savepoint.pending);
         self.child_lookups.clear();
-        self.kept.go_back_to(savepoint.kept_bytes);
+        self.kept.go_back_to(kept);
         self.deferred.go_back_to(&savepoint.deferred);
         self.bricks.undo(savepoint.bricks);
     }

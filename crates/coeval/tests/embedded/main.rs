@@ -10,3 +10,4 @@ mod files;
 mod lending;
 mod many_columns;
 mod reading;
+mod temporary_tables;

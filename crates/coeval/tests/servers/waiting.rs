@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A commit that spans a server and the database, while the replicas that it waits for are away.
+//! A commit that spans a server and the database, while what it waits for does not come: replicas, or other transactions.
 
-use super::{rows, run, session};
+use super::{rows, run, session, state};
 use coeval::{Database, Session, SqlState};
+use coeval_txn::LockState;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -105,4 +106,76 @@ fn while_a_commit_that_spans_waits_for_replicas_others_begin_on_the_server_and_i
         run(&mut reader, "ROLLBACK");
         assert!(began.elapsed() < Duration::from_secs(20), "it is not seen");
     }
+}
+
+/// Waits until this is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Others begin on the server, and commit in both places.
+fn others_go_on(database: &Database, number: usize) {
+    let mut other = session(database);
+    run(&mut other, "SET statement_timeout = '20s'; BEGIN");
+    assert_eq!(rows(&mut other, ON_SERVER), ["10"]);
+    run(&mut other, "COMMIT");
+    let both =
+        format!("INSERT INTO stock VALUES (9, {number}, 0); INSERT INTO items VALUES ({number}, 'more')");
+    run(&mut other, &format!("BEGIN; {both}; COMMIT"));
+}
+
+/// A commit that met a reservation waited for it with the right to span the server in its hand, for up to five seconds: nobody began
+/// there meanwhile. Fails if `span` calls `commit_applied`.
+#[test]
+fn while_a_commit_that_spans_waits_for_a_reservation_others_begin_and_span_and_it_can_be_cancelled() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, mut client) = served(directory.path());
+    let mut first = session(&database);
+    run(&mut first, "SET coeval.priority = on; BEGIN");
+    assert_eq!(rows(&mut first, HERE), ["one"]);
+    run(&mut client, "UPDATE items SET name = 'theirs' WHERE i = 1");
+    run(&mut first, "UPDATE items SET name = 'mine' WHERE i = 1");
+    assert_eq!(state(&mut first, "COMMIT"), SqlState::SerializationFailure);
+
+    let (waiting, cancel) = spanning(&database);
+    let waits = || database.store().waiting_for_reservations() == 1;
+    until("it does not meet the reservation", waits);
+    others_go_on(&database, 20);
+    assert!(waits(), "the others have waited as well");
+    cancel.cancel();
+    assert_eq!(waiting.join().unwrap(), SqlState::QueryCanceled);
+    assert_eq!([rows(&mut client, ON_SERVER), rows(&mut client, HERE)], [["10"], ["theirs"]]);
+}
+
+/// The checks that were put off to the commit may want row locks of others, who may take their time: they were waited for while
+/// nobody could begin on the server. Fails without `check_before_commit` in `span`.
+#[test]
+fn while_a_commit_that_spans_waits_for_a_row_lock_others_begin_and_span() {
+    let directory = tempfile::tempdir().unwrap();
+    let (database, mut client) = served(directory.path());
+    run(
+        &mut client,
+        "CREATE TABLE parts (id int PRIMARY KEY, item int REFERENCES items DEFERRABLE INITIALLY DEFERRED)",
+    );
+    let mut holder = session(&database);
+    run(&mut holder, "BEGIN ISOLATION LEVEL READ COMMITTED; DELETE FROM items WHERE i = 1");
+    let mut spanning = session(&database);
+    let waiting = std::thread::spawn(move || {
+        run(
+            &mut spanning,
+            "BEGIN ISOLATION LEVEL READ COMMITTED; INSERT INTO stock VALUES (3, 3, 3); INSERT INTO parts VALUES (1, 1); COMMIT",
+        );
+    });
+    let waits = || database.store().row_locks().iter().any(|lock| lock.state == LockState::Waiting);
+    until("it does not wait for the lock", waits);
+    others_go_on(&database, 21);
+    assert!(waits(), "the holder has not ended");
+    run(&mut holder, "ROLLBACK");
+    waiting.join().unwrap();
+    assert_eq!(rows(&mut client, "SELECT item FROM parts"), ["1"]);
+    assert_eq!(rows(&mut client, "SELECT quantity FROM stock WHERE w = 3"), ["3"]);
 }

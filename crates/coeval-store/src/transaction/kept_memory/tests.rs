@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The memory that transactions keep: asked for before it is taken, given back by whoever ends.
 
+use super::{FREE_BYTES, LOCK_OVERHEAD_BYTES};
 use crate::catalog::{CatalogChange, TableDef};
 use crate::error::StoreError;
 use crate::id_value::{key, row, table};
 use crate::memory_accounts::{MemoryAccount, MemoryAccounts};
 use crate::options::StoreOptions;
 use crate::store::Store;
-use crate::transaction::{AccessMode, IfLocked, RowLock, Transaction};
+use crate::transaction::{AccessMode, IfLocked, LockedState, RowLock, Transaction};
 use arrow::array::{ArrayRef, Int32Array, RecordBatch};
 use coeval_txn::{Isolation, LockStrength};
 use std::sync::Arc;
@@ -175,4 +176,50 @@ fn a_commit_gives_its_memory_back_and_small_transactions_take_none() {
     assert!(database.taken() > 0);
     tx.commit().unwrap();
     assert_eq!(database.taken(), 0);
+}
+
+/// Whether the snapshot of a statement has moved when it runs again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Snapshot {
+    Same,
+    Moved,
+}
+
+/// A READ COMMITTED statement of several parts that runs again keeps its locks, and was given back what they take: each further
+/// run could lock others for nothing. Fails if `undo_writes_since` goes back to what the savepoint has noted.
+#[test]
+fn locks_that_stay_when_a_statement_runs_again_stay_counted() {
+    const LOCKS: i32 = 10_000;
+    for snapshot in [Snapshot::Same, Snapshot::Moved] {
+        let database = Database::new();
+        let rows = &database.rows;
+        let lock = |id: i32| RowLock { table: rows.id, key: key(id), strength: LockStrength::Update };
+        let mut tx = database.store.begin(Isolation::ReadCommitted, AccessMode::ReadWrite);
+        tx.begin_statement().unwrap();
+        let began = tx.savepoint();
+        let locks: Vec<RowLock> = (0..LOCKS).map(lock).collect();
+        tx.lock_rows(&locks, IfLocked::Wait).unwrap();
+        for id in 0..2_000 {
+            tx.insert(rows.id, row(rows, 1_000_000 + id, 0)).unwrap();
+        }
+        if snapshot == Snapshot::Moved {
+            let mut other = database.begin();
+            other.update(rows.id, &key(LOCKS), row(rows, LOCKS, 1)).unwrap();
+            other.commit().unwrap();
+            let locked = tx.lock_rows(&[lock(LOCKS)], IfLocked::Wait).unwrap();
+            assert_eq!(locked.state, LockedState::Changed);
+        }
+        let before = database.taken();
+        for _ in 0..3 {
+            tx.undo_writes_since(&began);
+            let locks = database.store.row_locks().len();
+            assert!(locks >= LOCKS as usize, "{snapshot:?}: {locks} locks stay");
+            let counted = database.taken() + FREE_BYTES;
+            assert!(counted >= locks * LOCK_OVERHEAD_BYTES, "{snapshot:?}: {counted} for {locks} locks");
+            assert!(database.taken() < before, "{snapshot:?}: what was written is given back");
+        }
+        tx.rollback_to(&began);
+        assert!(database.store.row_locks().is_empty(), "{snapshot:?}");
+        assert_eq!(database.taken(), 0, "{snapshot:?}");
+    }
 }
