@@ -91,3 +91,19 @@ fn columns_that_are_not_the_tables_are_refused() {
     let refused = tables.rows_with_texts(9, &batch(&["Oslo"])).map(drop);
     assert_eq!(refused, Err(RowsRefused::NoTable(9)));
 }
+
+/// To break it: have `forget` only take the definition away. A table of that number could be declared again, as another one.
+#[test]
+fn a_table_that_is_gone_stays_gone() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    tables.forget(7);
+    tables.forget(8);
+    for table in [7, 8] {
+        assert_eq!(tables.declare(table, schema(vec![])), Err(DefinitionError::Forgotten { table }));
+        assert!(!tables.has(table) && tables.is_known(table) && tables.is_forgotten(table));
+        let refused = tables.rows_with_texts(table, &batch(&["Oslo"])).map(drop);
+        assert_eq!(refused, Err(RowsRefused::NoTable(table)));
+    }
+    assert!(!tables.is_known(9));
+}
