@@ -171,6 +171,13 @@ impl Tables {
         Ok(())
     }
 
+    /// Whether a table is declared with these columns already.
+    #[must_use]
+    pub fn is_declared_as(&self, table: u64, schema: &BrickSchema) -> bool {
+        let definitions = self.definitions.read();
+        definitions.declared.get(&table).is_some_and(|definition| *definition.declared == *schema)
+    }
+
     /// Says that a table is gone for good, whether it was declared or not. Nobody here gets its rows any more, and none that somebody
     /// here loads are taken.
     ///

@@ -33,8 +33,10 @@ fn columns_of_texts_have_dictionaries() {
     tables.declare(7, schema(vec![])).unwrap();
     tables.declare(7, schema(vec![])).unwrap();
     assert_eq!(tables.declarations(), before + 1, "nothing is new the second time");
+    assert!(tables.is_declared_as(7, &schema(vec![])) && !tables.is_declared_as(8, &schema(vec![])));
     let note = metric("note", DataType::Utf8, Nulls::Allowed);
     tables.declare(7, schema(vec![note])).unwrap();
+    assert!(!tables.is_declared_as(7, &schema(vec![])), "it has one column more by now");
     tables.declare(8, schema(vec![])).unwrap();
     let dictionary = |table, column| DictionaryId { table, column };
     let expected = [(dictionary(7, 0), 20), (dictionary(7, 2), u32::MAX), (dictionary(8, 0), 20)];
