@@ -18,7 +18,9 @@ mod first_steps;
 mod keep;
 
 pub(crate) use asked::AskedArguments;
-pub(crate) use cluster::{ClusterArguments, ClusterCommand, ListedNode, ServedNodeArguments};
+pub(crate) use cluster::{
+    ClusterArguments, ClusterCommand, ClusterStatusArguments, ListedNode, ServedNodeArguments,
+};
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,

@@ -20,7 +20,8 @@ pub(crate) struct ServedNodeArguments {
     #[arg(
         long,
         value_name = "HOST:PORT",
-        requires_all = ["cluster_nodes", "dir"],
+        requires = "cluster_nodes",
+        requires = "dir",
         conflicts_with_all = ["in_memory", "salvage"]
     )]
     pub(crate) cluster: Option<NodeAddress>,
