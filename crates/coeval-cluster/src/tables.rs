@@ -240,7 +240,8 @@ impl Tables {
     }
 
     /// Whether a table is declared.
-    pub(crate) fn has(&self, table: u64) -> bool {
+    #[must_use]
+    pub fn has(&self, table: u64) -> bool {
         self.definitions.read().declared.contains_key(&table)
     }
 

@@ -57,7 +57,7 @@ pub(super) enum Fate {
     Declared,
     /// It was dropped.
     Gone,
-    /// The world does not go so far yet.
+    /// The world does not go so far yet; or it has a table that the node does not take, which has been said.
     NotYet,
 }
 
@@ -151,7 +151,7 @@ impl Declarations {
         let is_here =
             u32::try_from(table).ok().and_then(|number| world.table(SpaceId::new(number))).is_some();
         if is_here {
-            return Ok(Fate::Declared);
+            return Ok(if self.tables.has(table) { Fate::Declared } else { Fate::NotYet });
         }
         let seen_at = self.lock().versions.get(&table).copied();
         let is_gone = match seen_at {
@@ -287,6 +287,17 @@ mod tests {
         assert_eq!(opened(&younger, directory.path()).fate(hits).unwrap(), Fate::NotYet);
         run(&database, "DROP TABLE hits");
         assert_eq!(opened(&database, directory.path()).fate(hits).unwrap(), Fate::Gone);
+    }
+
+    /// To break it: take what is in the world for declared. The node is started again and again then, without a pause.
+    #[test]
+    fn a_table_that_the_node_does_not_take_is_not_declared() {
+        let Told { database, declarations, .. } = told();
+        run(&database, HITS);
+        run(&database, "ALTER TABLE hits ADD COLUMN kind text NOT NULL DEFAULT 'old'");
+        let hits = number_of(&database, "hits");
+        declarations.follow().unwrap();
+        assert_eq!(declarations.fate(hits).unwrap(), Fate::NotYet);
     }
 
     #[test]
