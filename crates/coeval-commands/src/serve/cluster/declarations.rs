@@ -255,7 +255,7 @@ mod tests {
     /// To break it: leave out `follow`'s last loop, or have it stop at a version that it has looked at before something was new.
     #[test]
     fn the_node_hears_of_tables_that_come_and_go() {
-        let Told { database, declarations, .. } = told();
+        let Told { database, declarations, directory: _directory } = told();
         declarations.follow().unwrap();
         run(&database, HITS);
         let hits = number_of(&database, "hits");
@@ -292,7 +292,7 @@ mod tests {
     /// To break it: take what is in the world for declared. The node is started again and again then, without a pause.
     #[test]
     fn a_table_that_the_node_does_not_take_is_not_declared() {
-        let Told { database, declarations, .. } = told();
+        let Told { database, declarations, directory: _directory } = told();
         run(&database, HITS);
         run(&database, "ALTER TABLE hits ADD COLUMN kind text NOT NULL DEFAULT 'old'");
         let hits = number_of(&database, "hits");
