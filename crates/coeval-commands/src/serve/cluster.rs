@@ -7,8 +7,9 @@
 //!              epochs-*.log   the node's log; bricks-*.rows what it has flushed
 //!              views.log      on the first node: who takes part, for all
 //! ```
-//! Its threads are its own, a few: so messages between nodes are answered while queries have all others, since a node that says nothing
-//! for three seconds is taken for gone.
+//! Two kinds of threads, besides those of queries: a few for the node, which send, answer and say that it lives, since one that says nothing
+//! for three seconds is taken for gone; and as many as there are cores for what statements have it do: rows are packed, unpacked and
+//! spelled there, which takes its time.
 //!
 //! Order of the end: sessions, then the node, then the database.
 
@@ -40,8 +41,8 @@ use writing::Place;
 
 /// The node's folder in the database's directory.
 const FOLDER: &str = "cluster";
-/// Threads of a node: one may sync or flush while the others send and answer.
-const THREADS: usize = 2;
+/// Threads of a node: one may be held up for a moment while the other one sends and answers.
+const NODE_THREADS: usize = 2;
 /// How often the published world is looked at for tables that have come or gone.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// How long the node's tasks may take to end.
@@ -52,8 +53,8 @@ const BIND_PATIENCE: Duration = Duration::from_secs(2);
 /// A node that runs, or is about to. It ends when this is dropped, which is not within a runtime, and takes seconds at most.
 pub(super) struct Clustering {
     node: Arc<OwnNode>,
-    /// Ended last of all.
-    runtime: Option<Runtime>,
+    /// Those of the node, and those of statements' work. Ended last of all.
+    threads: Option<(Runtime, Runtime)>,
 }
 
 /// All that it takes to start the node.
@@ -63,6 +64,8 @@ struct Start {
     directory: PathBuf,
     settings: NodeSettings,
     foundation: Foundation,
+    /// The node's threads.
+    threads: Handle,
 }
 
 /// Why the node has not started.
@@ -91,50 +94,47 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let security = security(&arguments.node, listen, &nodes)?;
     let (settings, foundation) = settle(&directory, asked, arguments, &nodes)?;
     let failed = |error: &dyn std::fmt::Display| Failure::work("cannot be a node of a cluster", error);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let tables = Tables::start(threads).map_err(|error| failed(&error))?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let tables = Tables::start(cores).map_err(|error| failed(&error))?;
     let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory)?);
     declarations.follow().map_err(|error| failed(&error))?;
     let options = options(&settings, &own, nodes, security, tables);
     let listener = listener(listen)?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(THREADS)
-        .thread_name("coeval-cluster")
-        .enable_all()
-        .build()
-        .map_err(|error| failed(&error))?;
-    let node = Arc::new(own_node(&options, Arc::clone(&declarations), runtime.handle().clone()));
+    let of_node = threads("coeval-cluster", NODE_THREADS)?;
+    let of_work = threads("coeval-spread", cores.max(2))?;
+    let node = Arc::new(own_node(&options, Arc::clone(&declarations), of_work.handle().clone()));
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
-    let start = Start { options, listener, directory, settings, foundation };
+    let node_threads = of_node.handle().clone();
+    let start = Start { options, listener, directory, settings, foundation, threads: node_threads.clone() };
     eprintln!("Node {} of a cluster, at {}", own.number, own.address);
-    let clustering = Clustering { node: Arc::clone(&node), runtime: Some(runtime) };
-    match attempt(&start, &declarations, clustering.threads()) {
-        Ok(started) => clustering.threads().spawn(run(start, started, node)),
+    let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
+    match attempt(&start, &declarations) {
+        Ok(started) => node_threads.spawn(run(start, started, node)),
         Err(NotStarted::Waits(table)) => {
             tracing::info!(table, "the node waits for the definition of a table that it has rows of");
-            clustering.threads().spawn(start_later(start, node))
+            node_threads.spawn(start_later(start, node))
         }
         Err(NotStarted::Failed(why)) => return Err(failed(&why)),
     };
-    clustering.threads().spawn(follow_tables(declarations));
+    node_threads.spawn(follow_tables(declarations));
     Ok(Some(clustering))
 }
 
-impl Clustering {
-    fn threads(&self) -> &Handle {
-        &self.node.place.threads
-    }
+fn threads(name: &str, count: usize) -> Result<Runtime, Failure> {
+    let built = Builder::new_multi_thread().worker_threads(count).thread_name(name).enable_all().build();
+    built.map_err(|error| Failure::work("cannot start threads for a node of a cluster", error))
 }
 
 /// A server that does not come to listen ends its node too.
 impl Drop for Clustering {
     fn drop(&mut self) {
-        let Some(runtime) = self.runtime.take() else { return };
+        let Some((of_node, of_work)) = self.threads.take() else { return };
         let before = self.node.stage.send_replace(Stage::Ended("the server ends".to_owned()));
         if let Stage::Runs(node) = before {
-            runtime.block_on(node.stop());
+            of_node.block_on(node.stop());
         }
-        runtime.shutdown_timeout(END_PATIENCE);
+        of_work.shutdown_timeout(END_PATIENCE);
+        of_node.shutdown_timeout(END_PATIENCE);
     }
 }
 
@@ -264,6 +264,7 @@ fn listener(listen: &NodeAddress) -> Result<TcpListener, Failure> {
     bound.map_err(|error| Failure::work(format_args!("cannot listen on {listen} for other nodes"), error))
 }
 
+/// `threads` are those of statements' work.
 fn own_node(options: &NodeOptions, declarations: Arc<Declarations>, threads: Handle) -> OwnNode {
     let keeper = options.nodes.iter().find(|(node, _)| *node == options.keeper);
     let keeper = keeper.expect("the keeper is on one of the nodes").clone();
@@ -279,12 +280,12 @@ fn own_node(options: &NodeOptions, declarations: Arc<Declarations>, threads: Han
 }
 
 /// Starts the node, if all tables are declared that it has rows of. Reads its log.
-fn attempt(start: &Start, declarations: &Declarations, threads: &Handle) -> Result<Node, NotStarted> {
+fn attempt(start: &Start, declarations: &Declarations) -> Result<Node, NotStarted> {
     let failed = |error: &dyn std::fmt::Display| NotStarted::Failed(error.to_string());
     loop {
         let listener = start.listener.try_clone().map_err(|error| failed(&error))?;
         let options = start.options.clone();
-        match Node::start(options, listener, threads, &start.directory, Durability::Synced) {
+        match Node::start(options, listener, &start.threads, &start.directory, Durability::Synced) {
             Ok(node) => return Ok(node),
             Err(StartError::Log(LogError::NoTable { table, .. })) => {
                 match declarations.fate(table).map_err(|error| failed(&error))? {
@@ -301,9 +302,9 @@ fn attempt(start: &Start, declarations: &Declarations, threads: &Handle) -> Resu
 async fn start_later(mut start: Start, node: Arc<OwnNode>) {
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
-        let (declarations, threads) = (Arc::clone(&node.declarations), node.place.threads.clone());
+        let declarations = Arc::clone(&node.declarations);
         let attempted = tokio::task::spawn_blocking(move || {
-            let attempted = attempt(&start, &declarations, &threads);
+            let attempted = attempt(&start, &declarations);
             (start, attempted)
         });
         // A task that has panicked has said so.

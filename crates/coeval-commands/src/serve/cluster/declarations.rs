@@ -83,9 +83,10 @@ impl Declarations {
     /// # Errors
     /// If a table cannot be noted: it is not declared then, and is tried again.
     pub(super) fn follow(&self) -> io::Result<()> {
+        let mut seen = self.lock();
+        // Behind the lock, so that it is no older than what somebody else has declared from.
         let world = self.store.world();
         let version = world.version().get();
-        let mut seen = self.lock();
         if seen.looked == Some(version) {
             return Ok(());
         }

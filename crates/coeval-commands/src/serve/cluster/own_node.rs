@@ -2,7 +2,7 @@
 //! The node of a cluster that this process is, as SQL has it.
 //!
 //! ```text
-//!    statement --> OwnNode: is the node there? --> work on the node's threads --> Node (coeval-cluster)
+//!    statement --> OwnNode: is the node there? --> work on threads for that --> Node (coeval-cluster)
 //!                             | starting: waits          | given up with whoever waits
 //!                             | ended: 57P03             v
 //!                             +----------------------- errors with SQLSTATEs

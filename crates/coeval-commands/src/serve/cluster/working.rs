@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Work of a node on the node's own threads.
+//! What statements have a node do, on threads of its own.
 //!
 //! Why: whoever waits for it may be polled by any thread, of no runtime or of one whose threads are busy with queries; and a node waits
-//! by the clock of its runtime.
+//! by the clock of a runtime.
 
 use super::errors::not_there;
 use coeval::SqlError;

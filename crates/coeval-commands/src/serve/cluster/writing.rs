@@ -18,7 +18,7 @@ const PIECE_BYTES: usize = 4 << 20;
 /// What loads and deletes have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// The node's threads.
+    /// Those of statements' work.
     pub(super) threads: Handle,
     /// Where deletes run.
     pub(super) keeper: (NodeId, NodeAddress),
