@@ -164,9 +164,7 @@ impl Engine {
         if snapshot.horizon() < self.protocol.latest_safe() {
             return Err(BrickAnswer::BelowSafe);
         }
-        let mut bricks = self.store.bricks().map_err(|_| BrickAnswer::NotNow)?;
-        bricks.retain(|at| at.table == table);
-        Ok(bricks)
+        self.store.bricks_of(table).map_err(|_| BrickAnswer::NotNow)
     }
 }
 

@@ -266,14 +266,19 @@ impl ColumnBricks {
     pub(super) fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed> {
         self.settle()?;
         let mut bricks = Vec::new();
-        for (table, known) in &self.known {
-            if self.tables.is_forgotten(*table) {
-                continue;
-            }
-            let view = known.rows.view(&known.rows.selection());
-            let ids = view.bricks().iter().map(|brick| brick.id().get());
-            bricks.extend(ids.map(|brick| BrickAddress { table: *table, brick }));
+        let tables: Vec<u64> = self.known.keys().copied().collect();
+        for table in tables {
+            bricks.extend(self.bricks_of(table)?);
         }
         Ok(bricks)
+    }
+
+    /// Those of a table; none of one that is gone for good.
+    pub(super) fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, ShardStopped> {
+        self.settle()?;
+        let known = self.known.get(&table).filter(|_| !self.tables.is_forgotten(table));
+        let Some(known) = known else { return Ok(Vec::new()) };
+        let view = known.rows.view(&known.rows.selection());
+        Ok(view.bricks().iter().map(|brick| BrickAddress { table, brick: brick.id().get() }).collect())
     }
 }

@@ -144,6 +144,11 @@ impl NodeStore for ColumnStore {
         self.note(bricks)
     }
 
+    fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, StoreFailed> {
+        let bricks = self.bricks.bricks_of(table);
+        self.note(bricks)
+    }
+
     fn durability(&self) -> Durability {
         self.log.durability()
     }
