@@ -24,7 +24,7 @@ async fn listed(node: &Node) -> Vec<u64> {
 fn every_node_knows_of_all_bricks() {
     for replicas in [1, 2] {
         let cluster = Cluster::start(3, replicas);
-        loads(&cluster, 12);
+        loads(&cluster, 30);
         for node in cluster.running() {
             assert_eq!(cluster.runtime.block_on(listed(&node)), all(), "{node:?} with {replicas} replicas");
             let snapshot = cluster.runtime.block_on(node.snapshot()).unwrap();
@@ -39,7 +39,7 @@ fn every_node_knows_of_all_bricks() {
 #[test]
 fn a_node_that_says_nothing_is_not_waited_for() {
     let cluster = Cluster::start(3, 2);
-    loads(&cluster, 12);
+    loads(&cluster, 30);
     let view = cluster.status(1).unwrap().view;
     cluster.proxy(3).stall();
     let (first, second) = (cluster.node(1), cluster.node(2));
@@ -56,7 +56,7 @@ fn a_node_that_says_nothing_is_not_waited_for() {
 #[test]
 fn all_bricks_are_listed_while_nodes_go_and_come() {
     let mut cluster = Cluster::start(3, 3);
-    loads(&cluster, 12);
+    loads(&cluster, 30);
     cluster.crash(3);
     assert_eq!(cluster.runtime.block_on(listed(cluster.node(2))), all());
     cluster.goes_on_with(2);
