@@ -74,7 +74,7 @@ fn all_bricks_are_listed_while_nodes_go_and_come() {
 #[test]
 fn a_delete_reads_what_it_sees() {
     let cluster = Cluster::start(3, 2);
-    let before = loads(&cluster, 9);
+    let before = loads(&cluster, 30);
     cluster.runtime.block_on(async {
         let delete = cluster.node(1).begin_delete().await.unwrap();
         let snapshot = delete.snapshot();
