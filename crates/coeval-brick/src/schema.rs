@@ -56,7 +56,7 @@ pub(crate) enum Place {
 }
 
 /// The columns of a brick table in the order of declaration, and the layout that follows from them.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BrickSchema {
     columns: Vec<Column>,
     places: Vec<Place>,

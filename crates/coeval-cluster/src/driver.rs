@@ -27,6 +27,7 @@
 //! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
+//! | `listing.rs` | which bricks a table has, on any node |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod codes;
@@ -38,6 +39,7 @@ mod engine;
 mod error;
 mod incoming;
 mod life;
+mod listing;
 mod load;
 mod loopback;
 mod loopback_table;

@@ -24,7 +24,7 @@
 //! Each node opens the connections that it sends on, so between two nodes there are up to two for frames. Whoever is at the
 //! other end of one is known from its greeting before anything else is read.
 //!
-//! SQL does not use the driver yet. What a node keeps stands behind [`NodeStore`]: [`ColumnStore`] has a log,
+//! Who runs a node, and gives it to SQL, is above this crate. What a node keeps stands behind [`NodeStore`]: [`ColumnStore`] has a log,
 //! files of flushed rows, and the bricks of `coeval-brick`, in columns, of the tables that are declared to it ([`Tables`]).
 //!
 //! # Owns

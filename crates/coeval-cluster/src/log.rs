@@ -57,7 +57,16 @@ pub enum LogError {
         /// What is different.
         what: &'static str,
     },
-    /// Its rows cannot be made bricks again: a table is not declared, or the rows are none of its. Nothing of it was changed.
+    /// It has rows of a table that is neither declared nor said to be gone. Nothing of it was changed: once that is done, it can
+    /// be opened.
+    #[error("the log in {directory} has rows of table {table}, which is not declared here")]
+    NoTable {
+        /// Where the log is.
+        directory: PathBuf,
+        /// The table.
+        table: u64,
+    },
+    /// Its rows cannot be made bricks again, as they are none of their table. Nothing of it was changed.
     #[error("the log in {directory} has rows that are no bricks here: {why}")]
     Rows {
         /// Where the log is.

@@ -112,6 +112,16 @@ pub trait NodeStore: Send + 'static {
     /// If the store has failed.
     fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed>;
 
+    /// Those of a table.
+    ///
+    /// # Errors
+    /// If the store has failed.
+    fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, StoreFailed> {
+        let mut bricks = self.bricks()?;
+        bricks.retain(|at| at.table == table);
+        Ok(bricks)
+    }
+
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;
 

@@ -20,7 +20,7 @@ use coeval_brick::{
 };
 use coeval_txn::cluster::{BrickAddress, Code, DictionaryError, DictionaryId};
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +51,12 @@ pub enum DefinitionError {
     /// There are rows of it that the new definition does not fit.
     #[error("table {table} is there with other columns")]
     OtherColumns {
+        /// The table.
+        table: u64,
+    },
+    /// A number is given to one table only.
+    #[error("table {table} is gone for good")]
+    Forgotten {
         /// The table.
         table: u64,
     },
@@ -98,9 +104,16 @@ pub enum RowsRefused {
 #[derive(Clone)]
 pub struct Tables {
     shards: Arc<Shards>,
-    definitions: Arc<RwLock<BTreeMap<u64, Definition>>>,
+    definitions: Arc<RwLock<Definitions>>,
     /// How often something was declared: whoever has seen that number has seen all of it.
     declarations: Arc<AtomicU64>,
+}
+
+/// The tables that there are, and those that there were.
+#[derive(Default)]
+struct Definitions {
+    declared: BTreeMap<u64, Definition>,
+    forgotten: BTreeSet<u64>,
 }
 
 /// A table as it is declared.
@@ -136,7 +149,10 @@ impl Tables {
     /// If the columns cannot be those of a table here.
     pub fn declare(&self, table: u64, schema: BrickSchema) -> Result<(), DefinitionError> {
         let mut definitions = self.definitions.write();
-        let before = definitions.get(&table).map(|definition| &definition.declared);
+        if definitions.forgotten.contains(&table) {
+            return Err(DefinitionError::Forgotten { table });
+        }
+        let before = definitions.declared.get(&table).map(|definition| &definition.declared);
         match before {
             Some(before) if **before == schema => return Ok(()),
             Some(before) if !schema.extends(before) => return Err(DefinitionError::OtherColumns { table }),
@@ -150,9 +166,32 @@ impl Tables {
             Arc::new(declared.coded().map_err(|error| DefinitionError::Schema { table, error })?)
         };
         let empty = Arc::new(BrickTable::new(Arc::clone(&schema), Arc::clone(&self.shards)));
-        definitions.insert(table, Definition { declared, schema, texts: Arc::new(texts), empty });
+        definitions.declared.insert(table, Definition { declared, schema, texts: Arc::new(texts), empty });
         self.declarations.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether a table is declared with these columns already.
+    #[must_use]
+    pub fn is_declared_as(&self, table: u64, schema: &BrickSchema) -> bool {
+        let definitions = self.definitions.read();
+        definitions.declared.get(&table).is_some_and(|definition| *definition.declared == *schema)
+    }
+
+    /// Says that a table is gone for good, whether it was declared or not. Nobody here gets its rows any more, and none that somebody
+    /// here loads are taken.
+    ///
+    /// What comes from other nodes is taken as before, and dropped: whoever has loads under way that were begun before waits for
+    /// answers. What is there takes room until the next round; in files, until all that these have is flushed anew.
+    pub fn forget(&self, table: u64) {
+        let mut definitions = self.definitions.write();
+        definitions.declared.remove(&table);
+        definitions.forgotten.insert(table);
+    }
+
+    /// Whether a table is gone for good.
+    pub(crate) fn is_forgotten(&self, table: u64) -> bool {
+        self.definitions.read().forgotten.contains(&table)
     }
 
     /// The rows of a batch by brick, for [`Load::append`](crate::Load::append). Its columns are the table's, in their order.
@@ -197,12 +236,19 @@ impl Tables {
     /// The dictionaries of all tables, each with how many codes it may have.
     pub(crate) fn dictionaries(&self) -> Vec<(DictionaryId, u32)> {
         let definitions = self.definitions.read();
-        definitions.values().flat_map(|definition| definition.texts.dictionaries()).collect()
+        definitions.declared.values().flat_map(|definition| definition.texts.dictionaries()).collect()
     }
 
     /// Whether a table is declared.
-    pub(crate) fn has(&self, table: u64) -> bool {
-        self.definitions.read().contains_key(&table)
+    #[must_use]
+    pub fn has(&self, table: u64) -> bool {
+        self.definitions.read().declared.contains_key(&table)
+    }
+
+    /// Whether a table is declared, or gone for good: what comes of it is taken.
+    pub(crate) fn is_known(&self, table: u64) -> bool {
+        let definitions = self.definitions.read();
+        definitions.declared.contains_key(&table) || definitions.forgotten.contains(&table)
     }
 
     /// What bytes say that are to be rows of a brick.
@@ -268,7 +314,7 @@ impl Tables {
     }
 
     fn definition(&self, table: u64) -> Result<Definition, RowsRefused> {
-        self.definitions.read().get(&table).cloned().ok_or(RowsRefused::NoTable(table))
+        self.definitions.read().declared.get(&table).cloned().ok_or(RowsRefused::NoTable(table))
     }
 }
 
@@ -326,7 +372,7 @@ impl TextRows {
 
 impl std::fmt::Debug for Tables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.definitions.read().keys()).finish()
+        f.debug_set().entries(self.definitions.read().declared.keys()).finish()
     }
 }
 

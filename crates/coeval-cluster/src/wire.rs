@@ -43,7 +43,9 @@ pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
 pub(crate) use reader::Reader;
 pub(crate) use record::NodeRecord;
-pub(crate) use request::{BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_texts};
+pub(crate) use request::{
+    BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_bricks, parts_of_texts,
+};
 
 use bytes::Bytes;
 

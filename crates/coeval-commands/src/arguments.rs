@@ -12,11 +12,15 @@ use coeval_bench::{
 use std::path::PathBuf;
 
 mod asked;
+mod cluster;
 mod feed;
 mod first_steps;
 mod keep;
 
 pub(crate) use asked::AskedArguments;
+pub(crate) use cluster::{
+    ClusterArguments, ClusterCommand, ClusterStatusArguments, ListedNode, ServedNodeArguments,
+};
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{
     CompletionsArguments, DoctorArguments, Example, InitArguments, ManualArguments,
@@ -61,6 +65,7 @@ pub(crate) enum Command {
     Backup(BackupArguments),
     Restore(RestoreArguments),
     Feed(Box<FeedArguments>),
+    Cluster(ClusterArguments),
     Bench(Box<BenchArguments>),
     Check(CheckArguments),
     CheckHistory(CheckHistoryArguments),
@@ -246,6 +251,8 @@ pub(crate) struct ServeArguments {
     pub(crate) synchronous_standby_names: Option<String>,
     #[command(flatten)]
     pub(crate) machines: MachinesArguments,
+    #[command(flatten)]
+    pub(crate) node: ServedNodeArguments,
     /// Log that a replication slot keeps at most for a replica that is away, as in 64GB; -1 for any, 16GB if not given. Beyond that
     /// the replica needs a new copy, or the archive
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]

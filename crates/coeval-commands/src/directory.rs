@@ -12,9 +12,10 @@ use std::path::Path;
 const MANIFEST: &str = "MANIFEST";
 
 /// What a database directory may hold while there is no manifest yet.
-const OWN_FILES: [&str; 18] = [
+const OWN_FILES: [&str; 19] = [
     "LOCK",
     "MANIFEST.tmp",
+    "cluster",
     "follower",
     "follower.tmp",
     "kept-log",

@@ -23,6 +23,7 @@ mod bench;
 mod cells;
 mod check;
 mod check_history;
+mod cluster;
 mod compare;
 mod completions;
 mod demo;
@@ -66,6 +67,7 @@ pub fn run(command_line: impl IntoIterator<Item = OsString>, program: io::Result
         Command::Backup(arguments) => archive::backup(&arguments),
         Command::Restore(arguments) => archive::restore(&arguments),
         Command::Feed(arguments) => feed::run(&arguments),
+        Command::Cluster(arguments) => cluster::run(&arguments),
         Command::CheckHistory(arguments) => check_history::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments),

@@ -4,6 +4,7 @@
 mod archive;
 mod backups;
 mod changes;
+mod cluster;
 mod engine;
 pub(crate) mod log;
 mod own_files;
@@ -188,6 +189,8 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
     let is_archived = is_writable || following.is_some();
     let archive = arguments.archive.as_deref().filter(|_| is_archived);
     let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
+    // Before anybody asks the database: what is spread is not there without it.
+    let clustering = cluster::begin(arguments, &database)?;
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
@@ -227,6 +230,8 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
         }
         Ok::<_, Failure>(ended)
     })?;
+    // All sessions have ended.
+    drop(clustering);
     match archiver {
         Some(archiver) if !is_replica => archive::end(archiver),
         archiver => drop(archiver),

@@ -5,7 +5,7 @@ mod endpoint;
 
 pub(crate) use endpoint::serve;
 
-use coeval::{ArchivingStatus, Database, Durations};
+use coeval::{ArchivingStatus, ClusterFigures, Database, Durations};
 use coeval_sql::{ActivityState, Registered, UpstreamState};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -194,6 +194,9 @@ fn write_replication(text: &mut String, database: &Database) {
     if let Some(archiving) = engine.archiving() {
         write_archive(text, &archiving);
     }
+    if let Some(figures) = engine.cluster().and_then(|cluster| cluster.figures()) {
+        write_cluster(text, &figures);
+    }
     let Some(upstream) = engine.upstream() else { return };
     let name = "coeval_following";
     family(text, name, "gauge", "1 while this replica takes its primary's log, 0 while it does not.");
@@ -230,6 +233,76 @@ fn write_archive(text: &mut String, status: &ArchivingStatus) {
     sample(text, name, "", status.last_backup.map_or(0, |time| time.micros() / 1_000_000));
 }
 
+/// How it stands with this node of a cluster.
+fn write_cluster(text: &mut String, figures: &ClusterFigures) {
+    for (name, kind, help, value) in [
+        ("coeval_cluster_view", "counter", "The number of the view that this node is at.", figures.view),
+        ("coeval_cluster_members", "gauge", "Nodes that take part in it.", figures.members),
+        ("coeval_cluster_clock", "counter", "The next epoch of this node.", figures.clock),
+        (
+            "coeval_cluster_latest_committed",
+            "counter",
+            "The epoch up to which everything is seen (LCE).",
+            figures.latest_committed,
+        ),
+        (
+            "coeval_cluster_latest_safe",
+            "counter",
+            "The epoch behind which nobody reads (LSE).",
+            figures.latest_safe,
+        ),
+        (
+            "coeval_cluster_latest_committed_lag",
+            "gauge",
+            "Epochs of the cluster that the latest committed one is behind the clock.",
+            figures.latest_committed_lag,
+        ),
+        (
+            "coeval_cluster_pending",
+            "gauge",
+            "Transactions that are under way on any node, as far as this one knows.",
+            figures.pending,
+        ),
+        ("coeval_cluster_open_loads", "gauge", "Loads of clients of this node.", figures.open_loads),
+        (
+            "coeval_cluster_waiting_for_disk",
+            "gauge",
+            "Messages that wait for the disk of this node.",
+            figures.waiting_for_disk,
+        ),
+    ] {
+        family(text, name, kind, help);
+        sample(text, name, "", value);
+    }
+    write_messages(text, figures);
+}
+
+/// What this node of a cluster says to others, and hears.
+fn write_messages(text: &mut String, figures: &ClusterFigures) {
+    let messages = &figures.messages;
+    let name = "coeval_cluster_messages_total";
+    family(
+        text,
+        name,
+        "counter",
+        "Messages between nodes by their kind, since this node has started or come back.",
+    );
+    for kind in messages {
+        sample(text, name, &format!("{{kind=\"{}\",way=\"sent\"}}", kind.kind), kind.sent);
+        sample(text, name, &format!("{{kind=\"{}\",way=\"received\"}}", kind.kind), kind.received);
+    }
+    let name = "coeval_cluster_message_bytes_total";
+    family(text, name, "counter", "Their bytes.");
+    for kind in messages {
+        sample(text, name, &format!("{{kind=\"{}\",way=\"sent\"}}", kind.kind), kind.sent_bytes);
+        sample(text, name, &format!("{{kind=\"{}\",way=\"received\"}}", kind.kind), kind.received_bytes);
+    }
+    let name = "coeval_cluster_lost_messages_total";
+    family(text, name, "counter", "Messages that were not sent, since too much waited, or not taken.");
+    sample(text, name, "{reason=\"not_taken\"}", figures.lost.not_taken);
+    sample(text, name, "{reason=\"refused\"}", figures.lost.refused);
+}
+
 fn write_durations(text: &mut String, name: &str, help: &str, durations: &Durations) {
     family(text, name, "histogram", help);
     let mut count = 0;
@@ -255,6 +328,25 @@ fn sample(text: &mut String, name: &str, labels: &str, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coeval::ClusterMessageFigures;
+
+    #[test]
+    fn a_node_of_a_cluster_says_what_it_sends_and_how_far_it_is() {
+        let message =
+            ClusterMessageFigures { kind: "begin", sent: 3, sent_bytes: 30, received: 4, received_bytes: 40 };
+        let figures = ClusterFigures { pending: 2, messages: vec![message], ..ClusterFigures::default() };
+        let mut text = String::new();
+        write_cluster(&mut text, &figures);
+        for line in [
+            "coeval_cluster_pending 2",
+            "coeval_cluster_latest_committed_lag 0",
+            "coeval_cluster_messages_total{kind=\"begin\",way=\"sent\"} 3",
+            "coeval_cluster_message_bytes_total{kind=\"begin\",way=\"received\"} 40",
+            "coeval_cluster_lost_messages_total{reason=\"refused\"} 0",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} is missing in\n{text}");
+        }
+    }
 
     #[test]
     fn statements_are_counted_by_their_time_cumulatively_beside_what_the_store_counts() {

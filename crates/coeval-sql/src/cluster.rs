@@ -10,6 +10,13 @@
 //! The promises are those of the protocol (AOSI IV; `coeval-txn`'s `epochs/cluster`): a load is seen as a whole or not at all, on all
 //! nodes; a snapshot never changes; what is acknowledged is on the disks of all live replicas.
 
+mod status;
+
+pub use status::{
+    ClusterFigures, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState,
+    ClusterNodeStatus,
+};
+
 use crate::error::SqlError;
 use arrow::record_batch::RecordBatch;
 use coeval_store::BrickSchema;
@@ -49,6 +56,16 @@ pub trait Cluster: Debug + Send + Sync {
     /// # Errors
     /// On another node than that with the keeper (0A000, its address in the hint), or as with [`Cluster::load`].
     fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>>;
+
+    /// The nodes of the cluster, by number, as this one knows them. Costs a lock that is held for a moment.
+    fn nodes(&self) -> Vec<ClusterNodeStatus> {
+        Vec::new()
+    }
+
+    /// What this node counts of itself; nothing while it is not there. Costs a lock that is held for a moment.
+    fn figures(&self) -> Option<ClusterFigures> {
+        None
+    }
 }
 
 /// What a reader sees, the same on every node. Purge stays behind it until it is dropped.

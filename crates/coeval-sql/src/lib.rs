@@ -107,7 +107,10 @@ pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
 pub use catalog::origin_of;
 pub use changes::ChangeSource;
 pub use clock::Clock;
-pub use cluster::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
+pub use cluster::{
+    Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures,
+    ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+};
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub use deadline::Deadline;

@@ -2,12 +2,13 @@
 //! System tables: what the database says about itself, as tables of the statement's own snapshot.
 //!
 //! `information_schema` follows the standard as PostgreSQL has it, with the columns that have something to
-//! say here. `coeval_bricks`, `coeval_conflicts`, `coeval_dimensions`, `coeval_epochs`, `coeval_ingest_offsets`,
+//! say here. `coeval_bricks`, `coeval_cluster_nodes`, `coeval_conflicts`, `coeval_dimensions`, `coeval_epochs`, `coeval_ingest_offsets`,
 //! `coeval_lock_waits`, `coeval_memory`, `coeval_safe_snapshots`, `coeval_snapshots`, `coeval_store`, `coeval_tables` and
 //! `coeval_transactions` are ours and are found without a schema.
 //! Each is put together when a statement names it; nothing is kept.
 
 mod bricks;
+mod cluster_nodes;
 mod conflicts;
 mod constraints;
 mod dimensions;
@@ -94,6 +95,7 @@ fn own_table(name: &str, source: &Source<'_>) -> Result<Option<Rows>, SqlError> 
     let (store, registry) = (source.engine.store(), source.engine.registry());
     Ok(Some(match name {
         "coeval_bricks" => bricks::bricks(source.transaction, &source.rights()),
+        "coeval_cluster_nodes" => cluster_nodes::cluster_nodes(source.engine.cluster(), &source.rights()),
         "coeval_epochs" => bricks::epochs(store, registry),
         "coeval_ingest_offsets" => bricks::ingest_offsets(source.transaction, &source.rights())?,
         "coeval_dimensions" => dimensions::dimensions(source.transaction),

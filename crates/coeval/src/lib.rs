@@ -51,8 +51,9 @@ mod transaction;
 pub use append::AppendOptions;
 #[doc(hidden)]
 pub use coeval_sql::{
-    Archiving, ArchivingStatus, Backups, ChangeSource, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
-    UpstreamStatus,
+    Archiving, ArchivingStatus, Backups, ChangeSource, Cluster, ClusterDelete, ClusterFigures, ClusterLoad,
+    ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus,
+    ClusterSnapshot, CommitMode, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
@@ -71,9 +72,9 @@ pub use coeval_store::{
 };
 #[doc(hidden)]
 pub use coeval_store::{
-    BaseCopy, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink, ChangeStart,
-    ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower, FormerPrimary, Frame, LogFeed,
-    LogMark, LogTime, MalformedToken, Promise, Publication, Rewound, SafeLogging, Store, TermNumber,
+    BaseCopy, BrickSchema, CHANGE_FEED_NAME, ChangeFeed, ChangeFeedError, ChangeFeedOptions, ChangeSink,
+    ChangeStart, ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower, FormerPrimary, Frame,
+    LogFeed, LogMark, LogTime, MalformedToken, Promise, Publication, Rewound, SafeLogging, Store, TermNumber,
     Timeline, Word,
     files::{DiskFiles, FileError, Holder},
     log::{LogRecord, Lsn},

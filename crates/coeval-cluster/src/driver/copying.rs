@@ -59,6 +59,9 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
                 learned.ok_or(CopyError::NotNow)??;
                 continue;
             }
+            BrickAnswer::Bricks(_) => {
+                return Err(Malformed::Contradiction("rows were asked for").into());
+            }
             BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),
         };
         if let Some((brick, rows)) = assembly.add(part)? {

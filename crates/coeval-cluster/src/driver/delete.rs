@@ -3,6 +3,7 @@
 
 use super::error::LoadError;
 use super::load::{CommitWait, Committed, Load};
+use super::snapshot::Snapshot;
 use crate::brick_change::BrickChange;
 use coeval_txn::cluster::BrickAddress;
 use coeval_txn::{Epoch, EpochSet};
@@ -39,6 +40,13 @@ impl Delete {
     #[must_use]
     pub fn seen(&self) -> &EpochSet {
         &self.seen
+    }
+
+    /// A reader of what it sees. It is held by the delete: once that is over, what it sees may be gone, which readers are told
+    /// by [`ReadError::BelowSafe`](crate::ReadError::BelowSafe).
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { life: self.load.life(), reader: None, set: self.seen.clone() }
     }
 
     /// Deletes the rows of a brick that it sees. As [`Load::append`] sends rows, so this sends the delete, to all replicas.

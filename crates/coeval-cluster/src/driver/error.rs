@@ -94,6 +94,16 @@ pub enum ReadError {
         /// What the last one who was asked has answered.
         last: String,
     },
+    /// Too few of those who have bricks could be asked which of a table there are. The snapshot stays; it may be tried again.
+    #[error("the bricks of table {table} were not to be had for {} ms: {last}", after.as_millis())]
+    NotListed {
+        /// The table.
+        table: u64,
+        /// How long was tried.
+        after: Duration,
+        /// What the last one who was asked has answered.
+        last: String,
+    },
     /// A row has a code of which this node does not know the text. This comes of no failure that the protocol is for.
     #[error(transparent)]
     NoText(#[from] NoText),

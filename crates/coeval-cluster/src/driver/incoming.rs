@@ -9,10 +9,12 @@ use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{
-    BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of, parts_of_texts,
+    BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of, parts_of_bricks,
+    parts_of_texts,
 };
 use bytes::Bytes;
-use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewRecord};
+use coeval_txn::EpochSet;
+use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewNumber, ViewRecord};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -70,6 +72,9 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
+        if let BrickRequest::List { view, table, snapshot } = &request {
+            return self.list(*view, *table, snapshot, &answer).await;
+        }
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
             Ok::<_, BrickAnswer>((bricks, engine.dictionaries_for(&request)))
@@ -98,6 +103,25 @@ impl Handler for Incoming {
 }
 
 impl Incoming {
+    /// Gives the bricks of a table.
+    async fn list(
+        &self,
+        view: ViewNumber,
+        table: u64,
+        snapshot: &EpochSet,
+        answer: &AnswerParts,
+    ) -> Result<(), CallRefusal> {
+        let listed = self.0.look_into(|engine| engine.list(view, table, snapshot));
+        let parts = match listed.ok_or_else(|| CallRefusal("the node has ended".to_owned()))? {
+            Ok(bricks) => parts_of_bricks(&bricks),
+            Err(refusal) => vec![refusal],
+        };
+        for part in parts {
+            answer.give(encode(&part).into()).await?;
+        }
+        Ok(())
+    }
+
     /// The texts of the codes in a brick that is given: this node has them, since it has the rows.
     fn texts_of(&self, given: &Given) -> Result<Vec<RowTexts>, CallRefusal> {
         let texts = self.0.spell(&given.codes());
@@ -171,7 +195,7 @@ impl Engine {
     fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
         match request {
             BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
-            BrickRequest::Read { .. } => Vec::new(),
+            BrickRequest::Read { .. } | BrickRequest::List { .. } => Vec::new(),
         }
     }
 
@@ -192,6 +216,10 @@ impl Engine {
                 let given: Result<_, StoreFailed> = bricks.into_iter().map(whole).collect();
                 given.map_err(|_| BrickAnswer::NotNow)
             }
+            // It is gone for good here; whoever reads may not know yet, and is not to take that for no rows.
+            BrickRequest::Read { brick, .. } if !self.options.tables.has(brick.table) => {
+                Err(BrickAnswer::NotNow)
+            }
             BrickRequest::Read { view, brick, snapshot } => {
                 match self.protocol.may_read(*view, *brick, snapshot) {
                     Ok(()) => {
@@ -202,6 +230,8 @@ impl Engine {
                     Err(_) => Err(BrickAnswer::NotNow),
                 }
             }
+            // It is answered before, without rows.
+            BrickRequest::List { .. } => Err(BrickAnswer::NotNow),
         }
     }
 }

@@ -50,6 +50,11 @@ impl Load {
         Self { life, epoch, is_over: false }
     }
 
+    /// The life of the node in which it runs.
+    pub(super) fn life(&self) -> Arc<Life> {
+        Arc::clone(&self.life)
+    }
+
     /// The label of its rows.
     #[must_use]
     pub fn epoch(&self) -> Epoch {

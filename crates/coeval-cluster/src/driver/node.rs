@@ -230,7 +230,12 @@ impl Node {
     pub async fn snapshot(&self) -> Result<Snapshot, ReadError> {
         let given = self.when(|life| {
             let given = life.step(|engine| engine.protocol.declared_read_only().ok());
-            given.map(|given| given.map(|(reader, set)| Snapshot { life: Arc::clone(life), reader, set }))
+            given.map(|given| {
+                given.map(|(reader, set)| {
+                    let (life, reader) = (Arc::clone(life), Some(reader));
+                    Snapshot { life, reader, set }
+                })
+            })
         });
         given.await.map_err(|error| match error {
             StartError::TimedOut { after } => ReadError::NotServing { after },

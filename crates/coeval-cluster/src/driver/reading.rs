@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 /// Before those who have a brick are asked again: a view is on its way.
-const PAUSE: Duration = Duration::from_millis(5);
+pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a look at the own node gives.
 enum Here {
@@ -27,7 +27,7 @@ enum Here {
 
 /// Why another node has given nothing.
 #[derive(Debug, thiserror::Error)]
-enum Refused {
+pub(super) enum Refused {
     #[error(transparent)]
     Call(#[from] CallError),
     #[error(transparent)]
@@ -107,7 +107,7 @@ impl Life {
                 BrickAnswer::Part(_) => {
                     return Err(Malformed::Contradiction("one brick was asked for").into());
                 }
-                BrickAnswer::Dictionaries(_) => {
+                BrickAnswer::Dictionaries(_) | BrickAnswer::Bricks(_) => {
                     return Err(Malformed::Contradiction("rows were asked for").into());
                 }
                 BrickAnswer::Texts(more) => texts.push(more),

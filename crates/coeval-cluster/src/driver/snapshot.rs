@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// It is held until it is dropped: LSE stays behind it, and so does purge.
 pub struct Snapshot {
     pub(super) life: Arc<Life>,
-    pub(super) reader: ReaderId,
+    /// What holds it; nothing if a delete does.
+    pub(super) reader: Option<ReaderId>,
     pub(super) set: EpochSet,
 }
 
@@ -22,6 +23,16 @@ impl Snapshot {
     #[must_use]
     pub fn epochs(&self) -> &EpochSet {
         &self.set
+    }
+
+    /// The bricks of a table of which any node has something, ascending: all in which it sees rows, and perhaps others. This node
+    /// says what it has, and so many others are asked that one of them has each brick; while views change, they are asked again.
+    /// May be given up at any time.
+    ///
+    /// # Errors
+    /// If the table is not declared, too few nodes answer in time, or the life of the node that gave the snapshot is over.
+    pub async fn bricks(&self, table: u64) -> Result<Vec<u64>, ReadError> {
+        self.life.list(table, &self.set).await
     }
 
     /// The rows of a brick that it sees, with their texts. They come from this node if it has the brick, in place, else from one that does; while
@@ -37,8 +48,9 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         // With a life that is over, so are its readers.
-        let reader = self.reader;
-        self.life.step(|engine| engine.protocol.release(reader));
+        if let Some(reader) = self.reader {
+            self.life.step(|engine| engine.protocol.release(reader));
+        }
     }
 }
 

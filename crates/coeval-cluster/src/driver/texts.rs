@@ -132,6 +132,9 @@ impl Engine {
         brick: BrickAddress,
         change: BrickChange,
     ) -> Result<BrickChange, RowsRefused> {
+        if !self.options.tables.has(brick.table) {
+            return Err(RowsRefused::NoTable(brick.table));
+        }
         let rows = match change {
             BrickChange::Rows(rows) => rows,
             other => {
@@ -163,7 +166,7 @@ impl Engine {
     ) -> Result<(), RowsRefused> {
         let rows = match change {
             BrickChange::Rows(rows) | BrickChange::SpelledRows(rows, _) => rows,
-            BrickChange::Delete(_) if self.options.tables.has(brick.table) => return Ok(()),
+            BrickChange::Delete(_) if self.options.tables.is_known(brick.table) => return Ok(()),
             BrickChange::Delete(_) => return Err(RowsRefused::NoTable(brick.table)),
         };
         for RowCodes { dictionary, codes } in self.store.check(brick, rows)? {

@@ -89,6 +89,9 @@ impl ColumnBricks {
 
     /// Whether these are rows of a brick. The codes that they have.
     pub(super) fn check(&mut self, at: BrickAddress, rows: &Bytes) -> Result<Vec<RowCodes>, RowsRefused> {
+        if self.tables.is_forgotten(at.table) {
+            return Ok(Vec::new());
+        }
         let (load, codes) = self.tables.check(at, rows)?;
         self.checked = Some((at, rows.clone(), load));
         Ok(codes)
@@ -120,6 +123,9 @@ impl ColumnBricks {
     }
 
     fn change(&mut self, at: BrickAddress, epoch: Epoch, change: &BrickChange) -> Result<(), ApplyError> {
+        if self.tables.is_forgotten(at.table) {
+            return Ok(());
+        }
         let table = self.table(at.table)?.rows;
         if matches!(change, BrickChange::Rows(rows) if rows.is_empty()) {
             // The log goes on from another one: these rows are among those that were flushed, or follow.
@@ -176,6 +182,9 @@ impl ColumnBricks {
         ended: &EpochSet,
         given: &LabelledChanges,
     ) -> Result<(), ApplyError> {
+        if self.tables.is_forgotten(at.table) {
+            return Ok(());
+        }
         let table = self.table(at.table)?;
         self.settle()?;
         let id = BrickId::new(at.brick);
@@ -223,9 +232,13 @@ impl ColumnBricks {
         self.anew.clear();
     }
 
-    /// All that there is, for a round; and the bricks that it flushes as a whole.
+    /// All that there is, for a round; and the bricks that it flushes as a whole. Of tables that are gone for good, nothing is from
+    /// here on.
     pub(super) fn for_round(&mut self) -> Result<(TableViews, BTreeSet<BrickAddress>), ShardStopped> {
         self.settle()?;
+        let tables = &self.tables;
+        self.known.retain(|table, _| !tables.is_forgotten(*table));
+        self.anew.retain(|at| !tables.is_forgotten(at.table));
         let view = |(table, known): (&u64, &KnownTable)| (*table, known.rows.view(&known.rows.selection()));
         Ok((self.known.iter().map(view).collect(), std::mem::take(&mut self.anew)))
     }
@@ -253,11 +266,19 @@ impl ColumnBricks {
     pub(super) fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed> {
         self.settle()?;
         let mut bricks = Vec::new();
-        for (table, known) in &self.known {
-            let view = known.rows.view(&known.rows.selection());
-            let ids = view.bricks().iter().map(|brick| brick.id().get());
-            bricks.extend(ids.map(|brick| BrickAddress { table: *table, brick }));
+        let tables: Vec<u64> = self.known.keys().copied().collect();
+        for table in tables {
+            bricks.extend(self.bricks_of(table)?);
         }
         Ok(bricks)
+    }
+
+    /// Those of a table; none of one that is gone for good.
+    pub(super) fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, ShardStopped> {
+        self.settle()?;
+        let known = self.known.get(&table).filter(|_| !self.tables.is_forgotten(table));
+        let Some(known) = known else { return Ok(Vec::new()) };
+        let view = known.rows.view(&known.rows.selection());
+        Ok(view.bricks().iter().map(|brick| BrickAddress { table, brick: brick.id().get() }).collect())
     }
 }

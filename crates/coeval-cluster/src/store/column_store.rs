@@ -35,7 +35,8 @@ impl ColumnStore {
     /// declared.
     ///
     /// # Errors
-    /// If the log cannot be used, or has rows of other tables. Nothing has changed.
+    /// If the log cannot be used, or has rows of other tables: then that is said by name, and it may be tried again. Nothing has
+    /// changed.
     pub fn open(
         directory: &Path,
         durability: Durability,
@@ -95,6 +96,9 @@ impl ColumnStore {
 }
 
 fn not_restored(directory: &Path, error: &ApplyError) -> LogError {
+    if let ApplyError::Refused(RowsRefused::NoTable(table)) = error {
+        return LogError::NoTable { directory: directory.to_owned(), table: *table };
+    }
     LogError::Rows { directory: directory.to_owned(), why: error.to_string() }
 }
 
@@ -137,6 +141,11 @@ impl NodeStore for ColumnStore {
 
     fn bricks(&mut self) -> Result<Vec<BrickAddress>, StoreFailed> {
         let bricks = self.bricks.bricks();
+        self.note(bricks)
+    }
+
+    fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, StoreFailed> {
+        let bricks = self.bricks.bricks_of(table);
         self.note(bricks)
     }
 

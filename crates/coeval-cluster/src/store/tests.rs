@@ -536,3 +536,63 @@ fn dictionaries_are_given_again() {
     let mut store = open(directory.path(), &tables, None).unwrap();
     assert_eq!(store.take_dictionary_records(), expected);
 }
+
+/// To break it: have `for_round` keep the tables that are gone. What the round flushes has rows of them then, which have to be declared
+/// for ever.
+#[test]
+fn a_table_that_is_gone_is_in_nobodys_way() {
+    let [kept, gone] = TABLES;
+    let (both, directory) = (tables(), tempfile::tempdir().unwrap());
+    let only = || {
+        let only = Tables::start(1).unwrap();
+        let x = DimensionValues::Ordered { data_type: DataType::Int64, origin: -3 };
+        let dimension = |name: &str, values: DimensionValues, cardinality, range_size| {
+            Column::Dimension(Dimension { name: name.into(), values, cardinality, range_size })
+        };
+        let metric =
+            |name: &str, data_type, nulls| Column::Metric(Metric { name: name.into(), data_type, nulls });
+        let columns = vec![
+            dimension("x", x.clone(), 6, 3),
+            metric("id", DataType::Int64, Nulls::Refused),
+            dimension("y", x, 4, 4),
+            metric("third", DataType::Int32, Nulls::Allowed),
+            metric("odd", DataType::Boolean, Nulls::Refused),
+        ];
+        only.declare(kept, BrickSchema::new(columns).unwrap()).unwrap();
+        only
+    };
+    let log = |store: &mut ColumnStore, epoch: u64| {
+        for table in TABLES {
+            for (brick, rows) in both.rows(table, &batch(&[1, 2, 3])).unwrap() {
+                store.check(brick, &rows).unwrap();
+                let (epoch, rows) = (Epoch::new(epoch), BrickChange::Rows(rows));
+                store.log(LogRecord::Append { epoch, number: 0, brick, rows });
+            }
+        }
+    };
+    let synced = |mut store: ColumnStore| {
+        while store.has_unsynced() {
+            store.sync();
+            std::thread::yield_now();
+        }
+    };
+    let mut store = open(directory.path(), &both, None).unwrap();
+    log(&mut store, 1);
+    synced(store);
+    let refused = open(directory.path(), &only(), None).map(drop).unwrap_err();
+    assert!(refused.contains(&format!("table {gone}")), "{refused}");
+    let forgetting = only();
+    forgetting.forget(gone);
+    let mut store = open(directory.path(), &forgetting, None).unwrap();
+    // Other nodes may not know yet: what they send is taken, and is nowhere.
+    log(&mut store, 2);
+    assert!(store.bricks().unwrap().iter().all(|brick| brick.table == kept));
+    assert_eq!(store.purge(Epoch::new(2)), Epoch::new(2), "a round is due");
+    synced(store);
+    // Nothing says any more that there was such a table.
+    let mut store = open(directory.path(), &only(), None).unwrap();
+    let bricks = store.bricks().unwrap();
+    let all = EpochSet::through(Epoch::new(2));
+    let rows: usize = bricks.iter().map(|at| store.brick(*at).unwrap().rows(all.clone()).count()).sum();
+    assert_eq!(rows, 6);
+}

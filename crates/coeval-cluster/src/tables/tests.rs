@@ -33,8 +33,10 @@ fn columns_of_texts_have_dictionaries() {
     tables.declare(7, schema(vec![])).unwrap();
     tables.declare(7, schema(vec![])).unwrap();
     assert_eq!(tables.declarations(), before + 1, "nothing is new the second time");
+    assert!(tables.is_declared_as(7, &schema(vec![])) && !tables.is_declared_as(8, &schema(vec![])));
     let note = metric("note", DataType::Utf8, Nulls::Allowed);
     tables.declare(7, schema(vec![note])).unwrap();
+    assert!(!tables.is_declared_as(7, &schema(vec![])), "it has one column more by now");
     tables.declare(8, schema(vec![])).unwrap();
     let dictionary = |table, column| DictionaryId { table, column };
     let expected = [(dictionary(7, 0), 20), (dictionary(7, 2), u32::MAX), (dictionary(8, 0), 20)];
@@ -90,4 +92,20 @@ fn columns_that_are_not_the_tables_are_refused() {
     }
     let refused = tables.rows_with_texts(9, &batch(&["Oslo"])).map(drop);
     assert_eq!(refused, Err(RowsRefused::NoTable(9)));
+}
+
+/// To break it: have `forget` only take the definition away. A table of that number could be declared again, as another one.
+#[test]
+fn a_table_that_is_gone_stays_gone() {
+    let tables = Tables::start(1).unwrap();
+    tables.declare(7, schema(vec![])).unwrap();
+    tables.forget(7);
+    tables.forget(8);
+    for table in [7, 8] {
+        assert_eq!(tables.declare(table, schema(vec![])), Err(DefinitionError::Forgotten { table }));
+        assert!(!tables.has(table) && tables.is_known(table) && tables.is_forgotten(table));
+        let refused = tables.rows_with_texts(table, &batch(&["Oslo"])).map(drop);
+        assert_eq!(refused, Err(RowsRefused::NoTable(table)));
+    }
+    assert!(!tables.is_known(9));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests for bricks, and their answers in parts.
 
-use super::writer::put_list;
+use super::writer::{put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
 use crate::texts::RowTexts;
@@ -34,6 +34,15 @@ pub(crate) enum BrickRequest {
         /// The snapshot.
         snapshot: EpochSet,
     },
+    /// The bricks of a table of which the asked one has something.
+    List {
+        /// The view of the one that asks.
+        view: ViewNumber,
+        /// The table.
+        table: u64,
+        /// The snapshot that is to be read: what it sees has to be there still.
+        snapshot: EpochSet,
+    },
 }
 
 /// A part of an answer.
@@ -63,6 +72,12 @@ impl Wire for BrickRequest {
                 brick.put(out);
                 snapshot.put(out);
             }
+            Self::List { view, table, snapshot } => {
+                out.push(2);
+                view.put(out);
+                put_u64(out, *table);
+                snapshot.put(out);
+            }
         }
     }
 
@@ -77,6 +92,11 @@ impl Wire for BrickRequest {
             1 => Ok(Self::Read {
                 view: ViewNumber::take(from)?,
                 brick: BrickAddress::take(from)?,
+                snapshot: EpochSet::take(from)?,
+            }),
+            2 => Ok(Self::List {
+                view: ViewNumber::take(from)?,
+                table: from.u64()?,
                 snapshot: EpochSet::take(from)?,
             }),
             kind => Err(Malformed::Kind { what: "request", kind }),
@@ -116,6 +136,8 @@ pub(crate) enum BrickAnswer {
     Dictionaries(Vec<DictionaryId>),
     /// Texts of codes that the brick which follows has.
     Texts(RowTexts),
+    /// Bricks of the table that was asked for.
+    Bricks(Vec<BrickAddress>),
 }
 
 impl Wire for BrickAnswer {
@@ -135,6 +157,10 @@ impl Wire for BrickAnswer {
                 out.push(4);
                 texts.put(out);
             }
+            Self::Bricks(bricks) => {
+                out.push(5);
+                put_list(out, bricks);
+            }
         }
     }
 
@@ -145,6 +171,7 @@ impl Wire for BrickAnswer {
             2 => Ok(Self::BelowSafe),
             3 => Ok(Self::Dictionaries(from.list()?)),
             4 => Ok(Self::Texts(RowTexts::take(from)?)),
+            5 => Ok(Self::Bricks(from.list()?)),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }
@@ -164,6 +191,16 @@ pub(crate) fn parts_of(brick: BrickAddress, rows: LabelledChanges) -> Vec<BrickP
     }
     parts.push(BrickPart { brick, rows: part, is_last: true });
     parts
+}
+
+/// Bricks in parts; one at least.
+pub(crate) fn parts_of_bricks(bricks: &[BrickAddress]) -> Vec<BrickAnswer> {
+    /// Of twenty bytes each at most.
+    const BRICKS_MAX: usize = 50_000;
+    if bricks.is_empty() {
+        return vec![BrickAnswer::Bricks(Vec::new())];
+    }
+    bricks.chunks(BRICKS_MAX).map(|part| BrickAnswer::Bricks(part.to_vec())).collect()
 }
 
 /// Texts in parts; none, of none.

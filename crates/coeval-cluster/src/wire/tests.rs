@@ -297,20 +297,23 @@ impl Values {
     }
 
     fn request(&mut self) -> BrickRequest {
-        if self.0.random() {
-            let (to, from) = (self.member(), self.member());
-            BrickRequest::Copy { to, from, view: self.view(), has: self.list(Self::brick) }
-        } else {
-            BrickRequest::Read { view: self.view(), brick: self.brick(), snapshot: self.set() }
+        match self.0.random_range(0..3) {
+            0 => {
+                let (to, from) = (self.member(), self.member());
+                BrickRequest::Copy { to, from, view: self.view(), has: self.list(Self::brick) }
+            }
+            1 => BrickRequest::Read { view: self.view(), brick: self.brick(), snapshot: self.set() },
+            _ => BrickRequest::List { view: self.view(), table: self.number(), snapshot: self.set() },
         }
     }
 
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..6) {
+        match self.0.random_range(0..7) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
             2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
             3 => BrickAnswer::Texts(self.texts()),
+            4 => BrickAnswer::Bricks(self.list(Self::brick)),
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),

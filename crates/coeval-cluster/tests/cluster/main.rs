@@ -11,6 +11,7 @@ mod deletes;
 mod figures;
 mod keepers;
 mod lag;
+mod listing;
 mod loading;
 mod loads;
 mod nodes;

@@ -23,21 +23,25 @@ const TABLES: [u64; 2] = [1, 2];
 static DECLARED: LazyLock<Tables> = LazyLock::new(|| {
     let tables = Tables::start(2).unwrap();
     for table in TABLES {
-        let brick = Dimension {
-            name: "brick".into(),
-            values: DimensionValues::Ordered { data_type: DataType::Int64, origin: 0 },
-            cardinality: BRICKS,
-            range_size: 1,
-        };
-        let metric = |name: &str| {
-            let (data_type, nulls) = (DataType::Int64, Nulls::Refused);
-            Column::Metric(Metric { name: name.into(), data_type, nulls })
-        };
-        let columns = vec![Column::Dimension(brick), metric("load"), metric("value")];
-        tables.declare(table, BrickSchema::new(columns).unwrap()).unwrap();
+        tables.declare(table, schema()).unwrap();
     }
     tables
 });
+
+/// Their columns.
+pub(crate) fn schema() -> BrickSchema {
+    let brick = Dimension {
+        name: "brick".into(),
+        values: DimensionValues::Ordered { data_type: DataType::Int64, origin: 0 },
+        cardinality: BRICKS,
+        range_size: 1,
+    };
+    let metric = |name: &str| {
+        let (data_type, nulls) = (DataType::Int64, Nulls::Refused);
+        Column::Metric(Metric { name: name.into(), data_type, nulls })
+    };
+    BrickSchema::new(vec![Column::Dimension(brick), metric("load"), metric("value")]).unwrap()
+}
 
 pub(crate) fn tables() -> Tables {
     DECLARED.clone()

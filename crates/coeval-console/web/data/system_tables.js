@@ -90,6 +90,10 @@ export const SYSTEM_TABLES = [
     columns: ['table_schema', 'table_name', 'column_name', 'cardinality', 'range_size', 'origin', 'retention'],
   },
   {
+    name: 'coeval_cluster_nodes',
+    columns: ['node', 'address', 'is_own', 'has_keeper', 'state', 'connection', 'queued_bytes', 'last_error'],
+  },
+  {
     name: 'coeval_bricks',
     columns: [
       'table_schema',

@@ -2,8 +2,9 @@
 //! The relations that are found without a schema.
 
 /// Our own relations, which are in no schema.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
     "coeval_bricks",
+    "coeval_cluster_nodes",
     "coeval_conflicts",
     "coeval_dimensions",
     "coeval_epochs",

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `coeval cluster`: how it stands with the nodes over which brick tables are spread, as the server of one of them says.
+
+use crate::arguments::{ClusterArguments, ClusterCommand, ClusterStatusArguments};
+use crate::directory::{self, Contents, look, no_database};
+use crate::failure::Failure;
+use crate::holding_server::Order;
+use crate::remote::Server;
+use crate::serve::secret_in;
+use coeval::Database;
+use coeval_replica::PrimaryAddress;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What the server is asked.
+const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error \
+     FROM coeval_cluster_nodes ORDER BY node";
+/// What stands above its answer.
+const HEADINGS: [&str; 6] = ["node", "address", "state", "keeper", "connection", "waiting"];
+
+/// Does what is asked about a cluster.
+///
+/// # Errors
+/// If no server of a node answers, or it is a node of none.
+pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
+    match &arguments.command {
+        ClusterCommand::Status(arguments) => status(arguments),
+    }
+}
+
+fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {
+    let address = address(arguments)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::work("cannot start a runtime", error))?;
+    let rows = runtime.block_on(async { Server::connect(&address).await?.rows(SQL).await })?;
+    if rows.is_empty() {
+        return Err(Failure::Work(format!(
+            "{address} is no node of a cluster: coeval serve --cluster makes one"
+        )));
+    }
+    print!("{}", shown(&rows));
+    Ok(())
+}
+
+/// Where the server is.
+fn address(arguments: &ClusterStatusArguments) -> Result<PrimaryAddress, Failure> {
+    let ClusterStatusArguments { dir, asked } = arguments;
+    let password = asked.password_file.as_deref().map(secret_in).transpose()?;
+    match (&asked.server, dir) {
+        (Some(words), _) => {
+            let mut address =
+                PrimaryAddress::parse(words).map_err(|error| Failure::Usage(error.to_string()))?;
+            if let Some(user) = &asked.user {
+                user.clone_into(&mut address.user);
+            }
+            address.password = password.or(address.password);
+            Ok(address)
+        }
+        (None, Some(dir)) => {
+            let order = Order { command: "coeval cluster", dir, by_hand: SQL };
+            order.address(asked, password, &holder(dir)?)
+        }
+        (None, None) => Err(Failure::Usage("a directory or --server is needed".to_owned())),
+    }
+}
+
+/// Who has the directory open.
+fn holder(dir: &Path) -> Result<coeval::Holder, Failure> {
+    if matches!(look(dir)?, Contents::Nothing | Contents::Foreign) {
+        return Err(no_database(dir));
+    }
+    // Looks at it only if nobody has it open.
+    match Database::superseded(dir) {
+        Err(error) => match directory::holder(&error) {
+            Some(holder) => Ok(holder.clone()),
+            None => Err(Failure::work(format_args!("cannot look at {}", dir.display()), error)),
+        },
+        Ok(_) => Err(Failure::Work(format!(
+            "{} is not served: coeval serve --cluster makes it a node, and --server names another one to ask",
+            dir.display()
+        ))),
+    }
+}
+
+/// A table of the nodes, and behind it what went wrong on the way to those that are not connected.
+fn shown(rows: &[Vec<Option<String>>]) -> String {
+    let cell = |row: &[Option<String>], place: usize| {
+        row.get(place).and_then(Option::as_deref).unwrap_or_default().to_owned()
+    };
+    let is_true = |row: &[Option<String>], place: usize| cell(row, place) == "t";
+    let mut table: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
+    let mut errors = String::new();
+    for row in rows {
+        let own = if is_true(row, 4) { "this one".to_owned() } else { cell(row, 5) };
+        let keeper = if is_true(row, 3) { "here" } else { "" };
+        let waiting = if is_true(row, 4) { String::new() } else { format!("{} bytes", cell(row, 6)) };
+        table.push([cell(row, 0), cell(row, 1), cell(row, 2), keeper.to_owned(), own, waiting]);
+        if let Some(error) = row.get(7).and_then(Option::as_deref) {
+            // Writing to a String cannot fail.
+            let _ = writeln!(errors, "node {}: {error}", cell(row, 0));
+        }
+    }
+    let width = |place: usize| table.iter().map(|line| line[place].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
+    let mut text = String::new();
+    for line in &table {
+        let cells = line.iter().zip(widths.iter().copied()).map(|(cell, width)| format!("{cell:<width$}"));
+        let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
+    }
+    text + &errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_stand_below_each_other_and_errors_behind_them() {
+        let row = |cells: [&str; 8]| {
+            cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect::<Vec<_>>()
+        };
+        let rows = [
+            row(["1", "db1:7001", "live", "t", "f", "connected", "120", ""]),
+            row(["2", "db2.example:7001", "live", "f", "t", "", "0", ""]),
+            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: connection refused"]),
+        ];
+        let expected = "\
+node  address           state  keeper  connection  waiting
+1     db1:7001          live   here    connected   120 bytes
+2     db2.example:7001  live           this one
+3     db3:7001          away           pausing     0 bytes
+node 3: db3:7001: connection refused
+";
+        assert_eq!(shown(&rows), expected);
+    }
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The brick tables of the database, as the node has to know them: declared before rows of them come, forgotten once they are gone.
+//!
+//! Why not by statements alone: a table is made on the primary, and rows of it come to a node before anybody there has asked for it.
+//! So the published world is looked at now and then, and the node told what is new.
+//!
+//! Why a file: the node's log may have rows of a table that the world does not have when the node starts. Either it was dropped, and is
+//! to be forgotten; or this is a replica whose own log ends before that, and the table is about to come. A world that is as new as the
+//! one in which the table was seen tells the two apart. So each table is noted with that world's version, durably, before rows come:
+//!
+//! ```text
+//! 17 2041
+//! 23 2310      table 23 was seen in the world of version 2310
+//! ```
+
+use super::settings::write_file;
+use crate::failure::Failure;
+use coeval::{BrickSchema, SpaceId, Store, TableDef};
+use coeval_cluster::{DefinitionError, Tables};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Its name in the node's directory.
+const FILE_NAME: &str = "tables";
+
+/// What the node is told of tables.
+///
+/// # Locking
+/// `seen` is held while a table is noted, which writes a file, and while the node is told; the node's own locks come within it.
+#[derive(Debug)]
+pub(super) struct Declarations {
+    store: Store,
+    tables: Tables,
+    directory: PathBuf,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// The tables that were seen, each with the version of a world that had it.
+    versions: BTreeMap<u64, u64>,
+    /// Those that were forgotten since the start.
+    gone: BTreeSet<u64>,
+    /// The version that was looked at last.
+    looked: Option<u64>,
+    /// Those that the node does not take, which has been said.
+    refused: BTreeSet<u64>,
+}
+
+/// What became of a table that the node has rows of, and nobody has declared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It is declared by now.
+    Declared,
+    /// It was dropped.
+    Gone,
+    /// The world does not go so far yet; or it has a table that the node does not take, which has been said.
+    NotYet,
+}
+
+impl Declarations {
+    /// What was noted in a directory; nothing is declared yet.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or is damaged.
+    pub(super) fn open(store: Store, tables: Tables, directory: &Path) -> Result<Self, Failure> {
+        let path = directory.join(FILE_NAME);
+        let versions = match std::fs::read_to_string(&path) {
+            Ok(text) => parse(&text)
+                .ok_or_else(|| Failure::Work(format!("{} is damaged: no list of tables", path.display())))?,
+            Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => return Err(Failure::work(format_args!("cannot read {}", path.display()), error)),
+        };
+        let seen = Mutex::new(Seen { versions, ..Seen::default() });
+        Ok(Self { store, tables, directory: directory.to_owned(), seen })
+    }
+
+    /// Tells the node what is new in the published world. Cheap if nothing has changed: a look at its version.
+    ///
+    /// # Errors
+    /// If a table cannot be noted: it is not declared then, and is tried again.
+    pub(super) fn follow(&self) -> io::Result<()> {
+        let mut seen = self.lock();
+        // Behind the lock, so that it is no older than what somebody else has declared from.
+        let world = self.store.world();
+        let version = world.version().get();
+        if seen.looked == Some(version) {
+            return Ok(());
+        }
+        let mut present = BTreeSet::new();
+        for table in world.tables() {
+            let Some((number, schema)) = spread(table.def()) else { continue };
+            present.insert(number);
+            if self.tables.is_declared_as(number, &schema) {
+                continue;
+            }
+            self.note(&mut seen, number, version)?;
+            if let Err(error) = self.tables.declare(number, schema)
+                && seen.refused.insert(number)
+            {
+                tracing::warn!(table = number, %error, "the cluster does not take the table: no rows of it are spread");
+            }
+        }
+        // What was seen in a later world, before a restart, is about to come.
+        let is_dropped = |(table, seen_at): &(&u64, &u64)| **seen_at <= version && !present.contains(*table);
+        let dropped: Vec<u64> = seen.versions.iter().filter(is_dropped).map(|(table, _)| *table).collect();
+        for table in dropped {
+            if seen.gone.insert(table) {
+                self.tables.forget(table);
+            }
+        }
+        seen.looked = Some(version);
+        Ok(())
+    }
+
+    /// Declares a table for a statement that is about to use it.
+    ///
+    /// # Errors
+    /// As [`Tables::declare`].
+    pub(super) fn declare(&self, table: u64, schema: &BrickSchema) -> Result<(), Undeclared> {
+        if self.tables.is_declared_as(table, schema) {
+            return Ok(());
+        }
+        let world = self.store.world();
+        let is_published =
+            u32::try_from(table).is_ok_and(|number| world.table(SpaceId::new(number)).is_some());
+        let mut seen = self.lock();
+        // What a transaction has made and not committed is noted when it is published; until then nobody has rows of it.
+        if is_published {
+            self.note(&mut seen, table, world.version().get()).map_err(Undeclared::NotNoted)?;
+        }
+        self.tables.declare(table, schema.clone()).map_err(Undeclared::Refused)
+    }
+
+    /// Forgets a table that was dropped.
+    pub(super) fn forget(&self, table: u64) {
+        let mut seen = self.lock();
+        seen.gone.insert(table);
+        self.tables.forget(table);
+    }
+
+    /// What became of a table that the node has rows of. If it is gone, it is forgotten.
+    ///
+    /// # Errors
+    /// As [`follow`](Self::follow).
+    pub(super) fn fate(&self, table: u64) -> io::Result<Fate> {
+        self.follow()?;
+        let world = self.store.world();
+        let is_here =
+            u32::try_from(table).ok().and_then(|number| world.table(SpaceId::new(number))).is_some();
+        if is_here {
+            return Ok(if self.tables.has(table) { Fate::Declared } else { Fate::NotYet });
+        }
+        let seen_at = self.lock().versions.get(&table).copied();
+        let is_gone = match seen_at {
+            Some(version) => version <= world.version().get(),
+            // The primary has everything that there ever was, so it was a definition that a crash has taken.
+            None => !self.store.is_following(),
+        };
+        if is_gone {
+            self.forget(table);
+        }
+        Ok(if is_gone { Fate::Gone } else { Fate::NotYet })
+    }
+
+    /// Notes durably that there is a table.
+    fn note(&self, seen: &mut Seen, table: u64, version: u64) -> io::Result<()> {
+        if seen.versions.contains_key(&table) {
+            return Ok(());
+        }
+        seen.versions.insert(table, version);
+        let written = write_file(&self.directory, FILE_NAME, &text_of(&seen.versions));
+        if written.is_err() {
+            seen.versions.remove(&table);
+        }
+        written
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a table is not declared.
+#[derive(Debug)]
+pub(super) enum Undeclared {
+    /// It could not be written down that there is one.
+    NotNoted(io::Error),
+    /// The node does not take it.
+    Refused(DefinitionError),
+}
+
+/// The number and the columns of a table that is spread over the cluster.
+///
+/// All brick tables are declared: which of them are spread is for whoever loads and reads them, and a table that is declared costs
+/// nothing until there are rows of it.
+fn spread(def: &TableDef) -> Option<(u64, BrickSchema)> {
+    let schema = def.bricks.as_ref()?.schema(def).ok()?;
+    Some((u64::from(def.id.get()), schema))
+}
+
+fn text_of(versions: &BTreeMap<u64, u64>) -> String {
+    let mut text = String::new();
+    for (table, version) in versions {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{table} {version}");
+    }
+    text
+}
+
+fn parse(text: &str) -> Option<BTreeMap<u64, u64>> {
+    let line = |line: &str| {
+        let (table, version) = line.split_once(' ')?;
+        Some((table.parse().ok()?, version.parse().ok()?))
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval::Database;
+
+    struct Told {
+        database: Database,
+        declarations: Declarations,
+        directory: tempfile::TempDir,
+    }
+
+    fn told() -> Told {
+        let (database, directory) = (Database::in_memory().unwrap(), tempfile::tempdir().unwrap());
+        let declarations = opened(&database, directory.path());
+        Told { database, declarations, directory }
+    }
+
+    fn opened(database: &Database, directory: &Path) -> Declarations {
+        let store = database.engine().store().clone();
+        Declarations::open(store, Tables::start(1).unwrap(), directory).unwrap()
+    }
+
+    fn run(database: &Database, sql: &str) {
+        database.session().run(sql).unwrap();
+    }
+
+    fn number_of(database: &Database, name: &str) -> u64 {
+        let name = coeval::QualifiedName::new("public", name);
+        u64::from(database.world().table_named(&name).unwrap().def().id.get())
+    }
+
+    const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
+         PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01')";
+
+    /// To break it: leave out `follow`'s last loop, or have it stop at a version that it has looked at before something was new.
+    #[test]
+    fn the_node_hears_of_tables_that_come_and_go() {
+        let Told { database, declarations, directory: _directory } = told();
+        declarations.follow().unwrap();
+        run(&database, HITS);
+        let hits = number_of(&database, "hits");
+        declarations.follow().unwrap();
+        let schema = spread(database.world().table(SpaceId::new(hits.try_into().unwrap())).unwrap().def());
+        assert!(declarations.tables.is_declared_as(hits, &schema.unwrap().1));
+        run(&database, "ALTER TABLE hits ADD COLUMN m bigint");
+        declarations.follow().unwrap();
+        let schema = spread(database.world().table(SpaceId::new(hits.try_into().unwrap())).unwrap().def());
+        assert!(declarations.tables.is_declared_as(hits, &schema.unwrap().1));
+        assert_eq!(declarations.fate(hits).unwrap(), Fate::Declared);
+        run(&database, "DROP TABLE hits");
+        declarations.follow().unwrap();
+        assert_eq!(declarations.fate(hits).unwrap(), Fate::Gone);
+    }
+
+    /// To break it: take what is not in the world for dropped. A replica that starts with an older world forgets rows then that are
+    /// acknowledged.
+    #[test]
+    fn a_table_that_is_about_to_come_is_waited_for() {
+        let Told { database, declarations, directory } = told();
+        run(&database, HITS);
+        declarations.follow().unwrap();
+        let (hits, version) = (number_of(&database, "hits"), database.world().version().get());
+        drop(declarations);
+        // Of another database, whose world is not so new.
+        let younger = Database::in_memory().unwrap();
+        assert!(younger.world().version().get() < version);
+        assert_eq!(opened(&younger, directory.path()).fate(hits).unwrap(), Fate::NotYet);
+        run(&database, "DROP TABLE hits");
+        assert_eq!(opened(&database, directory.path()).fate(hits).unwrap(), Fate::Gone);
+    }
+
+    /// To break it: take what is in the world for declared. The node is started again and again then, without a pause.
+    #[test]
+    fn a_table_that_the_node_does_not_take_is_not_declared() {
+        let Told { database, declarations, directory: _directory } = told();
+        run(&database, HITS);
+        run(&database, "ALTER TABLE hits ADD COLUMN kind text NOT NULL DEFAULT 'old'");
+        let hits = number_of(&database, "hits");
+        declarations.follow().unwrap();
+        assert_eq!(declarations.fate(hits).unwrap(), Fate::NotYet);
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again_or_refused() {
+        let versions: BTreeMap<u64, u64> = [(17, 2_041), (23, 0)].into();
+        assert_eq!(parse(&text_of(&versions)), Some(versions));
+        assert_eq!(parse(""), Some(BTreeMap::new()));
+        for text in ["17", "17 x", "17 1 2", "a 1"] {
+            assert_eq!(parse(text), None, "{text:?}");
+        }
+    }
+}

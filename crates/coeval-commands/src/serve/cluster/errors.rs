@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a client is told of what goes wrong in a cluster.
+//!
+//! | SQLSTATE | what has happened | what became of the work |
+//! |---|---|---|
+//! | 57P03 | the node does not serve in time, or nobody who has a brick answers | nothing; it may be run again |
+//! | 40001 | a load lost the last holder of a brick, or a snapshot was kept too long | rolled back; it may be run again |
+//! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
+//! | 0A000 | a delete on another node than that with the keeper | nothing |
+//! | 42P01 | the table is gone, or not known here yet | nothing |
+//! | 23514, 54000 | rows that the table does not take; more texts or longer ones than it takes | nothing of the load |
+
+use coeval::{SqlError, SqlState};
+use coeval_cluster::{
+    CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, NodeId, ReadError, RowsRefused,
+};
+use std::fmt::Display;
+
+const AGAIN: &str = "Run it again, here or on another node: coeval cluster status lists them.";
+
+/// The node is not there, or does not serve.
+pub(super) fn not_there(why: impl Display) -> SqlError {
+    let message = format!("this node of the cluster does not serve: {why}");
+    SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN)
+}
+
+/// Of a table whose definition is refused.
+pub(super) fn of_definition(error: &DefinitionError) -> SqlError {
+    let state = match error {
+        DefinitionError::Schema { .. } | DefinitionError::TextForOldRows { .. } => {
+            SqlState::FeatureNotSupported
+        }
+        DefinitionError::Forgotten { .. } => SqlState::UndefinedTable,
+        _ => SqlState::ObjectNotInPrerequisiteState,
+    };
+    SqlError::new(state, error.to_string())
+}
+
+/// Of a reader.
+pub(super) fn of_reading(error: &ReadError) -> SqlError {
+    let message = error.to_string();
+    match error {
+        ReadError::NotServing { .. }
+        | ReadError::NotToBeHad { .. }
+        | ReadError::NotListed { .. }
+        | ReadError::Ended(_) => SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN),
+        ReadError::NoTable(_) => SqlError::new(SqlState::UndefinedTable, message)
+            .with_hint("It was dropped, or its definition has not come to this node yet."),
+        ReadError::BelowSafe => SqlError::new(SqlState::SerializationFailure, message)
+            .with_detail(
+                "The node was out of the cluster meanwhile, which does not keep old rows for it then.",
+            )
+            .with_hint("Run the transaction again."),
+        ReadError::NoText(_) => SqlError::new(SqlState::DataCorrupted, message),
+        _ => SqlError::internal(message),
+    }
+}
+
+/// Of a load or delete. `keeper` is where deletes run.
+pub(super) fn of_writing(error: &LoadError, keeper: &(NodeId, NodeAddress)) -> SqlError {
+    let message = error.to_string();
+    match error {
+        LoadError::NotServing { .. } | LoadError::Ended(_) => {
+            SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN)
+        }
+        LoadError::NotPrimary(node) => {
+            let (_, address) = keeper;
+            let what = "deleting from brick tables that are spread over a cluster, on this node,";
+            SqlError::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+                .with_detail("Deletes run one after the other, where the keeper of views is.")
+                .with_hint(format!("Run it on node {}, which the others reach at {address}.", node.get()))
+        }
+        LoadError::TooLong { .. } => SqlError::new(SqlState::ProgramLimitExceeded, message),
+        LoadError::Refused(refused) => of_refused(refused),
+        LoadError::Codes(codes) => of_codes(codes),
+        LoadError::RolledBack(_) => SqlError::new(SqlState::SerializationFailure, message)
+            .with_detail("Nothing of it is left, or will be seen.")
+            .with_hint("Run it again."),
+        LoadError::Unknown(..) => SqlError::new(SqlState::TransactionResolutionUnknown, message)
+            .with_detail("It commits as a whole or not at all, as the keeper of views records.")
+            .with_hint("Look whether its rows are there before it is run again."),
+        _ => SqlError::internal(message),
+    }
+}
+
+fn of_refused(refused: &RowsRefused) -> SqlError {
+    let message = refused.to_string();
+    match refused {
+        RowsRefused::NoTable(_) => SqlError::new(SqlState::UndefinedTable, message)
+            .with_hint("It was dropped, or its definition has not come to this node yet."),
+        RowsRefused::Load(_) => SqlError::new(SqlState::CheckViolation, message),
+        _ => SqlError::internal(message),
+    }
+}
+
+fn of_codes(codes: &CodesError) -> SqlError {
+    let message = codes.to_string();
+    match codes {
+        CodesError::Full { .. } => SqlError::new(SqlState::CheckViolation, message)
+            .with_hint("A dimension takes as many texts as its PARTITION BY says."),
+        CodesError::Dictionary(DictionaryError::TextTooLong { .. }) => {
+            SqlError::new(SqlState::StringDataRightTruncation, message)
+        }
+        CodesError::Dictionary(DictionaryError::TooManyTexts { .. }) => {
+            SqlError::new(SqlState::ProgramLimitExceeded, message)
+        }
+        CodesError::Dictionary(DictionaryError::TwoMeanings { .. }) => {
+            SqlError::new(SqlState::DataCorrupted, message)
+        }
+        CodesError::Dictionary(_) | CodesError::Ended(_) => {
+            SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN)
+        }
+        _ => SqlError::internal(message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_cluster::Epoch;
+    use std::time::Duration;
+
+    fn keeper() -> (NodeId, NodeAddress) {
+        (NodeId::new(1), "db1:7001".parse().unwrap())
+    }
+
+    /// What a client does next hangs on these. To break it: answer what nobody knows the end of with 40001. It is loaded twice then.
+    #[test]
+    fn each_error_says_whether_it_may_be_run_again() {
+        let after = Duration::from_secs(30);
+        for (error, code) in [
+            (LoadError::NotServing { after }, "57P03"),
+            (LoadError::Ended("it was stopped".to_owned()), "57P03"),
+            (LoadError::NotPrimary(NodeId::new(1)), "0A000"),
+            (LoadError::TooLong { bytes: 9, limit: 8 }, "54000"),
+            (LoadError::Refused(RowsRefused::NoTable(7)), "42P01"),
+            (LoadError::Refused(RowsRefused::Load("day is NULL".to_owned())), "23514"),
+            (LoadError::RolledBack(Epoch::new(5)), "40001"),
+            (LoadError::Unknown(Epoch::new(5), "it was stopped".to_owned()), "08007"),
+            (LoadError::Codes(CodesError::Dictionary(DictionaryError::OutOfView)), "57P03"),
+        ] {
+            assert_eq!(of_writing(&error, &keeper()).state.code(), code, "{error}");
+        }
+        for (error, code) in [
+            (ReadError::NotServing { after }, "57P03"),
+            (ReadError::NotListed { table: 7, after, last: String::new() }, "57P03"),
+            (ReadError::NoTable(7), "42P01"),
+            (ReadError::BelowSafe, "40001"),
+        ] {
+            assert_eq!(of_reading(&error).state.code(), code, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_delete_elsewhere_names_the_node_for_it() {
+        let refused = of_writing(&LoadError::NotPrimary(NodeId::new(1)), &keeper());
+        assert!(refused.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
+    }
+}

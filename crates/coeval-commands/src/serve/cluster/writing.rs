@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a statement loads through a node, or deletes.
+
+use super::errors::of_writing;
+use super::reading::Seen;
+use super::working;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use coeval::{ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
+use coeval_cluster::{BrickAddress, CommitWait, Delete, Load, LoadError, NodeAddress, NodeId};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// Bytes of rows that are sent at once. The rows of one brick go into one message with all their texts, and a message has 16 MiB at
+/// most.
+const PIECE_BYTES: usize = 4 << 20;
+
+/// What loads and deletes have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// Those of statements' work.
+    pub(super) threads: Handle,
+    /// Where deletes run.
+    pub(super) keeper: (NodeId, NodeAddress),
+}
+
+impl Place {
+    fn failed(&self, error: &LoadError) -> SqlError {
+        of_writing(error, &self.keeper)
+    }
+}
+
+/// A load. While it is being added to, and once something has gone wrong, it is not there: what is dropped is rolled back.
+#[derive(Debug)]
+pub(super) struct Loading {
+    load: Option<Load>,
+    place: Place,
+}
+
+impl Loading {
+    pub(super) fn new(load: Load, place: Place) -> Self {
+        Self { load: Some(load), place }
+    }
+}
+
+impl ClusterLoad for Loading {
+    fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>> {
+        let load = self.load.take();
+        let (place, rows) = (self.place.clone(), rows.clone());
+        Box::pin(async move {
+            let mut load = load.ok_or_else(over)?;
+            let threads = place.threads.clone();
+            let appended = working::begin(&threads, async move {
+                for piece in pieces(&rows) {
+                    load.append_rows(table, &piece).await.map_err(|error| place.failed(&error))?;
+                }
+                Ok(load)
+            });
+            self.load = Some(appended.await?);
+            Ok(())
+        })
+    }
+
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
+        Box::pin(async move {
+            let Self { load, place } = *self;
+            let load = load.ok_or_else(over)?;
+            let threads = place.threads.clone();
+            let committed = working::begin(&threads, async move {
+                load.commit(wait(mode)).await.map(drop).map_err(|error| place.failed(&error))
+            });
+            committed.await
+        })
+    }
+
+    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>> {
+        Box::pin(async move {
+            let Self { load, place } = *self;
+            // What has gone wrong is rolled back already.
+            let Some(load) = load else { return Ok(()) };
+            let threads = place.threads.clone();
+            let rolled_back = working::begin(&threads, async move {
+                load.roll_back().await.map_err(|error| place.failed(&error))
+            });
+            rolled_back.await
+        })
+    }
+}
+
+/// A delete. As with [`Loading`], it is not there while it does something.
+#[derive(Debug)]
+pub(super) struct Deleting {
+    delete: Option<Delete>,
+    seen: Arc<dyn ClusterSnapshot>,
+    place: Place,
+}
+
+impl Deleting {
+    pub(super) fn new(delete: Delete, place: Place) -> Self {
+        let seen = Arc::new(Seen::new(delete.snapshot(), place.threads.clone()));
+        Self { delete: Some(delete), seen, place }
+    }
+}
+
+impl ClusterDelete for Deleting {
+    fn seen(&self) -> Arc<dyn ClusterSnapshot> {
+        Arc::clone(&self.seen)
+    }
+
+    fn brick(&mut self, table: u64, brick: u64) -> BoxFuture<'_, Result<(), SqlError>> {
+        let delete = self.delete.take();
+        let place = self.place.clone();
+        Box::pin(async move {
+            let mut delete = delete.ok_or_else(over)?;
+            let threads = place.threads.clone();
+            let deleted = working::begin(&threads, async move {
+                let done = delete.delete(BrickAddress { table, brick }).await;
+                done.map_err(|error| place.failed(&error))?;
+                Ok(delete)
+            });
+            self.delete = Some(deleted.await?);
+            Ok(())
+        })
+    }
+
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
+        Box::pin(async move {
+            let Self { delete, place, .. } = *self;
+            let delete = delete.ok_or_else(over)?;
+            let threads = place.threads.clone();
+            let committed = working::begin(&threads, async move {
+                delete.commit(wait(mode)).await.map(drop).map_err(|error| place.failed(&error))
+            });
+            committed.await
+        })
+    }
+}
+
+fn wait(mode: CommitMode) -> CommitWait {
+    match mode {
+        CommitMode::Asked => CommitWait::Local,
+        CommitMode::Decided => CommitWait::Decided,
+    }
+}
+
+fn over() -> SqlError {
+    let message = "the load is over: something of it has failed, and it is rolled back";
+    SqlError::new(SqlState::InFailedSqlTransaction, message)
+}
+
+/// A batch in pieces of which each fits into messages.
+fn pieces(rows: &RecordBatch) -> Vec<RecordBatch> {
+    let count = rows.num_rows();
+    // Of a batch that is a part of a larger one, only the part counts.
+    let of_column = |column: &ArrayRef| {
+        column.to_data().get_slice_memory_size().unwrap_or(column.get_array_memory_size())
+    };
+    let row_bytes = rows.columns().iter().map(of_column).sum::<usize>() / count.max(1);
+    let at_once = (PIECE_BYTES / row_bytes.max(1)).max(1);
+    (0..count).step_by(at_once).map(|from| rows.slice(from, at_once.min(count - from))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::StringArray;
+
+    /// To break it: send a batch as it is. One with long texts in one brick is more than a message may have.
+    #[test]
+    fn a_batch_goes_in_pieces_with_all_its_rows() {
+        let text = "x".repeat(4_000);
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..5_000).map(|_| text.as_str())));
+        let batch = RecordBatch::try_from_iter([("note", texts)]).unwrap();
+        let pieces = pieces(&batch);
+        assert!(pieces.len() >= 4, "{} pieces", pieces.len());
+        assert_eq!(pieces.iter().map(RecordBatch::num_rows).sum::<usize>(), 5_000);
+        assert!(pieces.iter().all(|piece| piece.num_rows() <= 2_000));
+        assert!(super::pieces(&batch.slice(0, 0)).is_empty());
+        assert_eq!(super::pieces(&batch.slice(4_000, 1_000)).len(), 1);
+    }
+}
