@@ -13,7 +13,8 @@
 //! | any other call | not before its end |
 //!
 //! The driver is asked more than once because a request may come just before the engine begins its work, and have no effect then.
-//! What has to be done however the statement ends, such as a ROLLBACK, is [done to its end](to_its_end).
+//! What has to be done however the statement ends, such as a ROLLBACK, is [done to its end](to_its_end), and so is what the leader of a
+//! commit does for all who commit with it.
 
 use parking_lot::{Condvar, Mutex};
 use std::cell::RefCell;
@@ -115,9 +116,10 @@ pub fn abandonable<T>(statement: &Abandonment, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Does this on behalf of an abandoned statement as if it were none.
+/// Does this whether or not its statement is to end: others rely on it.
 pub(crate) fn to_its_end<T>(work: impl FnOnce() -> T) -> T {
-    let _back = Before { place: &ABANDONED, before: ABANDONED.take() };
+    let _abandoned = Before { place: &ABANDONED, before: ABANDONED.take() };
+    let _interrupt = Before { place: &INTERRUPT, before: INTERRUPT.take() };
     work()
 }
 
