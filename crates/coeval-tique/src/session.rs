@@ -103,7 +103,7 @@ impl Session {
         let connection = shared.engine.connect()?;
         let reading = shared.options.reading;
         let (transaction, priority, reservation) = (None, Priority::Normal, None);
-        let copies = Copies::default();
+        let copies = Copies::none(shared.options.layout);
         let place = None;
         Ok(Self { shared, connection, transaction, reading, priority, reservation, place, copies })
     }
@@ -222,7 +222,7 @@ impl Session {
     fn connect_if_lost(&mut self) -> Result<()> {
         if self.connection.is_lost() {
             self.connection = self.shared.engine.connect()?;
-            self.copies = Copies::default();
+            self.copies = Copies::none(self.shared.options.layout);
         }
         Ok(())
     }
@@ -533,7 +533,6 @@ impl Session {
             purpose == Purpose::Statement
                 && reads.effort == Effort::Analytical
                 && self.shared.engine.dialect().copying == Copying::Worthwhile
-                && self.shared.options.layout == Layout::Stamped
                 && !self.shared.options.trials.snapshot_is_off
         };
         match self.reading {

@@ -59,7 +59,7 @@ pub struct MonetDbEngine {
 /// INSERT reuses their place, may miss as many of the newest rows: MonetDB looks up the head of a table's list of segments
 /// (`bind_cands`) before it takes the table's lock. Both concern one table, so statements on other tables need not wait: a commit
 /// waits for the queries that read the caches of the tables that it wrote, and not for long (`exclusion.rs`). In the joined layout all
-/// queries of snapshots read `tique_committed`, which every commit writes.
+/// queries of snapshots read `tique_committed`, which every commit writes: for a moment, where they read copies.
 /// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
