@@ -20,7 +20,7 @@
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
-use crate::cancel::running;
+use crate::cancel::{check, running};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
@@ -276,11 +276,13 @@ impl ServerPart {
     /// Back to a savepoint, by how many there were before it.
     ///
     /// # Errors
-    /// What a server says, or `08006` if the part there is lost; only ROLLBACK helps then.
+    /// What a server says, that of a cancelled statement, or `08006` if the part there is lost; only ROLLBACK helps then.
     pub(crate) fn rollback_to(&mut self, place: usize) -> Result<(), SqlError> {
         self.require_kept()?;
         for session in self.begun_sessions() {
-            session.rollback_to_savepoint(place)?;
+            // What it has sent to the engine is deleted there, which may have to wait for others' statements.
+            interrupted_with_statement(|| session.rollback_to_savepoint(place))
+                .map_err(|error| check().err().unwrap_or_else(|| error.into()))?;
         }
         self.savepoints.truncate(place + 1);
         self.dropped.truncate(self.savepoints.last().copied().unwrap_or_default());

@@ -15,6 +15,8 @@
 //! One query holds up commits for ten seconds in all, and each later commit to its tables holds up others for a tenth of one.
 //! **Why other changes let others pass.** What waits for a long query must not keep commits waiting behind it; but where statements are
 //! short and follow each other without a gap, it gets its turn within the fifth of a second in which nobody passes.
+//! **What is not bounded by a time** is a change itself: it claims its tables for as long as its own rows take, which is 1.3 seconds for
+//! four megabytes.
 
 use crate::engine::EngineError;
 use crate::interrupt::{LOOK, is_abandoned, is_interrupted};
