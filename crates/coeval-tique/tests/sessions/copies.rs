@@ -121,6 +121,10 @@ fn a_copy_is_made_once_brought_up_to_date_and_made_anew() {
     writer.execute("INSERT INTO t VALUES (1, 100, 'd')").unwrap();
     reads("SELECT v FROM t WHERE w = 'd'", "100", &[&["DROP"][..], MADE].concat());
     reads("SELECT count(*) FROM t x (a, b, c) WHERE c = 'd'", "1", &[]);
+    // What a change writes is a query of the application's.
+    writer.execute("CREATE TABLE u (k int PRIMARY KEY, v int); INSERT INTO u VALUES (5, 5)").unwrap();
+    writer.execute("UPDATE t SET v = 101 WHERE k = 1").unwrap();
+    reads("INSERT INTO u SELECT k, v FROM t WHERE v > 0 RETURNING v", "101", &["DELETE", "INSERT"]);
 }
 
 /// Statements that name columns in many ways.

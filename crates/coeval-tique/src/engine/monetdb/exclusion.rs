@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// How long a commit waits for queries, and how long a query may run while commits wait for it. Of those that read caches most take
-/// moments: look-ups of few rows, and what makes copies for statements that read more (`copies.rs`). The others are searches of changes by
+/// moments: look-ups of few rows, and what makes copies for statements that read more (`copies.rs`). The others are searches of changes in one table by
 /// anything but the key, and what a session reads without copies (`tique.formulation`, or tables that it has written itself).
 const QUERY_TIME: Duration = Duration::from_secs(10);
 /// How long a commit waits for a query that has run for longer: it may be about to end.
