@@ -114,7 +114,7 @@ pub(super) struct Driver {
 }
 
 // SAFETY: the table is not changed after it was filled in, and ADBC's functions may be called from any thread as long as
-// one handle is used by one thread at a time, which `Link`'s `&mut self` ensures.
+// one handle is used by one thread at a time, which `Link`'s `&mut self` ensures; a statement may be cancelled beside that (`Cancelled`).
 unsafe impl Send for Driver {}
 // SAFETY: as above.
 unsafe impl Sync for Driver {}
