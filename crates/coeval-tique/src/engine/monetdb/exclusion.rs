@@ -7,12 +7,13 @@
 //! | what waits | who waits behind it | how long it waits |
 //! |---|---|---|
 //! | a query | later claims | for changes alone, each of which ends by itself |
-//! | a commit | later claims | for changes; for queries ten seconds at most ([`QUERY_TIME`]), then it is refused; for one that has run for as long, a tenth of a second |
-//! | another change: of a checkpoint, a definition | later claims, for a fifth of a second in each 1.2 | until it is granted or nobody waits for it any more |
+//! | a commit | later claims | for changes; for queries 10 s at most, for one that has run for as long 0.1 s; then it is refused |
+//! | another change: of a checkpoint, a definition | later claims, for a fifth of a second in each 1.2 | until nobody waits for it |
 //!
-//! **Why a commit is refused.** The library has no function that ends a query, so there is no other end to waiting for one. And all
-//! later commits wait for a commit to be seen, whatever their tables: so a query that runs for hours would hold up everybody.
-//! One query holds up commits for ten seconds in all, and each later commit to its tables holds up others for a tenth of one.
+//! **Why a commit is refused** that has waited for so long ([`QUERY_TIME`]). The library has no function that ends a query, so there is no
+//! other end to waiting for one. And all later commits wait for a commit to be seen, whatever their tables: so a query that runs for
+//! hours would hold up everybody. One query holds up commits for ten seconds in all, and each later commit to its tables holds up others
+//! for a tenth of a second.
 //! **Why other changes let others pass.** What waits for a long query must not keep commits waiting behind it; but where statements are
 //! short and follow each other without a gap, it gets its turn within the fifth of a second in which nobody passes.
 //! **What is not bounded by a time** is a change itself: it claims its tables for as long as its own rows take, which is 1.3 seconds for
@@ -25,8 +26,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// How long a commit waits for queries, and how long a query may run while commits wait for it. Of those that read caches most take
-/// moments: look-ups of few rows, and what makes copies for statements that read more (`copies.rs`). The others are searches of changes in one table by
-/// anything but the key, and what a session reads without copies (`tique.formulation`, or tables that it has written itself).
+/// moments: look-ups of few rows, and what makes copies for statements that read more (`copies.rs`). The others are searches of changes
+/// in one table by anything but the key, and what a session reads without copies (`tique.formulation`, or tables that it has written
+/// itself).
 const QUERY_TIME: Duration = Duration::from_secs(10);
 /// How long a commit waits for a query that has run for longer: it may be about to end.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
