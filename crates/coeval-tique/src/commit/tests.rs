@@ -2,6 +2,7 @@
 //! Group commit: who waits for a leader commits with the others.
 
 use crate::engine::{Appends, Connection, DataFusionEngine, Dialect, Effort, Engine, EngineError, Rows};
+use crate::interrupt::{Interrupt, interruptible, is_interrupted};
 use crate::{Certification, Database, Options, SqlState};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int32Type;
@@ -74,6 +75,9 @@ impl Connection for NotingConnection {
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
         check(table, rows)?;
+        if is_interrupted() {
+            self.calls.lock().push("interrupted".to_owned());
+        }
         self.calls.lock().push(format!("{table} {}", rows.num_rows()));
         self.connection.append(table, rows)
     }
@@ -210,5 +214,24 @@ fn whose_rows_a_long_query_keeps_the_engine_from_writing_is_turned_away_alone() 
         assert_eq!(rows("SELECT k FROM t WHERE k = 7"), Some(0));
         rows("INSERT INTO t VALUES (7)");
         assert_eq!((rows("SELECT k FROM t"), rows("SELECT k FROM picky")), (Some(3), Some(2)));
+    }
+}
+
+/// An engine ends waits of whoever is to end, and others' rows are among what a leader writes.
+#[test]
+fn what_a_leader_does_for_all_does_not_end_with_its_own_statement() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let calls = Calls::default();
+        let engine = Noting::new(Appends::Together, &calls);
+        let options = Options { certification, checkpoint_at: 0, ..Options::default() };
+        let database = Database::open(Arc::new(engine), options).unwrap();
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (k int PRIMARY KEY)").unwrap();
+        calls.lock().clear();
+        let interrupt: Interrupt = Arc::new(|| true);
+        interruptible(Some(interrupt), || session.execute("INSERT INTO t VALUES (1)")).unwrap();
+        let calls = calls.lock();
+        let has = |what: &str| calls.iter().any(|call| call == what);
+        assert!(has("t_cache 1") && !has("interrupted"), "it leads for itself: {calls:?}");
     }
 }
