@@ -33,9 +33,10 @@ use datafusion::execution::context::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr;
 use datafusion::sql::sqlparser::ast::Expr;
-use left_behind::{LEFT_BEHIND_MAX, LEFT_BEHIND_WAIT, LeftBehind};
+use left_behind::{LEFT_BEHIND_PATIENCE, LEFT_BEHIND_WAIT, LeftBehind, too_much_goes_on};
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 use tokio::runtime::{Handle, Runtime};
 
 /// Runs a statement of the database's own in a session of its own.
@@ -341,16 +342,21 @@ impl QueryThreads<'_> {
     }
 
     /// What the work gives, which looks at no request, or the error of the statement that runs on this thread if it is to end
-    /// before: the work goes on by itself then, to its end. While too much was left behind so by a role, it waits before it begins more.
+    /// before: the work goes on by itself then, to its end. While too much was left behind so, by the role or by all, it waits before it
+    /// begins more.
     ///
     /// # Errors
-    /// That of a cancelled statement.
+    /// That of a cancelled statement; `53400` if it has waited for too long: the work was not begun.
     pub(crate) fn beside<T: Send + 'static>(
         &self,
         role: &Arc<str>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, SqlError> {
-        while self.left_behind.count(role) >= LEFT_BEHIND_MAX {
+        let began = Instant::now();
+        while self.left_behind.is_full(role) {
+            if began.elapsed() >= LEFT_BEHIND_PATIENCE {
+                return Err(too_much_goes_on());
+            }
             self.block_on(async {
                 tokio::time::sleep(LEFT_BEHIND_WAIT).await;
                 Ok(())

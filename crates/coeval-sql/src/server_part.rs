@@ -20,19 +20,20 @@
 //! database's in an order of its own, so two transactions could each read here what the other writes and be in both orders. Who
 //! reads or writes in two places is refused (0A000).
 
-use crate::cancel::running;
+use crate::cancel::{check, running};
 use crate::engine::Engine;
 use crate::error::{SqlError, SqlState};
 use crate::servers::{Claim, DECISIONS, Moment, SCHEMA, Server};
 use crate::settings::Settings;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{Committed, QualifiedName, Refused, RowWriter, Store, StoreError, Transaction, ValueRef};
-use coeval_tique::{Decision, Interrupt, Outcome, PreparedCommit, Session, abandonable, interruptible};
+use coeval_tique::{
+    Abandonment, Decision, Interrupt, Outcome, PreparedCommit, Session, abandonable, interruptible,
+};
 use coeval_txn::{Isolation, Version};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
@@ -112,19 +113,18 @@ impl ServerPart {
         server: &str,
         statement: Statement,
     ) -> Result<Outcome, SqlError> {
-        self.begun(engine, transaction, server)?.tell(settings)?;
+        self.begun(engine, transaction, settings, server)?.tell(settings)?;
         let Some(mut open) = self.open.remove(server) else { unreachable!("it is open now") };
-        // Most engines do not look for cancel requests. So the session stops waiting when it gets one, and leaves the connection to the
-        // statement that runs on it: the connection is rolled back and closed when that ends, at once on an engine that does look.
-        let left = Arc::new(AtomicBool::new(false));
-        let leaving = Arc::clone(&left);
+        // The session stops waiting when it gets a cancel request, and leaves the connection to the statement that runs on it: the
+        // engine is asked to end that, and the connection is rolled back and closed when it has ended. Nobody else gets it.
+        let abandonment = Abandonment::default();
+        let theirs = abandonment.clone();
         let ran = engine.runtime().beside(&settings.principal().name, move || {
-            let is_left: Interrupt = Arc::new(move || leaving.load(Ordering::Relaxed));
-            let outcome = abandonable(is_left, || open.session.execute_parsed(statement));
+            let outcome = abandonable(&theirs, || open.session.execute_parsed(statement));
             (open, outcome)
         });
         let (open, outcome) = ran.inspect_err(|_| {
-            left.store(true, Ordering::Relaxed);
+            abandonment.abandon();
             self.is_lost = true;
         })?;
         if outcome.as_ref().is_err_and(|error| error.state.code() == "08006") {
@@ -136,15 +136,21 @@ impl ServerPart {
         Ok(outcome?)
     }
 
-    /// Runs a definition on a server, outside of its transactions.
+    /// Runs a definition on a server, outside of its transactions. If the statement is cancelled meanwhile, the definition is made all
+    /// the same: its table is one that nobody knows then.
+    ///
+    /// # Errors
+    /// What the server says; that of a cancelled statement.
     pub(crate) fn define(
         &mut self,
         engine: &Arc<Engine>,
+        settings: &Settings,
         server: &str,
         statement: Statement,
     ) -> Result<(), SqlError> {
-        let mut session = engine.servers().get(engine, server)?.database.session()?;
-        session.execute_parsed(statement)?;
+        let role = &settings.principal().name;
+        let (_, mut session) = connected(engine, role, engine.servers().get(engine, server)?)?;
+        engine.runtime().beside(role, move || session.execute_parsed(statement).map(drop))??;
         Ok(())
     }
 
@@ -152,6 +158,7 @@ impl ServerPart {
         &mut self,
         engine: &Arc<Engine>,
         transaction: &Transaction,
+        settings: &Settings,
         server: &str,
     ) -> Result<&mut Open, SqlError> {
         let level = match transaction.isolation() {
@@ -162,16 +169,10 @@ impl ServerPart {
             _ => "",
         };
         if !self.open.get(server).is_some_and(|open| open.session.is_in_block()) {
-            let mut server = engine.servers().get(engine, server)?;
+            let server = engine.servers().get(engine, server)?;
             // One that was opened again meanwhile has sessions of its own.
             if !self.open.get(&server.name).is_some_and(|open| Arc::ptr_eq(&open.server, &server)) {
-                let mut session = server.database.session();
-                if session.is_err() && server.database.has_stopped() {
-                    // Nobody had noticed before.
-                    server = engine.servers().get(engine, &server.name)?;
-                    session = server.database.session();
-                }
-                let session = session?;
+                let (server, session) = connected(engine, &settings.principal().name, server)?;
                 self.open.insert(server.name.clone(), Open::new(server, session));
             }
         }
@@ -275,11 +276,13 @@ impl ServerPart {
     /// Back to a savepoint, by how many there were before it.
     ///
     /// # Errors
-    /// What a server says, or `08006` if the part there is lost; only ROLLBACK helps then.
+    /// What a server says, that of a cancelled statement, or `08006` if the part there is lost; only ROLLBACK helps then.
     pub(crate) fn rollback_to(&mut self, place: usize) -> Result<(), SqlError> {
         self.require_kept()?;
         for session in self.begun_sessions() {
-            session.rollback_to_savepoint(place)?;
+            // What it has sent to the engine is deleted there, which may have to wait for others' statements.
+            interrupted_with_statement(|| session.rollback_to_savepoint(place))
+                .map_err(|error| check().err().unwrap_or_else(|| error.into()))?;
         }
         self.savepoints.truncate(place + 1);
         self.dropped.truncate(self.savepoints.last().copied().unwrap_or_default());
@@ -331,7 +334,9 @@ impl ServerPart {
         let drop_table = |(server, table): &(String, String)| {
             let sql = format!("DROP TABLE IF EXISTS \"{}\"", table.replace('"', "\"\""));
             let server = engine.servers().get(engine, server)?;
-            server.database.session()?.execute(&sql).map(drop).map_err(SqlError::from)
+            // It may have to wait for others' statements; a cancelled wait leaves the table there.
+            interrupted_with_statement(|| server.database.session()?.execute(&sql).map(drop))
+                .map_err(SqlError::from)
         };
         let mut dropped = std::mem::take(&mut self.dropped);
         loop {
@@ -487,6 +492,29 @@ fn span(
         // It goes to recovery.
         Err(error) => Ok(Err(error.into())),
     }
+}
+
+/// A session on a server, which is opened again if it has stopped. Connecting may take its time (ten seconds to a PostgreSQL that does not
+/// answer): who is told to end leaves it behind.
+///
+/// # Errors
+/// What the server says; that of a cancelled statement.
+fn connected(
+    engine: &Arc<Engine>,
+    role: &Arc<str>,
+    mut server: Arc<Server>,
+) -> Result<(Arc<Server>, Session), SqlError> {
+    let connect = |server: &Arc<Server>| {
+        let there = Arc::clone(server);
+        engine.runtime().beside(role, move || there.database.session())
+    };
+    let mut session = connect(&server)?;
+    if session.is_err() && server.database.has_stopped() {
+        // Nobody had noticed before.
+        server = engine.servers().get(engine, &server.name)?;
+        session = connect(&server)?;
+    }
+    Ok((server, session?))
 }
 
 /// Does something on a server whose waits end when the statement that runs on this thread is to end.

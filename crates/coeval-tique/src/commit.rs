@@ -23,7 +23,8 @@
 //!
 //! **Why no transaction fails because of another.** If the engine refuses the versions of a batch, they are taken back, and the
 //! versions of each member are written separately. A member whose versions are refused again fails, with the engine's message; the
-//! others commit.
+//! others commit. The same holds if the engine does not get to writing, because somebody's query runs for long (`Busy`): who wrote what
+//! the query reads is turned away, so that all others are seen behind it; nothing has to be taken back then, which would have to wait too.
 
 use crate::buffer::{TableRows, stamped};
 use crate::catalog::Table;
@@ -31,7 +32,7 @@ use crate::certifier::{Candidate, Certification, Certifier};
 use crate::counters::{Counters, Timestamp, Txid};
 use crate::engine::{Appends, Connection, Effort, Engine, EngineError, EngineErrorKind};
 use crate::error::{Result, SqlState, TiqueError, canceled};
-use crate::interrupt::{LOOK, is_interrupted};
+use crate::interrupt::{LOOK, is_interrupted, to_its_end};
 use crate::names::quoted;
 use crate::options::Options;
 use crate::physical::{CTS, cache};
@@ -203,7 +204,8 @@ impl Pipeline {
                 queue.has_leader = true;
                 let members = std::mem::take(&mut queue.waiting);
                 drop(queue);
-                self.lead(members);
+                // The others' commits do not end with this one's statement.
+                to_its_end(|| self.lead(members));
                 queue = self.queue.lock();
                 continue;
             }
@@ -226,6 +228,11 @@ impl Pipeline {
         }
         queue.has_leader = true;
         drop(queue);
+        to_its_end(|| self.lead_to_marker(submission))
+    }
+
+    /// Leads for this transaction alone, which nobody else is leading for.
+    fn lead_to_marker(&self, submission: Submission) -> Result<Prepared> {
         let mut leading = Leading { pipeline: Some(self) };
         let mine = Arc::new(Waiting { submission, outcome: Mutex::new(None) });
         let members = vec![Arc::clone(&mine)];
@@ -260,7 +267,7 @@ impl Pipeline {
         let committed = prepared.timestamp();
         let Prepared { members, timestamps, connection } = prepared;
         let mut batch = Batch { pipeline: self, members, timestamps, stage: Stage::Stamped };
-        if let Err(error) = batch.complete(connection) {
+        if let Err(error) = to_its_end(|| batch.complete(connection)) {
             batch.stage = Stage::Marking;
             batch.fail(&error);
             return Err(error);
@@ -274,7 +281,7 @@ impl Pipeline {
         let Prepared { members, timestamps, connection } = prepared;
         self.give_back(connection);
         let mut batch = Batch { pipeline: self, members, timestamps, stage: Stage::Stamped };
-        batch.fail(&TiqueError::new(SqlState::SerializationFailure, "aborted"));
+        to_its_end(|| batch.fail(&TiqueError::new(SqlState::SerializationFailure, "aborted")));
     }
 
     fn lead(&self, members: Vec<Arc<Waiting>>) {
@@ -349,8 +356,8 @@ impl Batch<'_> {
             return self.complete(connection);
         }
         match self.write_all(&mut connection) {
-            Err(error) if self.stage == Stage::Stamped && self.may_be_of_one(&error) => {
-                self.write_each(&mut connection)?;
+            Err(error) if self.stage == Stage::Stamped => {
+                self.go_on_without(&mut connection, error)?;
                 self.complete(connection)
             }
             outcome => outcome.and_then(|()| self.finish(connection)),
@@ -595,21 +602,39 @@ impl Batch<'_> {
         let versions = self.versions()?;
         let appends: Vec<_> = versions.iter().map(|(table, rows)| (table.as_str(), rows)).collect();
         let outcome = self.pipeline.append_all(connection, &appends).map_err(TiqueError::from);
-        match outcome {
-            Err(error) if self.may_be_of_one(&error) => self.write_each(connection),
-            outcome => outcome,
+        outcome.or_else(|error| self.go_on_without(connection, error))
+    }
+
+    /// Goes on without the members because of whom the versions of all were not written.
+    ///
+    /// # Errors
+    /// The same error, if nobody can go on.
+    fn go_on_without(&mut self, connection: &mut Box<dyn Connection>, error: TiqueError) -> Result<()> {
+        let is_busy = error.state == SqlState::LockNotAvailable;
+        // In the joined layout it is the marker that was not written, and all have one.
+        let is_stamped = self.pipeline.options.layout == Layout::Stamped;
+        if self.members.len() > 1 && (error.state == SqlState::EngineRefused || (is_busy && is_stamped)) {
+            if !is_busy {
+                self.delete_versions(&mut **connection)?;
+            }
+            return self.write_each(connection);
         }
+        if !is_busy {
+            return Err(error);
+        }
+        let all = self.members.iter().zip(&self.timestamps);
+        let tell = |(member, cts): (&Arc<Waiting>, &Timestamp)| {
+            (member.submission.txid, turned_away(member, *cts, error.clone()))
+        };
+        let refused: HashMap<_, _> = all.map(tell).collect();
+        let txids: Vec<_> = refused.keys().copied().collect();
+        self.pipeline.certifier.forget(&txids);
+        self.abort(&mut **connection, refused)
     }
 
-    /// Whether what the engine refused may be one member's alone.
-    fn may_be_of_one(&self, error: &TiqueError) -> bool {
-        error.state == SqlState::EngineRefused && self.members.len() > 1
-    }
-
-    /// Writes the versions of each member separately, after the engine has refused them all together. A member whose versions it
-    /// refuses has failed; the others go on.
+    /// Writes the versions of each member separately, after those of all together were not written. A member whose versions the engine
+    /// does not write either has failed; the others go on.
     fn write_each(&mut self, connection: &mut Box<dyn Connection>) -> Result<()> {
-        self.delete_versions(&mut **connection)?;
         let mut refused = HashMap::new();
         for (member, cts) in self.members.iter().zip(&self.timestamps) {
             let rows = &member.submission.rows;
@@ -623,6 +648,10 @@ impl Batch<'_> {
                     delete_versions_of(&mut **connection, &[member], &[*cts])?;
                     rows.iter().for_each(|(table, ..)| table.versions.take_back(&[*cts]));
                     refused.insert(member.submission.txid, error.into());
+                }
+                Err(error) if error.kind == EngineErrorKind::Busy => {
+                    let error = turned_away(member, *cts, error.into());
+                    refused.insert(member.submission.txid, error);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -724,6 +753,15 @@ impl Drop for Batch<'_> {
             self.fail(&TiqueError::new(SqlState::ConnectionFailure, "who led the commit died"));
         }
     }
+}
+
+/// What a transaction is told whose versions a query kept the engine from writing; it is not noted any more that they would be there.
+fn turned_away(member: &Waiting, cts: Timestamp, error: TiqueError) -> TiqueError {
+    for (table, rows, _) in &member.submission.rows {
+        table.versions.take_back(&[cts]);
+        table.note_deleted(rows.num_rows() as u64);
+    }
+    error.hint("Nothing of it took effect. Run the transaction again once the query has ended.")
 }
 
 /// Deletes versions of these transactions from the caches, as far as they are there.

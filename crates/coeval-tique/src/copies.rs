@@ -12,7 +12,12 @@
 //! | the cache has all versions of `(a, s]` | their keys' rows are deleted, and the newest version of each inserted |
 //! | a checkpoint has moved versions newer than `a`; a column is missing; as much was refreshed as copied | it is made anew |
 //!
-//! **Why it is right.** Made anew it is one query of the snapshot. A row whose key has no version in `(a, s]` is the same at both;
+//! **Made in two steps.** The visible versions go into a temporary table first, and the rest of the snapshot is read from that and the
+//! storage. So the cache, whose readers commits may have to wait for, is read for a moment, however large the storage is.
+//!
+//! In the joined layout it is not noted which versions there are: a copy is made anew for each other start timestamp.
+//!
+//! **Why it is right.** Made anew it is the snapshot (`snapshot::merged`). A row whose key has no version in `(a, s]` is the same at both;
 //! one that has is its newest version there. Whether the cache still had all of these when they were read is checked
 //! afterwards: a checkpoint announces what it is about to delete before it does (`versions.rs`). The rows of a copy are the
 //! session's own, and its name collides with none of the application's, which never begin with `tique_`. If anything fails, the
@@ -24,12 +29,11 @@ use crate::catalog::Table;
 use crate::counters::Timestamp;
 use crate::engine::Connection;
 use crate::error::Result;
-use crate::lookups::FoundBy;
 use crate::names::quoted;
 use crate::physical::{CTS, DELETED, KEY, cache, key_columns};
 use crate::rewrite::Reads;
 use crate::schema::Kind;
-use crate::snapshot::{self, CopyOf, Formulation, Layout, View};
+use crate::snapshot::{self, CopyOf, Layout, View};
 use crate::versions::CacheRows;
 use datafusion::sql::sqlparser::ast::Statement;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,8 +52,8 @@ struct Kept {
 }
 
 /// The copies of a session, by their tables' names.
-#[derive(Default)]
 pub(crate) struct Copies {
+    layout: Layout,
     kept: BTreeMap<String, Kept>,
     count: u64,
 }
@@ -85,6 +89,11 @@ fn used(table: &Table, reads: &Reads, words: &BTreeSet<String>) -> BTreeSet<usiz
 }
 
 impl Copies {
+    /// None yet, in a database of this layout.
+    pub(crate) fn none(layout: Layout) -> Self {
+        Self { layout, kept: BTreeMap::new(), count: 0 }
+    }
+
     /// The copies that a statement reads, by their tables' names; made or brought up to date over the session's connection. The
     /// transaction sees up to `sts`, and has written what the buffer has.
     pub(crate) fn for_statement(
@@ -127,10 +136,11 @@ impl Copies {
         if let Some(kept) = self.kept.get_mut(name) {
             let (copy, as_of) = (kept.copy.clone(), kept.as_of);
             if kept.suits(table, &columns, sts) {
-                if as_of == sts || table.versions.newest() <= as_of {
+                let is_noted = self.layout == Layout::Stamped;
+                if as_of == sts || (is_noted && table.versions.newest() <= as_of) {
                     return Ok(copy);
                 }
-                let is_whole = || table.versions.forgotten() <= as_of;
+                let is_whole = || is_noted && table.versions.forgotten() <= as_of;
                 let brought =
                     if is_whole() { Some(bring(connection, table, &copy, as_of, sts)?) } else { None };
                 if let Some(brought) = brought
@@ -160,13 +170,18 @@ impl Copies {
         let columns: Vec<usize> = columns.into_iter().collect();
         self.count += 1;
         let name = format!("tique_copy_{}_{}", self.count, definition.name);
-        let view = View { sts, own: None, layout: Layout::Stamped, cache: table.cache() };
+        let newer = quoted(&format!("tique_newer_{}_{}", self.count, definition.name));
+        let view = View { sts, own: None, layout: self.layout, cache: table.cache() };
         let names = copied_columns(table, &columns).join(", ");
-        let rows = snapshot::columns(definition, &names, &view, Formulation::AntiJoin, &FoundBy::default());
-        let temporary = quoted(&name);
-        let made = connection.temporary(&format!(
-            "CREATE LOCAL TEMPORARY TABLE {temporary} AS {rows} WITH DATA ON COMMIT PRESERVE ROWS"
-        ))?;
+        let make = |name: &str, rows: &str| {
+            format!("CREATE LOCAL TEMPORARY TABLE {name} AS {rows} WITH DATA ON COMMIT PRESERVE ROWS")
+        };
+        connection.temporary(&make(&newer, &snapshot::versions(definition, &names, &view)))?;
+        let rows = snapshot::merged(definition, &names, &newer);
+        let made = connection.temporary(&make(&quoted(&name), &rows));
+        // If the engine does not, the session's end does.
+        drop(connection.temporary(&format!("DROP TABLE {newer}")));
+        let made = made?;
         let copy = CopyOf { name, columns };
         let room = i64::try_from(made).unwrap_or(i64::MAX).max(ROOM_LEAST);
         let kept = Kept { of: Arc::downgrade(table), copy: copy.clone(), as_of: sts, room };

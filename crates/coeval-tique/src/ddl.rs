@@ -21,7 +21,7 @@ use crate::engine::Connection;
 use crate::error::{Result, SqlState, TiqueError};
 use crate::physical;
 use crate::schema::{Definition, Kind};
-use crate::shared::Shared;
+use crate::shared::{Shared, locked};
 use datafusion::sql::sqlparser::ast::CreateTable;
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Shared {
     /// 42P07: the table, or a table of the engine's with the name of a physical one, is there. 0A000: the engine lacks a type. 42622: the
     /// name is too long for it. 42P16, 42P01: a foreign key. What the engine says. There is no table then, and its name is free.
     pub(crate) fn create_table(&self, connection: &mut dyn Connection, create: &CreateTable) -> Result<()> {
-        let _alone = self.definitions.lock();
+        let _alone = locked(&self.definitions)?;
         let definition = Definition::of(create)?;
         let catalog = self.catalog();
         if catalog.contains(&definition.name) {
@@ -71,8 +71,8 @@ impl Shared {
     /// 42P01: there is none. 55006: transactions are running, or a foreign key needs it. What the engine says: the table is there if
     /// its removal could not be noted, else gone.
     pub(crate) fn drop_table(&self, connection: &mut dyn Connection, name: &str) -> Result<()> {
-        let _alone = self.definitions.lock();
-        let _no_checkpoint = self.checkpoint.lock();
+        let _alone = locked(&self.definitions)?;
+        let _no_checkpoint = locked(&self.checkpoint)?;
         let catalog = self.catalog();
         catalog.table(name)?;
         if self.pipeline.counters.running() > 0 {

@@ -264,6 +264,8 @@ pub enum EngineErrorKind {
     Gone,
     /// It takes no further connection.
     Full,
+    /// A commit's rows were not written, because somebody's query does not let it write for long. Nothing took effect.
+    Busy,
 }
 
 /// What an engine said instead of an answer.
@@ -287,6 +289,12 @@ impl EngineError {
     #[must_use]
     pub fn full(message: impl Into<String>) -> Self {
         Self { kind: EngineErrorKind::Full, message: message.into() }
+    }
+
+    /// The engine is kept from writing a commit's rows by a query that runs for long.
+    #[must_use]
+    pub fn busy(message: impl Into<String>) -> Self {
+        Self { kind: EngineErrorKind::Busy, message: message.into() }
     }
 
     /// The engine went away, and nothing took effect.
@@ -350,10 +358,12 @@ pub trait Connection: Send {
     /// `Refused`, `Lost`: nothing took effect. `Gone`: all of it or nothing.
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError>;
 
-    /// Appends to several tables, in order: as one change where the dialect says [`Appends::Together`].
+    /// Appends to several tables, in order: as one change where the dialect says [`Appends::Together`]. It is what commits write by:
+    /// others wait for them, so an engine that has to wait for queries does not wait for long.
     ///
     /// # Errors
-    /// As [`append`](Self::append); where the appends are made one by one, those before the one that failed took effect.
+    /// As [`append`](Self::append); where the appends are made one by one, those before the one that failed took effect. `Busy`, where
+    /// they are made together: the engine had to wait for too long.
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
         appends.iter().try_for_each(|(table, rows)| self.append(table, rows))
     }

@@ -72,6 +72,8 @@ pub enum SqlState {
     ProgramLimitExceeded,
     /// 55006: in use by others.
     ObjectInUse,
+    /// 55P03: a query keeps the engine from writing what was to be committed; nothing took effect.
+    LockNotAvailable,
     /// 57014: a wait was ended, and nothing took effect.
     QueryCanceled,
     /// 57P03: the database has to be opened again first.
@@ -114,6 +116,7 @@ impl SqlState {
             Self::TooManyConnections => "53300",
             Self::ProgramLimitExceeded => "54000",
             Self::ObjectInUse => "55006",
+            Self::LockNotAvailable => "55P03",
             Self::QueryCanceled => "57014",
             Self::CannotConnectNow => "57P03",
             Self::EngineRefused => "HV000",
@@ -202,6 +205,7 @@ impl From<EngineError> for TiqueError {
             EngineErrorKind::Refused => SqlState::EngineRefused,
             EngineErrorKind::Lost | EngineErrorKind::Gone => SqlState::ConnectionFailure,
             EngineErrorKind::Full => SqlState::TooManyConnections,
+            EngineErrorKind::Busy => SqlState::LockNotAvailable,
         };
         // Excerpts of the statement that failed are of the rewritten one.
         let ends = ["\nLINE ", " in: \""].map(|excerpt| error.message.find(excerpt));

@@ -97,7 +97,7 @@ pub use engine::{
     Text, Types,
 };
 pub use error::{Result, SqlState, TiqueError};
-pub use interrupt::{Interrupt, abandonable, interruptible};
+pub use interrupt::{Abandonment, Interrupt, abandonable, interruptible};
 pub use options::{Options, Reading, Trials, Writes};
 pub use packed::pack;
 pub use place::of_parser as place_of_parser;

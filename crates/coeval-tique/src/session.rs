@@ -103,7 +103,7 @@ impl Session {
         let connection = shared.engine.connect()?;
         let reading = shared.options.reading;
         let (transaction, priority, reservation) = (None, Priority::Normal, None);
-        let copies = Copies::default();
+        let copies = Copies::none(shared.options.layout);
         let place = None;
         Ok(Self { shared, connection, transaction, reading, priority, reservation, place, copies })
     }
@@ -222,7 +222,7 @@ impl Session {
     fn connect_if_lost(&mut self) -> Result<()> {
         if self.connection.is_lost() {
             self.connection = self.shared.engine.connect()?;
-            self.copies = Copies::default();
+            self.copies = Copies::none(self.shared.options.layout);
         }
         Ok(())
     }
@@ -519,9 +519,14 @@ impl Session {
 
     /// Runs a query that we wrote.
     pub(crate) fn query_text(&mut self, sql: &str, sees: Sees) -> Result<Rows> {
+        self.query_for(sql, sees, Purpose::Change)
+    }
+
+    /// The same, for this purpose.
+    fn query_for(&mut self, sql: &str, sees: Sees, purpose: Purpose) -> Result<Rows> {
         let rows = parse(sql).and_then(|mut statements| {
             let statement = statements.pop().expect("the text of a query is a statement");
-            self.read(statement, sees, Purpose::Change)
+            self.read(statement, sees, purpose)
         });
         // A place in our text says nothing to the application.
         rows.map_err(|error| TiqueError { place: None, ..error })
@@ -530,10 +535,10 @@ impl Session {
     /// The formulation that a query is written in.
     fn formulation(&self, reads: &Reads, purpose: Purpose) -> Formulation {
         let copies = || {
-            purpose == Purpose::Statement
+            // To search one table for rows to change takes no longer than to copy it.
+            (purpose == Purpose::Statement || reads.tables.len() > 1)
                 && reads.effort == Effort::Analytical
                 && self.shared.engine.dialect().copying == Copying::Worthwhile
-                && self.shared.options.layout == Layout::Stamped
                 && !self.shared.options.trials.snapshot_is_off
         };
         match self.reading {
@@ -638,9 +643,9 @@ struct How {
 /// What a query is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
-    /// Its rows are the answer to a statement.
+    /// It is the application's, whose rows are the answer to a statement, or what a change writes: it may take any time.
     Statement,
-    /// Its rows are looked at by a change.
+    /// It looks for the rows of a table that a change changes, or has to compare with.
     Change,
 }
 

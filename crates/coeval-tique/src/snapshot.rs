@@ -140,17 +140,35 @@ pub(crate) fn columns(
              WHERE tique_rank = 1 AND NOT {DELETED}"
         ),
         Formulation::AntiJoin | Formulation::Copied => {
-            let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = tique_s.{key}")).collect();
-            format!(
-                "SELECT {names} FROM {storage} AS tique_s WHERE NOT EXISTS \
-                 (SELECT 1 FROM ({visible}) AS tique_v WHERE {}){} \
-                 UNION ALL SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM ({visible}) AS tique_versions) \
-                 AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}",
-                same.join(" AND "),
-                and(conditions)
-            )
+            anti_join(table, names, &columns, &format!("({visible})"), &and(conditions))
         }
     }
+}
+
+/// The storage without the keys that `versions` has, and the newest of these, which have the `columns` and when they came.
+fn anti_join(table: &Definition, names: &str, columns: &str, versions: &str, also: &str) -> String {
+    let (storage, keys) = (quoted(&storage(table)), key_columns(table));
+    let same: Vec<_> = keys.iter().map(|key| format!("tique_v.{key} = tique_s.{key}")).collect();
+    let rank = rank(&keys.join(", "));
+    format!(
+        "SELECT {names} FROM {storage} AS tique_s WHERE NOT EXISTS \
+         (SELECT 1 FROM {versions} AS tique_v WHERE {}){also} \
+         UNION ALL SELECT {names} FROM (SELECT {columns}, {DELETED}, {rank} FROM {versions} AS tique_versions) \
+         AS tique_ranked WHERE tique_rank = 1 AND NOT {DELETED}",
+        same.join(" AND ")
+    )
+}
+
+/// The query that gives the versions in a table's cache that `view` sees, with these columns, the key among them.
+pub(crate) fn versions(table: &Definition, names: &str, view: &View) -> String {
+    visible(table, view, names, &[])
+}
+
+/// As [`columns`], by what [`versions`] gave before, which has been put into the table of this name. The storage may be read later than
+/// the cache was: a checkpoint changes only rows of it that have versions which all running transactions see, so these rows were
+/// hidden by versions in the cache when that was read, or had changed by then.
+pub(crate) fn merged(table: &Definition, names: &str, versions: &str) -> String {
+    anti_join(table, names, names, versions, "")
 }
 
 #[cfg(test)]

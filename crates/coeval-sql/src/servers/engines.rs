@@ -27,7 +27,7 @@ pub(crate) fn driver(
     let refused = |error: coeval_tique::EngineError| {
         let state = match error.kind {
             EngineErrorKind::Lost | EngineErrorKind::Gone => SqlState::ConnectionFailure,
-            EngineErrorKind::Refused | EngineErrorKind::Full => SqlState::FdwError,
+            EngineErrorKind::Refused | EngineErrorKind::Full | EngineErrorKind::Busy => SqlState::FdwError,
         };
         SqlError::new(state, format!("engine {kind} cannot be opened: {error}"))
     };

@@ -44,8 +44,8 @@ mod tests {
     #[test]
     fn a_servers_state_is_the_clients() {
         for state in [
-            "08006", "08007", "0A000", "23505", "25P02", "40001", "42622", "42939", "54000", "57014",
-            "57P03", "HV000",
+            "08006", "08007", "0A000", "23505", "25P02", "40001", "42622", "42939", "54000", "55P03",
+            "57014", "57P03", "HV000",
         ] {
             assert_eq!(SqlState::of_code(state).map(SqlState::code), Some(state));
         }

@@ -241,11 +241,11 @@ pub(crate) fn create_table(
     }
     put_foreign(context, &name, ForeignDef { server: server.to_owned(), table: table.clone() })?;
     let engine = Arc::clone(context.engine);
-    let outcome = context.tique.lock().define(&engine, server, remote.clone());
+    let outcome = context.tique.lock().define(&engine, context.settings, server, remote.clone());
     match outcome {
         Err(error) if error.state == SqlState::DuplicateTable => {
             take_over(context, server, &table, error)?;
-            context.tique.lock().define(&engine, server, remote)?;
+            context.tique.lock().define(&engine, context.settings, server, remote)?;
         }
         outcome => outcome?,
     }

@@ -2,6 +2,7 @@
 //! Group commit: who waits for a leader commits with the others.
 
 use crate::engine::{Appends, Connection, DataFusionEngine, Dialect, Effort, Engine, EngineError, Rows};
+use crate::interrupt::{Interrupt, interruptible, is_interrupted};
 use crate::{Certification, Database, Options, SqlState};
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::Int32Type;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// What an engine was asked for.
 type Calls = Arc<Mutex<Vec<String>>>;
 
-/// An engine that notes appends, certifications and syncs, and refuses some rows.
+/// An engine that notes appends, certifications and syncs, and what is taken back of one table; it refuses some rows, and does not get to
+/// writing others.
 struct Noting {
     engine: DataFusionEngine,
     dialect: Dialect,
@@ -32,13 +34,16 @@ struct NotingConnection {
     calls: Calls,
 }
 
-/// Refuses rows of a table that has a column which refuses some.
+/// Refuses rows of a table that has a column which refuses some, and some of which a query keeps the engine.
 fn check(table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
-    let is_refused = |key: Option<i32>| key == Some(3);
-    match table == "picky_cache" && rows.column(0).as_primitive::<Int32Type>().iter().any(is_refused) {
-        true => Err(EngineError::refused("three is no number")),
-        false => Ok(()),
+    if table != "picky_cache" {
+        return Ok(());
     }
+    let has = |key: i32| rows.column(0).as_primitive::<Int32Type>().iter().any(|one| one == Some(key));
+    if has(3) {
+        return Err(EngineError::refused("three is no number"));
+    }
+    if has(7) { Err(EngineError::busy("somebody counts to seven")) } else { Ok(()) }
 }
 
 impl Engine for Noting {
@@ -62,11 +67,17 @@ impl Connection for NotingConnection {
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
+        if sql.starts_with("DELETE FROM \"picky_cache\"") {
+            self.calls.lock().push("taken back".to_owned());
+        }
         self.connection.execute(sql)
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
         check(table, rows)?;
+        if is_interrupted() {
+            self.calls.lock().push("interrupted".to_owned());
+        }
         self.calls.lock().push(format!("{table} {}", rows.num_rows()));
         self.connection.append(table, rows)
     }
@@ -164,5 +175,63 @@ fn who_waits_shares_one_certification_one_marker_and_one_sync() {
         drop(calls);
         let outcomes = session.execute("SELECT k FROM t").unwrap();
         assert_eq!(outcomes[0].rows.as_ref().unwrap().count(), CLIENTS);
+    }
+}
+
+/// A query that read a table's cache for hours held up each commit to the table, and all later ones, which are seen behind it.
+#[test]
+fn whose_rows_a_long_query_keeps_the_engine_from_writing_is_turned_away_alone() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let calls = Calls::default();
+        let engine = Noting::new(Appends::Together, &calls);
+        let options = Options { certification, checkpoint_at: 0, ..Options::default() };
+        let database = Database::open(Arc::new(engine), options).unwrap();
+        let mut session = database.session().unwrap();
+        let create = "CREATE TABLE picky (k int PRIMARY KEY); CREATE TABLE t (k int PRIMARY KEY)";
+        session.execute(create).unwrap();
+        calls.lock().clear();
+        // In a batch of its own, and of others.
+        for others in [vec![], vec![1, 2]] {
+            let before = database.shared.cached();
+            let keys: Vec<i32> = others.iter().copied().chain([7]).collect();
+            let statements: Vec<_> = keys
+                .iter()
+                .map(|k| format!("BEGIN; INSERT INTO picky VALUES ({k}); INSERT INTO t VALUES ({k}); COMMIT"))
+                .collect();
+            let outcomes = in_one_batch(&database, &statements);
+            for (key, outcome) in keys.iter().zip(&outcomes) {
+                let state = outcome.as_ref().err().map(|error| error.state);
+                assert_eq!(state, (*key == 7).then_some(SqlState::LockNotAvailable), "{outcomes:?}");
+            }
+            assert_eq!(database.shared.cached() - before, others.len() * 2, "what was not written counts");
+        }
+        assert!(
+            !calls.lock().iter().any(|call| call == "taken back"),
+            "that would wait for the query as well"
+        );
+        // Who was turned away refuses nobody, and its key is where it was: nowhere.
+        let mut rows = |sql: &str| session.execute(sql).unwrap().remove(0).rows.map(|rows| rows.count());
+        assert_eq!(rows("SELECT k FROM t WHERE k = 7"), Some(0));
+        rows("INSERT INTO t VALUES (7)");
+        assert_eq!((rows("SELECT k FROM t"), rows("SELECT k FROM picky")), (Some(3), Some(2)));
+    }
+}
+
+/// An engine ends waits of whoever is to end, and others' rows are among what a leader writes.
+#[test]
+fn what_a_leader_does_for_all_does_not_end_with_its_own_statement() {
+    for certification in [Certification::InEngine, Certification::InProcess] {
+        let calls = Calls::default();
+        let engine = Noting::new(Appends::Together, &calls);
+        let options = Options { certification, checkpoint_at: 0, ..Options::default() };
+        let database = Database::open(Arc::new(engine), options).unwrap();
+        let mut session = database.session().unwrap();
+        session.execute("CREATE TABLE t (k int PRIMARY KEY)").unwrap();
+        calls.lock().clear();
+        let interrupt: Interrupt = Arc::new(|| true);
+        interruptible(Some(interrupt), || session.execute("INSERT INTO t VALUES (1)")).unwrap();
+        let calls = calls.lock();
+        let has = |what: &str| calls.iter().any(|call| call == what);
+        assert!(has("t_cache 1") && !has("interrupted"), "it leads for itself: {calls:?}");
     }
 }

@@ -17,6 +17,7 @@ use super::{
     Appends, Connection, Copying, Dialect, Effort, Engine, EngineError, EngineErrorKind, Nulls, Rows, Text,
     digits,
 };
+use crate::interrupt::to_its_end;
 use crate::literal::printed;
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -281,12 +282,12 @@ impl Connection for Remote {
         for (table, rows) in full {
             if let Err(error) = self.insert(table, rows) {
                 // Where that fails, the transaction has ended with the connection, or by itself.
-                drop(self.run("ROLLBACK"));
+                drop(to_its_end(|| self.run("ROLLBACK")));
                 return Err(error);
             }
         }
         // Whether a commit that failed took effect is not known, of a file as well as of a server.
-        self.run("COMMIT").map(drop).map_err(|error| EngineError::gone(error.message))
+        to_its_end(|| self.run("COMMIT")).map(drop).map_err(|error| EngineError::gone(error.message))
     }
 
     /// Each statement is durable when it returns.
@@ -313,7 +314,8 @@ impl Remote {
             (Err(failure), None) => return Err(failure.into()),
             (Err(failure), Some(_)) => failure,
         };
-        if !self.is_lost && postgresql::is_broken(&mut self.link, &failure) {
+        // Asked also for a statement that nobody waits for: the answer is about the connection.
+        if !self.is_lost && to_its_end(|| postgresql::is_broken(&mut self.link, &failure)) {
             self.is_lost = true;
             if let Some(Presence { ownership, number }) = &self.presence {
                 ownership.end(*number);
@@ -329,7 +331,7 @@ impl Remote {
     fn at_once<T>(&mut self, run: impl FnOnce(&mut Link) -> Result<T, Failure>) -> Result<T, EngineError> {
         self.run("BEGIN")?;
         let outcome = run(&mut self.link);
-        self.run(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        to_its_end(|| self.run(if outcome.is_ok() { "COMMIT" } else { "ROLLBACK" }))?;
         self.told(outcome)
     }
 

@@ -23,7 +23,7 @@ use crate::names::quoted;
 use arrow::array::{AsArray, RecordBatch};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{DataType, TimezoneInfo, Value};
-use exclusion::{Exclusion, Tables, Use};
+use exclusion::{Exclusion, Granted, Tables, Use};
 use interface::{Functions, Handle};
 use parking_lot::{Condvar, Mutex, RwLock};
 use std::ffi::CString;
@@ -51,13 +51,15 @@ pub struct MonetDbEngine {
 /// What the sessions share.
 ///
 /// # Locking
-/// `changes` is held for reading around each change of rows, and for writing by a change that has to run alone. In `rows` a
-/// change claims its tables while its statements run, inside of `changes` and not during a commit; a query claims the tables that
-/// it reads until its answer is copied. Without these claims two things go wrong in MonetDB 11.41. A query that runs while the
+/// In `rows` a change claims its tables while its statements run, and not during its commit; a query claims the tables that
+/// it reads until its answer is copied. `changes` is held for reading around each change of rows, and for writing by a change that has to
+/// run alone; it is taken behind the claim, so that who waits for a claim, which may take as long as a query, holds up nobody here.
+/// Without these claims two things go wrong in MonetDB 11.41. A query that runs while the
 /// texts of a column grow may read an empty text. And a query that begins while a DELETE removes a table's first rows, or an
 /// INSERT reuses their place, may miss as many of the newest rows: MonetDB looks up the head of a table's list of segments
 /// (`bind_cands`) before it takes the table's lock. Both concern one table, so statements on other tables need not wait: a commit
-/// waits for the queries that read the caches of the tables that it wrote.
+/// waits for the queries that read the caches of the tables that it wrote, and not for long (`exclusion.rs`). In the joined layout all
+/// queries of snapshots read `tique_committed`, which every commit writes: for a moment, where they read copies.
 /// `idle` is held for moments, inside of nothing. `_keeper` is never taken: it keeps the database open.
 struct Shared {
     dialect: Dialect,
@@ -312,27 +314,28 @@ impl Session {
     }
 
     /// Runs statements as one change of these tables, again if another refused it.
-    fn change(&mut self, tables: &Tables, statements: &[String]) -> Result<u64, EngineError> {
+    fn change(&mut self, tables: &Tables, how: Use, statements: &[String]) -> Result<u64, EngineError> {
         let shared = Arc::clone(&self.shared);
         for _ in 0..TRIES {
+            let no_reader = shared.rows.claim(tables.clone(), how)?;
             let _beside_others = shared.changes.read();
-            match self.try_change(tables, statements) {
+            match self.try_change(no_reader, statements) {
                 Err(error) if CONFLICTS.iter().any(|words| error.message.contains(words)) => {}
                 outcome => return outcome,
             }
         }
+        let no_reader = shared.rows.claim(tables.clone(), how)?;
         let _alone = shared.changes.write();
-        self.try_change(tables, statements)
+        self.try_change(no_reader, statements)
     }
 
-    fn try_change(&mut self, tables: &Tables, statements: &[String]) -> Result<u64, EngineError> {
+    /// Runs statements as one change, whose tables are claimed until it commits.
+    fn try_change(&mut self, no_reader: Granted<'_>, statements: &[String]) -> Result<u64, EngineError> {
         self.run("START TRANSACTION")?;
-        let shared = Arc::clone(&self.shared);
-        let run_all = |session: &mut Self| {
-            let _no_reader = shared.rows.claim(tables.clone(), Use::Changes);
-            statements.iter().try_fold(0, |sum, statement| Ok(sum + session.run(statement)?))
-        };
-        match run_all(self) {
+        let touched: Result<u64, EngineError> =
+            statements.iter().try_fold(0, |sum, statement| Ok(sum + self.run(statement)?));
+        drop(no_reader);
+        match touched {
             // A commit that is refused has rolled back.
             Ok(touched) => self.run("COMMIT").map(|_| touched),
             Err(error) => {
@@ -351,14 +354,14 @@ impl Connection for Session {
         }
         self.wear(sql);
         let shared = Arc::clone(&self.shared);
-        let _no_row_comes_or_goes = shared.rows.claim(Tables::of(sql), Use::Reads);
+        let _no_row_comes_or_goes = shared.rows.claim(Tables::of(sql), Use::Reads)?;
         let sql = sql.to_owned();
         self.ask(move |handle| import::read(handle.run(&sql)?.0))
     }
 
     fn execute(&mut self, sql: &str) -> Result<u64, EngineError> {
         self.refresh();
-        self.change(&Tables::of(sql), &[sql.to_owned()])
+        self.change(&Tables::of(sql), Use::Changes, &[sql.to_owned()])
     }
 
     fn append(&mut self, table: &str, rows: &RecordBatch) -> Result<(), EngineError> {
@@ -366,7 +369,8 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&Tables::named([table]), &insertions(table, rows, given, STATEMENT_BYTES)?).map(drop)
+        let statements = insertions(table, rows, given, STATEMENT_BYTES)?;
+        self.change(&Tables::named([table]), Use::Changes, &statements).map(drop)
     }
 
     fn append_all(&mut self, appends: &[(&str, &RecordBatch)]) -> Result<(), EngineError> {
@@ -376,7 +380,8 @@ impl Connection for Session {
             return Ok(());
         }
         self.set(Effort::Point)?;
-        self.change(&Tables::named(appends.iter().map(|(table, _)| *table)), &statements).map(drop)
+        let tables = Tables::named(appends.iter().map(|(table, _)| *table));
+        self.change(&tables, Use::Commits, &statements).map(drop)
     }
 
     /// Beside everybody else's statements, as a query: nobody else has these tables.
@@ -387,7 +392,7 @@ impl Connection for Session {
         }
         let shared = Arc::clone(&self.shared);
         // The tables that it makes are nobody else's.
-        let _no_row_comes_or_goes = shared.rows.claim(Tables::named_in(sql), Use::Reads);
+        let _no_row_comes_or_goes = shared.rows.claim(Tables::named_in(sql), Use::Reads)?;
         self.run(sql)
     }
 

@@ -8,7 +8,7 @@
 //! ```
 
 use super::constraints::{Change, check_rows};
-use super::{Outcome, Sees, Session};
+use super::{Outcome, Purpose, Sees, Session};
 use crate::buffer::Fate;
 use crate::catalog::Table;
 use crate::engine::{Integers, Rows, Types};
@@ -168,7 +168,7 @@ impl Session {
             Some(changes) => changes,
             None => {
                 let sql = insert_query(&table.definition, &mut insert, self.types())?;
-                let rows = self.query_text(&sql, Sees::Own)?;
+                let rows = self.query_for(&sql, Sees::Own, Purpose::Statement)?;
                 let changes = self.changes(&table, &rows, Shape::New)?;
                 if table.definition.kind == Kind::Static {
                     return self.insert_static(&table, &rows, &changes);

@@ -116,6 +116,69 @@ fn every_snapshot_of_random_versions_is_what_a_replay_gives() {
     }
 }
 
+/// What a checkpoint does with the table up to a timestamp; its transactions have the numbers of their timestamps and a hundred.
+fn checkpoint(engine: &mut dyn Connection, stable: i64) {
+    let is_stable = format!("{TXID} <= {}", 100 + stable);
+    for sql in [
+        format!(
+            "DELETE FROM table1_storage WHERE EXISTS (SELECT 1 FROM (SELECT k FROM table1_cache WHERE {is_stable}) \
+             AS v WHERE v.k = table1_storage.k)"
+        ),
+        format!(
+            "INSERT INTO table1_storage (k, v) SELECT k, v FROM (SELECT k, v, {DELETED}, rank() OVER \
+             (PARTITION BY k ORDER BY {TXID} DESC) AS place FROM table1_cache WHERE {is_stable}) AS ranked \
+             WHERE place = 1 AND NOT {DELETED}"
+        ),
+        format!("DELETE FROM table1_cache WHERE {is_stable}"),
+    ] {
+        engine.execute(&sql).unwrap();
+    }
+}
+
+/// A copy read cache and storage at once, so that commits waited for it as long as the storage takes.
+#[test]
+fn a_checkpoint_between_the_look_at_the_cache_and_the_one_at_the_storage_is_not_seen() {
+    let mut random = StdRng::seed_from_u64(6);
+    for layout in [Layout::Stamped, Layout::Joined] {
+        let mut engine = connection();
+        let made = format!(
+            "CREATE TABLE newer (k VARCHAR, v VARCHAR, {DELETED} BOOLEAN, {CTS} BIGINT, {SEQUENCE} BIGINT)"
+        );
+        engine.execute(&made).unwrap();
+        engine.execute("INSERT INTO table1_storage VALUES ('k0', 'stable'), ('k1', 'stable')").unwrap();
+        let stable = |key: &str| (key.to_owned(), "stable".to_owned());
+        let mut state = BTreeMap::from([stable("k0"), stable("k1")]);
+        let mut states = vec![state.clone()];
+        for cts in 1..=16 {
+            let (key, deleted) = (format!("k{}", random.random_range(0..5)), random.random_ratio(1, 3));
+            let stamp = if layout == Layout::Stamped { cts.to_string() } else { "NULL".to_owned() };
+            let version = format!("('{key}', 'v{cts}', {deleted}, {}, {stamp}, 1)", 100 + cts);
+            engine.execute(&format!("INSERT INTO table1_cache VALUES {version}")).unwrap();
+            engine.execute(&format!("INSERT INTO tique_committed VALUES ({}, {cts})", 100 + cts)).unwrap();
+            if deleted {
+                state.remove(&key);
+            } else {
+                state.insert(key, format!("v{cts}"));
+            }
+            states.push(state.clone());
+        }
+        for (sts, state) in (0_i64..).zip(&states) {
+            engine.execute("DELETE FROM newer WHERE true").unwrap();
+            let versions = versions(&table1(), "k, v", &view(sts, None, layout));
+            engine.execute(&format!("INSERT INTO newer {versions}")).unwrap();
+            // None, one of less than this transaction sees, and one of all of it.
+            match sts % 3 {
+                0 => {}
+                1 => checkpoint(&mut *engine, sts - 1),
+                _ => checkpoint(&mut *engine, sts),
+            }
+            let expected: Vec<_> = state.clone().into_iter().collect();
+            let seen = rows(&mut *engine, &merged(&table1(), "k, v", "newer"));
+            assert_eq!(seen, expected, "at {sts} of {layout:?}");
+        }
+    }
+}
+
 #[test]
 fn a_filter_on_the_key_reaches_storage_and_cache_and_an_empty_cache_is_not_in_the_plan() {
     let mut engine = connection();

@@ -10,6 +10,7 @@
 // Helper functions of a test are a test too.
 #![allow(clippy::unwrap_used)]
 
+mod abandoned;
 mod cluster;
 mod commits;
 mod constraints;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A commit that spans a server and the database, while what it waits for does not come: replicas, or other transactions.
+//! A commit that spans a server and the database, while what it waits for does not come: replicas, or other transactions. Statements
+//! on servers that are cancelled.
 
 use super::{rows, run, session, state};
+use crate::skipping::needed;
 use coeval::{Database, Session, SqlState};
 use coeval_txn::LockState;
 use std::path::Path;
@@ -178,4 +180,44 @@ fn while_a_commit_that_spans_waits_for_a_row_lock_others_begin_and_span() {
     waiting.join().unwrap();
     assert_eq!(rows(&mut client, "SELECT item FROM parts"), ["1"]);
     assert_eq!(rows(&mut client, "SELECT quantity FROM stock WHERE w = 3"), ["3"]);
+}
+
+/// More than a role may leave behind on engines before its statements have to wait.
+const CANCELLED: usize = 12;
+
+/// A cancelled statement worked on to its end inside of DuckDB: eight of a role, and its next statement waited for them.
+#[test]
+fn cancelled_statements_are_answered_at_once_and_end_in_their_engine() {
+    let library = std::env::var("COEVAL_TIQUE_DUCKDB").ok();
+    let Some(library) = needed("duckdb", library) else { return };
+    let database = Database::in_memory().unwrap();
+    let mut client = session(&database);
+    let values: Vec<_> = (0..3_000).map(|k| format!("({k})")).collect();
+    run(
+        &mut client,
+        &format!(
+            "CREATE SERVER duck ENGINE duckdb OPTIONS (library '{library}'); \
+             CREATE TABLE t (k int PRIMARY KEY) USING tique SERVER duck; INSERT INTO t VALUES {}",
+            values.join(", ")
+        ),
+    );
+    // 27,000,000,000 combinations; which there are cannot be told from the least and the greatest key.
+    let long =
+        "SELECT count(*) FROM t AS a, t AS b, t AS c WHERE (a.k * 7 + b.k * 13 + c.k) % 1000003 = 1000002";
+    for _ in 0..CANCELLED {
+        let cancel = client.cancel_handle();
+        let cancels = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            cancel.cancel();
+            Instant::now()
+        });
+        assert_eq!(state(&mut client, long), SqlState::QueryCanceled);
+        let answered = Instant::now();
+        let took = answered.duration_since(cancels.join().unwrap());
+        // A tenth of a second, and room for a machine that is busy.
+        assert!(took < Duration::from_secs(1), "the answer took {took:?}");
+    }
+    let began = Instant::now();
+    assert_eq!(rows(&mut client, "SELECT count(*) FROM t"), ["3000"]);
+    assert!(began.elapsed() < Duration::from_secs(5), "statements that were cancelled work on");
 }

@@ -2,8 +2,9 @@
 //! Batches that come through Arrow's C stream interface, copied into batches of our own.
 #![allow(unsafe_code)]
 
-use super::interface::Failure;
+use super::interface::{Failure, NOBODY_WAITS};
 use crate::engine::Rows;
+use crate::interrupt::is_abandoned;
 use arrow::array::{ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -100,7 +101,8 @@ fn broken(what: impl std::fmt::Display) -> Failure {
     Failure::new(format!("the engine's answer cannot be read: {what}"))
 }
 
-/// All batches of a stream.
+/// All batches of a stream, as long as somebody waits for them: some drivers compute rows as they are asked for, and cannot cancel
+/// (SQLite's).
 pub(super) fn read_stream(stream: &mut ArrowArrayStream) -> Result<Rows, Failure> {
     let (Some(get_schema), Some(get_next)) = (stream.get_schema, stream.get_next) else {
         return Ok(Rows { schema: Arc::new(Schema::empty()), batches: Vec::new() });
@@ -114,6 +116,9 @@ pub(super) fn read_stream(stream: &mut ArrowArrayStream) -> Result<Rows, Failure
     let schema = import_schema(&given)?;
     let mut batches = Vec::new();
     loop {
+        if is_abandoned() {
+            return Err(Failure::new(NOBODY_WAITS));
+        }
         // SAFETY: all zero is an array without anything.
         let mut array: ArrowArray = unsafe { std::mem::zeroed() };
         // SAFETY: as above.

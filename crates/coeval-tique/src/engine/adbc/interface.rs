@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The part of ADBC 1.0 that is needed: a driver's table of functions, and handles that are released when dropped.
+//! The part of ADBC that is needed: a driver's table of functions, and handles that are released when dropped. All but the cancelling of
+//! a statement is in version 1.0; a driver that knows 1.1 is asked for that.
 #![allow(unsafe_code)]
 
 use super::import::{ArrowArrayStream, read_stream};
 use crate::engine::library::Library;
 use crate::engine::{EngineError, Rows};
+use crate::interrupt::stoppable;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
-/// ADBC 1.0.
-const VERSION: c_int = 1_000_000;
+/// ADBC 1.1, and 1.0 for drivers that do not know it: they are asked for the newest first.
+const VERSIONS: [c_int; 2] = [1_001_000, 1_000_000];
 const OK: u8 = 0;
+const NOT_IMPLEMENTED: u8 = 2;
 
 /// What was said instead of an answer.
 #[derive(Debug)]
@@ -93,6 +97,11 @@ struct Functions {
     statement_set_option: Option<SetOption>,
     statement_set_sql_query: Option<SetText>,
     statement_set_substrait_plan: Unused,
+    /// From here on those of version 1.1; missing in a table of 1.0.
+    of_errors: [Unused; 3],
+    of_databases: [Unused; 7],
+    of_connections: [Unused; 10],
+    statement_cancel: Option<OnHandle>,
     /// Room for what later versions of the standard append, should a driver fill it in unasked.
     later: [Unused; 64],
 }
@@ -105,7 +114,7 @@ pub(super) struct Driver {
 }
 
 // SAFETY: the table is not changed after it was filled in, and ADBC's functions may be called from any thread as long as
-// one handle is used by one thread at a time, which `Link`'s `&mut self` ensures.
+// one handle is used by one thread at a time, which `Link`'s `&mut self` ensures; a statement may be cancelled beside that (`Cancelled`).
 unsafe impl Send for Driver {}
 // SAFETY: as above.
 unsafe impl Sync for Driver {}
@@ -164,11 +173,17 @@ impl Driver {
         let symbol = Library::load(library)?.symbol(entry)?;
         // SAFETY: the entry point of an ADBC driver has this type by the standard.
         let init = unsafe { std::mem::transmute::<*mut c_void, Init>(symbol) };
+        let [newest, oldest] = VERSIONS;
+        Self::filled(init, newest).or_else(|_| Self::filled(init, oldest)).map_err(EngineError::from)
+    }
+
+    /// With the functions that its library gives for a version.
+    fn filled(init: Init, version: c_int) -> Result<Self, Failure> {
         // SAFETY: all zero is a table whose functions are all missing.
         let mut functions: Box<Functions> = Box::new(unsafe { std::mem::zeroed() });
         let table: *mut Functions = &raw mut *functions;
         // SAFETY: the table has the layout that the driver fills in for this version.
-        call(|error| unsafe { init(VERSION, table.cast(), error) })?;
+        call(|error| unsafe { init(version, table.cast(), error) })?;
         Ok(Self { functions })
     }
 }
@@ -281,8 +296,10 @@ impl Link {
         let statement = self.statement(sql)?;
         let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
         let mut touched = -1_i64;
-        // SAFETY: a statement with its text, no stream, which says that no rows are wanted, and a number to fill in.
-        call(|error| unsafe { execute(statement.handle, null_mut(), &raw mut touched, error) })?;
+        self.cancellable(&statement, || {
+            // SAFETY: a statement with its text, no stream, which says that no rows are wanted, and a number to fill in.
+            call(|error| unsafe { execute(statement.handle, null_mut(), &raw mut touched, error) })
+        })?;
         Ok(u64::try_from(touched).ok())
     }
 
@@ -303,11 +320,25 @@ impl Link {
 
     fn answer(&mut self, statement: &Statement) -> Result<(Rows, Option<u64>), Failure> {
         let execute = self.database.driver.functions.statement_execute_query.ok_or_else(lacking)?;
-        let mut stream = ArrowArrayStream::empty();
-        let mut touched = -1_i64;
-        // SAFETY: a statement with its text, and an empty stream and a number for the driver to fill in.
-        call(|error| unsafe { execute(statement.handle, &raw mut stream, &raw mut touched, error) })?;
-        Ok((read_stream(&mut stream)?, u64::try_from(touched).ok()))
+        self.cancellable(statement, || {
+            let mut stream = ArrowArrayStream::empty();
+            let mut touched = -1_i64;
+            // SAFETY: a statement with its text, and an empty stream and a number for the driver to fill in.
+            call(|error| unsafe { execute(statement.handle, &raw mut stream, &raw mut touched, error) })?;
+            Ok((read_stream(&mut stream)?, u64::try_from(touched).ok()))
+        })
+    }
+
+    /// Works on a statement, whose driver is asked to end that once nobody waits for it any more.
+    fn cancellable<T>(
+        &self,
+        statement: &Statement,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let cancel = self.database.driver.functions.statement_cancel;
+        let cancelled = Cancelled { handle: statement.handle, cancel };
+        // The statement is there until behind the work, and nobody cancels it behind the work.
+        stoppable(move || cancelled.ask(), work).unwrap_or_else(|| Err(Failure::new(NOBODY_WAITS)))
     }
 }
 
@@ -328,3 +359,38 @@ impl Drop for Statement {
         release(self.handle, self.release);
     }
 }
+
+/// What is said of a call that was not made, or not to its end, because nobody waits for it.
+pub(super) const NOBODY_WAITS: &str = "nobody waits for the statement any more";
+
+/// A statement as those who cancel it have it.
+struct Cancelled {
+    handle: *mut Handle,
+    /// None if the driver cannot.
+    cancel: Option<OnHandle>,
+}
+
+// SAFETY: ADBC 1.1 asks of a driver that its function for cancelling a statement may be called by any thread while another one works on
+// the statement; nothing else is done with the handle.
+unsafe impl Send for Cancelled {}
+// SAFETY: as above.
+unsafe impl Sync for Cancelled {}
+
+impl Cancelled {
+    /// Asks the driver to end the work on the statement; `Break` if it cannot.
+    fn ask(&self) -> ControlFlow<()> {
+        let Some(cancel) = self.cancel else { return ControlFlow::Break(()) };
+        let mut error = no_error();
+        // SAFETY: the driver's own function, on a statement that is there.
+        let status = unsafe { cancel(self.handle, &raw mut error) };
+        if let Some(release) = error.release {
+            // SAFETY: the driver's own function, on the error that it filled in, once.
+            unsafe { release(&raw mut error) };
+        }
+        // Any other failure may be of the moment: a server that takes no connection.
+        if status == NOT_IMPLEMENTED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

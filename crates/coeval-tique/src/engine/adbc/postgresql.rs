@@ -15,6 +15,7 @@
 use super::interface::{Failure, Link};
 use super::{Manners, PLAIN, given};
 use crate::engine::{Dialect, EngineError, Indexes, Text, digits};
+use crate::interrupt::to_its_end;
 use arrow::array::AsArray;
 use arrow::datatypes::Int32Type;
 use datafusion::common::ScalarValue;
@@ -165,10 +166,12 @@ impl Ownership {
         drop(self.session.lock().take());
     }
 
-    /// Asks the owner's session a question; any answer but yes is the end of the ownership.
+    /// Asks the owner's session a question; any answer but yes is the end of the ownership. So the question is not cancelled with the
+    /// statement that it is asked for.
     fn ask(&self, question: &str) -> bool {
         let mut session = self.session.lock();
-        let answer = session.as_mut().is_some_and(|session| is_true(session, question).unwrap_or(false));
+        let is_yes = |session: &mut Link| to_its_end(|| is_true(session, question)).unwrap_or(false);
+        let answer = session.as_mut().is_some_and(is_yes);
         if !answer {
             *session = None;
             self.has_ended.store(true, Ordering::Relaxed);

@@ -38,20 +38,18 @@ pub(super) fn unless_abandoned<T>(future: impl Future<Output = T>) -> Option<T> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrupt::abandonable;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use crate::interrupt::{Abandonment, abandonable};
     use std::time::Duration;
 
     #[test]
     fn what_nobody_waits_for_any_more_ends_also_if_nothing_wakes_it() {
-        let left = Arc::new(AtomicBool::new(false));
-        let leaving = Arc::clone(&left);
+        let statement = Abandonment::default();
+        let leaving = statement.clone();
         let leaves = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(30));
-            leaving.store(true, Ordering::Release);
+            leaving.abandon();
         });
-        let is_abandoned = move || left.load(Ordering::Acquire);
-        let outcome = abandonable(Arc::new(is_abandoned), || unless_abandoned(std::future::pending::<()>()));
+        let outcome = abandonable(&statement, || unless_abandoned(std::future::pending::<()>()));
         assert_eq!(outcome, None);
         leaves.join().unwrap();
         assert_eq!(unless_abandoned(async { 7 }), Some(7));
