@@ -161,6 +161,7 @@ fn tell(store: &Store, peer: &Peer, own: Timeline) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::Compares;
     use crate::link::tests::primary_that_says;
     use coeval_store::files::DiskFiles;
     use coeval_store::{LogStanding, StoreOptions, Term};
@@ -173,8 +174,8 @@ mod tests {
         let of = |database, role, timeline, term_id| {
             let timeline = Timeline::new(timeline);
             let standing = LogStanding::new(second, 0, coeval_store::log::Lsn::new(300));
-            let found =
-                Identity { database, standing, term_id, timeline, promised: timeline, role, format: 0 };
+            let (promised, format, compares) = (timeline, 0, Compares::Candidates);
+            let found = Identity { database, standing, term_id, timeline, promised, role, format, compares };
             super::standing(&own, &found)
         };
         assert_eq!(of(11, Role::Primary, timeline, Some(12)), Standing::NoRival, "it is this one");

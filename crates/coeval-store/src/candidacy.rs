@@ -48,6 +48,28 @@ pub enum NotPromoted {
         /// The names of the others.
         missing: String,
     },
+    /// The candidate's program compares the numbers of timelines alone.
+    #[error(
+        "the program of the candidate takes two timelines of one number for one, and so few machines have to promise that there may be two: \
+         bring the candidate's machine up to date, and promote it then"
+    )]
+    OlderProgram,
+}
+
+impl Store {
+    /// As [`promise`](Store::promise), to a candidate whose program compares the numbers of timelines alone (`promises.rs`, A candidate of
+    /// an older program).
+    ///
+    /// # Errors
+    /// [`NotPromoted::OlderProgram`] of a replica by whose lists so few have to promise that a number may be begun twice: nothing is
+    /// promised. As there.
+    pub fn promise_number(&self, number: Timeline, candidate: u64) -> Result<LogStanding, CandidacyError> {
+        // What a primary promises counts for nobody, and ends its commits: that is never wrong.
+        if self.is_following() && is_promised_by_few(self.recorded_replicas().as_ref()) {
+            return Err(NotPromoted::OlderProgram.into());
+        }
+        Ok(self.promise(Promise::of_number(number, candidate))?)
+    }
 }
 
 impl Candidacy {
