@@ -19,6 +19,20 @@
 //! Of two with one number the one of the higher candidate is higher. Whoever has the terms of a log knows the candidates, so nothing of
 //! this is written down beside them: an odd id is a candidate's. Where more than half have to promise, a number is begun once at most, and
 //! the timeline is nobody's, as the first one is: its first term has an even id.
+//!
+//! # The numbers of restores
+//! A restore begins a timeline, too, and asks nobody: it knows the highest number that the archive has, m. Machines may have been promoted that
+//! the archive has not heard of, so m + 1 may be taken, and two histories of one number would be equally new. Therefore the numbers that
+//! [`PROMOTIONS_BESIDE`] divides are for restores alone: [`Timeline::next`] steps over them, and [`Timeline::of_restore`] takes the second
+//! one behind m. Then:
+//!
+//! - No promotion has the number of a restore, whatever the archive has heard of: the one is divided by that, the other is not.
+//! - The restored history is the newest. Each attempt at a promotion goes one number up, two where it steps over one. Between m and the number of the
+//!   restore lie `PROMOTIONS_BESIDE` - 1 numbers or more that promotions take, so as many attempts behind the archive's back, each of which needs
+//!   the one before to have been promised, end below it. After more of them the promoted history is the newer one, and still none is equal.
+//! - Two restores of one state of an archive have one number, of which nobody knows who came after whom: the archive asks which is meant.
+//!
+//! Programs before this rule took m + 1 for a restore, and whatever came next for a promotion.
 
 use crate::log::Lsn;
 use serde::{Deserialize, Serialize};
@@ -76,10 +90,18 @@ impl Timeline {
         self.candidate
     }
 
-    /// The number that a promotion begins, nobody's yet.
+    /// The number that a promotion begins, nobody's yet: the next one that is not a restore's.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self::new(self.number.saturating_add(1))
+        let next = self.number.saturating_add(1);
+        Self::new(if next.is_multiple_of(PROMOTIONS_BESIDE) { next.saturating_add(1) } else { next })
+    }
+
+    /// The one that a database begins which was restored from an archive whose highest timeline this is: see the module.
+    #[must_use]
+    pub const fn of_restore(self) -> Self {
+        let before = self.number / PROMOTIONS_BESIDE;
+        Self::new(before.saturating_add(2).saturating_mul(PROMOTIONS_BESIDE))
     }
 
     /// Whether so many promotions may lie between this one and that of a log. Beyond it somebody has asked for the promise of what
@@ -108,6 +130,13 @@ impl fmt::Display for Timeline {
 
 /// See [`Timeline::may_follow`].
 const AHEAD_MAX: u32 = 100_000;
+
+/// Fewer attempts at a promotion than these may come while an archive hears of none: a database that is restored from it then is newer than they are.
+/// The numbers that this divides are restores'. Round ones, so that people see what they are.
+const PROMOTIONS_BESIDE: u32 = 100;
+
+// Who has followed the database that was archived goes on with the one that was restored.
+const _: () = assert!(2 * PROMOTIONS_BESIDE < AHEAD_MAX);
 
 /// The bits of a term's number that count openings.
 const OPENING_BITS: u32 = 32;
@@ -395,6 +424,26 @@ mod tests {
         }
         let many = history(&[(u64::from(u32::MAX), 11, 0)]);
         assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
+    }
+
+    /// Fails if a restore takes the next number, and, in the second half, if a promotion does not step over a restore's.
+    #[test]
+    fn no_promotion_has_the_number_of_a_restore() {
+        for archived in (1..=350).map(Timeline::new) {
+            let restored = archived.of_restore();
+            let mut beside = archived;
+            for promotions in 1..=1_000 {
+                beside = beside.next();
+                assert_ne!(beside.get(), restored.get());
+                assert!(beside < restored || promotions >= PROMOTIONS_BESIDE, "{archived}: {promotions}");
+            }
+            assert!(restored.may_follow(archived) && restored.next() > restored);
+        }
+        let numbers =
+            [Timeline::FIRST.of_restore(), Timeline::new(99).next(), Timeline::new(200).of_restore()];
+        assert_eq!(numbers.map(Timeline::get), [200, 101, 400]);
+        let last = Timeline::new(u32::MAX);
+        assert_eq!((last.next(), last.of_restore()), (last, last));
     }
 
     /// Fails if a timeline is its number alone: two of them would be taken for one.
