@@ -125,6 +125,9 @@ pub enum ReplicaError {
         /// The end of what is here.
         position: Lsn,
     },
+    /// It is served with `--salvage`. Another server may come in its place.
+    #[error("{0} is served to be read only, as some of its files may be damaged: nobody follows it")]
+    Salvaged(String),
     /// It is followed only while it is the primary.
     #[error("{0} is a replica itself")]
     NoPrimary(String),

@@ -125,6 +125,8 @@ pub(crate) enum Role {
     Replica,
     /// It was a primary, and takes no commits any more.
     Superseded,
+    /// It is served to be read only, as some of its files may be damaged: it writes no log, and gives none.
+    Salvaged,
 }
 
 /// A message.
@@ -285,6 +287,7 @@ impl Link {
             role: match row.text(7) {
                 "primary" => Role::Primary,
                 "replica" => Role::Replica,
+                "salvaged" => Role::Salvaged,
                 _ => Role::Superseded,
             },
             format: row.text(8).parse().unwrap_or_default(),
@@ -295,9 +298,12 @@ impl Link {
     /// The same of whom log or files are to be taken from.
     ///
     /// # Errors
-    /// [`ReplicaError::NewerFormat`]; other [`ReplicaError`]s.
+    /// [`ReplicaError::NewerFormat`], [`ReplicaError::Salvaged`]; other [`ReplicaError`]s.
     pub(crate) fn identify_source(&mut self) -> Result<Identity, ReplicaError> {
         let found = self.identify()?;
+        if found.role == Role::Salvaged {
+            return Err(ReplicaError::Salvaged(self.address.clone()));
+        }
         if found.format > FORMAT_VERSION {
             return Err(ReplicaError::NewerFormat { found: found.format, supported: FORMAT_VERSION });
         }

@@ -186,6 +186,8 @@ mod tests {
         for (database, role) in [(12, Role::Primary), (11, Role::Replica), (11, Role::Superseded)] {
             assert_eq!(of(database, role, timeline, Some(13)), Standing::NoRival);
         }
+        // A copy of the directory from before the last start, say: it stopped the commits of the primary.
+        assert_eq!(of(11, Role::Salvaged, timeline, Some(13)), Standing::NoRival);
     }
 
     /// Fails when only higher and lower timelines are looked at: two primaries of one timeline took commits side by side.

@@ -262,6 +262,14 @@ impl TermHistory {
         Term { number, id: id.max(1), start }
     }
 
+    /// A history of its own for contents that have got lost in part, so that no other machine with this history has them: whoever has it takes the
+    /// new one for another database's. In the same timeline, or before any if this one has no term.
+    pub(crate) fn apart(&self, id: u64) -> Self {
+        let number = self.last().map(|last| last.number + 1);
+        let first = number.map(|number| Term { number, id: (id & !1).max(2), start: Lsn::START });
+        Self(first.into_iter().collect())
+    }
+
     /// The timeline that is being written.
     #[must_use]
     pub fn timeline(&self) -> Timeline {

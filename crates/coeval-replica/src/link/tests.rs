@@ -4,7 +4,7 @@
 use super::*;
 use crate::copying::copy_database;
 use crate::wire::{SILENCE, Wire};
-use coeval_store::Term;
+use coeval_store::{FormerPrimary, Term};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -180,6 +180,23 @@ fn who_asks_for_a_promise_says_that_it_tells_candidates_apart() {
     assert_eq!(heard, "PROMISE_TIMELINE 3 '+00000000000000bb'");
     // As a program reads it that does not know of the sign.
     assert_eq!(u64::from_str_radix("+00000000000000bb", 16), Ok(promise.candidate));
+}
+
+/// Fails if it is taken for a primary: a former primary was put aside for it, and a replica tried to follow it in the place of the right one.
+#[test]
+fn nothing_is_taken_from_one_that_is_served_with_salvage() {
+    let identity = ["7", "1", "0/0", "", "000000000000000b", "1", "1", "salvaged", "8", "0000000000000000"];
+    let (address, served) = primary_that_says(&identity);
+    let refused = Link::open(&address).unwrap().identify_source().unwrap_err();
+    assert!(matches!(refused, ReplicaError::Salvaged(_)) && !refused.is_final(), "{refused}");
+    served.join().unwrap();
+    let terms = TermHistory::of(&[Term::from((1, 7, 0)), Term::from((2, 12, 100))]);
+    let (end, checkpoint, promised) = (Lsn::new(300), Lsn::new(50), Timeline::FIRST);
+    let former = FormerPrimary { terms, end, checkpoint, promised };
+    let (address, served) = primary_that_says(&identity);
+    let kinship = crate::rejoining::kinship(&address, &former);
+    assert!(matches!(kinship, Err(ReplicaError::Salvaged(_))), "{kinship:?}");
+    served.join().unwrap();
 }
 
 /// It was told "the histories part" by who only lacked the end, and "term ... is not part of this history" by who lacked a term.

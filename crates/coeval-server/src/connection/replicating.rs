@@ -189,6 +189,8 @@ impl Connection {
             (store.terms(), store.log_position().map_or(Lsn::START, |(_, durable)| durable));
         let term = terms.last();
         let role = match (store.is_following(), store.superseded_by()) {
+            // Whoever does not know that word takes it for one that is no primary any more, and looks for another one.
+            _ if store.is_salvaged() => "salvaged",
             (true, _) => "replica",
             (false, None) => "primary",
             (false, Some(_)) => "superseded",
