@@ -5,7 +5,7 @@ use super::{once_closed, own_files, secret_in, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
-use crate::machines::Machines;
+use crate::machines::{Machines, names_of};
 use coeval::{
     Database, DatabaseOptions, Error, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, StoreError,
     TermNumber, Upstream, UpstreamState, UpstreamStatus,
@@ -72,6 +72,7 @@ pub(super) fn open(
         opened.map_err(|error| Failure::work(format_args!("cannot open {}", dir.display()), error))?;
     let store = database.engine().store().clone();
     store.set_own_name(&machines.own).map_err(|error| Failure::work("cannot follow", error))?;
+    store.set_peer_names(names_of(&machines.peers));
     let former = sources.primary.clone();
     let primary = former.as_ref().map(|primary| (primary.host.clone(), primary.port));
     let (host, port) = primary.unwrap_or_default();
