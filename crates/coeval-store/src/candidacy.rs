@@ -141,6 +141,15 @@ impl Candidacy {
         Ok(())
     }
 
+    /// Whether enough have promised by the newest list, whatever it follows: for a simulation that sees what this loses.
+    #[cfg(test)]
+    pub(crate) fn has_enough_by_newest_list(&self) -> bool {
+        self.required.as_ref().is_none_or(|newest| match (newest.members(), newest.promises_needed()) {
+            (Some(members), Some(needed)) => members.intersection(&self.promised).count() >= needed,
+            _ => false,
+        })
+    }
+
     /// The promise that the directory is to be [promoted](crate::promote) with, if enough have given it. Without synchronous
     /// replicas that is its own: nobody was promised more.
     ///
