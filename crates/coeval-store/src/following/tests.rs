@@ -400,6 +400,8 @@ fn a_candidate_of_an_older_program_is_promised_nothing_where_few_have_to_promise
     take_all(&mut feed, &mut follower);
     store.promise_number(Timeline::new(2), 51).unwrap();
     assert_eq!(store.timeline(), Timeline::new(2));
+    // It begins the timeline under another id, which is lower here.
+    follower.begin_following(Timeline::new(2).of_candidate(49)).unwrap();
     // A primary may be told by anybody that it is none any more.
     primary.require_replicas(None).unwrap();
     primary.require_replicas(list(2, &["a", "b", "c"])).unwrap();
