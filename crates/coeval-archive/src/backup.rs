@@ -97,7 +97,7 @@ pub fn backup(
     let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
     let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
     let (copy, mut entry) = base.into_parts();
-    entry.entry.is_alone = true;
+    entry.entry.is_alone = Some(true);
     let feed = copy.into_feed()?;
     let mut sender = LogSender::new(archive.clone(), store, feed, CHUNK_BYTES);
     sender.send_published(durable)?;
@@ -209,7 +209,7 @@ impl Base {
             log_end: copy.position().get(),
             manifest: copy.manifest().chunks(PIECE_BYTES).map(Piece::of).collect(),
             files: copy.files().iter().map(|name| known[name].clone()).collect(),
-            is_alone: false,
+            is_alone: Some(false),
         };
         let announced = Announcement::make(archive, entry.pieces(), Some(entry.name()))?;
         let mut there: BTreeSet<_> = archive.list(SEGMENTS)?.into_iter().collect();

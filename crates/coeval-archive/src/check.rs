@@ -84,15 +84,20 @@ pub struct CheckReport {
     /// Those of `gaps` that lie before a backup which was made by itself, or between one and the next backup: no archiver was to send
     /// that log, and nothing was lost.
     pub gaps_between_backups: Vec<Gap>,
+    /// Those of `gaps` of which the same would hold if a backup beside them was made by itself, and the program that made it was too old to
+    /// say that. Whether somebody was to send that log is not known.
+    pub gaps_of_unknown_kind: Vec<Gap>,
 }
 
 impl CheckReport {
-    /// The gaps in what an archiver has sent: moments that were to be restorable, and are not.
+    /// The gaps in what an archiver has sent, as far as that is known: moments that were to be restorable, and are not.
     pub fn lost_gaps(&self) -> impl Iterator<Item = &Gap> {
-        self.gaps.iter().filter(|gap| !self.gaps_between_backups.contains(gap))
+        self.gaps.iter().filter(|gap| {
+            !self.gaps_between_backups.contains(gap) && !self.gaps_of_unknown_kind.contains(gap)
+        })
     }
 
-    /// Whether the archive has all that it was to have.
+    /// Whether the archive has all that it is known that it was to have.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.lost_gaps().next().is_none()
@@ -108,13 +113,18 @@ impl CheckReport {
 pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     let contents = Contents::read(archive)?;
     let mut checker = Checker { archive, report: CheckReport::default(), named: BTreeMap::new() };
-    let mut alone = Vec::new();
+    let (mut alone, mut perhaps_alone) = (Vec::new(), Vec::new());
     checker.report.unfinished = live_marks(archive, UNFINISHED)?.len();
     for name in &contents.backups {
         let object = name.name();
         if let Some(entry) = checker.noted(&object, BackupEntry::fetch(archive, *name))? {
             checker.report.backups.push((entry.position(), entry.time()));
-            alone.extend(entry.is_alone.then_some((entry.position(), Lsn::new(entry.log_end))));
+            let reach = (entry.position(), Lsn::new(entry.log_end));
+            match entry.is_alone {
+                Some(true) => alone.push(reach),
+                Some(false) => {}
+                None => perhaps_alone.push(reach),
+            }
             checker.name(&object, entry.pieces());
             if !contents.histories.contains_key(&entry.term) {
                 checker.note(&object, "its term is not there");
@@ -139,12 +149,18 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
     let gaps = branches.iter().flat_map(|history| contents.gaps(history));
     report.gaps = gaps.collect::<BTreeSet<_>>().into_iter().collect();
     let backups: BTreeSet<Lsn> = contents.backups.iter().map(|backup| backup.position).collect();
-    let is_between = |gap: &&Gap| {
-        let is_behind = backups.contains(&gap.to) && alone.iter().any(|(_, end)| *end == gap.from);
-        is_behind || alone.iter().any(|(position, _)| *position == gap.to)
-    };
-    report.gaps_between_backups = report.gaps.iter().filter(is_between).copied().collect();
+    let (between, others): (Vec<_>, Vec<_>) =
+        report.gaps.iter().copied().partition(|gap| is_beside(gap, &alone, &backups));
+    let unknown: Vec<_> = others.into_iter().filter(|gap| is_beside(gap, &perhaps_alone, &backups)).collect();
+    (report.gaps_between_backups, report.gaps_of_unknown_kind) = (between, unknown);
     Ok(report)
+}
+
+/// Whether a gap lies before a backup that was made by itself, or between one and the next backup. Of each of these is said where it stands,
+/// and up to where the log was sent with it.
+fn is_beside(gap: &Gap, alone: &[(Lsn, Lsn)], backups: &BTreeSet<Lsn>) -> bool {
+    let is_behind = backups.contains(&gap.to) && alone.iter().any(|(_, end)| *end == gap.from);
+    is_behind || alone.iter().any(|(position, _)| *position == gap.to)
 }
 
 struct Checker<'a> {

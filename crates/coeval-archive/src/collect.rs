@@ -298,7 +298,7 @@ mod tests {
             log_end: made,
             manifest: Vec::new(),
             files: Vec::new(),
-            is_alone: false,
+            is_alone: Some(false),
         }
     }
 

@@ -134,11 +134,12 @@ impl Contents {
         backups.map(|backup| backup.position).chain(self.chunks_of(term).iter().map(|chunk| chunk.end))
     }
 
-    /// A timeline behind all that the archive has: whatever begins in it is newer than every history that is there, however often the
-    /// databases of those are opened again.
-    pub(crate) fn next_timeline(&self) -> Timeline {
+    /// The timeline of a database that is restored from it, behind all that the archive has: whatever begins in it is newer than every
+    /// history that is there, however often the databases of those are opened again, and than those of machines that were promoted
+    /// without the archive having heard of it (`coeval-store/src/terms.rs`, The numbers of restores).
+    pub(crate) fn timeline_of_restore(&self) -> Timeline {
         let timelines = self.histories.values().map(History::timeline);
-        timelines.max().unwrap_or(Timeline::FIRST).next()
+        timelines.max().unwrap_or(Timeline::FIRST).of_restore()
     }
 
     /// The history that ends with a term, or the newest one.

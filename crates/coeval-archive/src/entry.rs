@@ -29,9 +29,10 @@ pub(crate) struct BackupEntry {
     pub(crate) log_end: u64,
     pub(crate) manifest: Vec<Piece>,
     pub(crate) files: Vec<ArchivedFile>,
-    /// Whether it was made by itself, and no archiver sends the log behind it: that none is there then is no loss.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_alone: bool,
+    /// Whether it was made by itself, and no archiver sends the log behind it: that none is there then is no loss. An older program does
+    /// not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) is_alone: Option<bool>,
 }
 
 impl BackupEntry {

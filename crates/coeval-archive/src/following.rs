@@ -20,6 +20,7 @@ use crate::archive::Archive;
 use crate::contents::{Contents, Stretch};
 use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
+use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::pieces::ArchivedFile;
 use crate::restore::Target;
@@ -132,11 +133,12 @@ fn chosen(archive: &Archive, contents: &Contents, choice: BackupChoice) -> Resul
             None
         }
     };
-    let Some(name) = name else {
-        let range = format!("there is none of the history that ends with {}", history.last());
-        return Err(ArchiveError::OutOfRange { target: "a backup".to_owned(), range });
-    };
-    BackupEntry::fetch(archive, name)
+    BackupEntry::fetch(archive, name.ok_or_else(|| no_backup_of(history))?)
+}
+
+fn no_backup_of(history: &History) -> ArchiveError {
+    let range = format!("there is none of the history that ends with {}", history.last());
+    ArchiveError::OutOfRange { target: "a backup".to_owned(), range }
 }
 
 /// The log that an archive has, for one who follows it.
@@ -198,8 +200,30 @@ impl ArchivedLog {
         Ok(None)
     }
 
+    /// The terms of the newest history, for one whose log has the terms `own`.
+    ///
+    /// # Errors
+    /// [`ArchiveError::AnotherDatabase`]; [`ArchiveError::Ambiguous`]; [`ArchiveError::NoArchive`]; those of the storage.
+    ///
+    /// Cost: everything is listed.
+    pub fn newest_terms(&mut self, own: &TermHistory) -> Result<TermHistory, ArchiveError> {
+        let (_, history) = self.newest(own)?;
+        Ok(TermHistory::of(history.terms()))
+    }
+
+    /// Fails if there is nothing that a [copy](copy_newest) of the newest history can begin with.
+    ///
+    /// # Errors
+    /// As [`newest_terms`](Self::newest_terms); [`ArchiveError::OutOfRange`] if there is no backup.
+    ///
+    /// Cost: everything is listed.
+    pub fn check_backup(&mut self, own: &TermHistory) -> Result<(), ArchiveError> {
+        let (contents, history) = self.newest(own)?;
+        if contents.backups_of(history).next().is_some() { Ok(()) } else { Err(no_backup_of(history)) }
+    }
+
     /// How one can go on with the newest history whose log is [not the beginning](Self::next) of it, and the timeline of that. If it is
-    /// once it is cut back, the log behind the place is there.
+    /// once it is cut back, the log behind the place is there. If it is as it is, no log is missing behind it.
     ///
     /// # Errors
     /// [`ArchiveError::AnotherDatabase`]; [`ArchiveError::Gap`], or [`ArchiveError::OutOfRange`], if the log behind the place is not there
@@ -210,27 +234,37 @@ impl ArchivedLog {
     ///
     /// Cost: everything is listed.
     pub fn way_back(&mut self, own: &FormerPrimary) -> Result<(WayBack, Timeline), ArchiveError> {
-        self.look(&own.terms, Look::All)?;
-        let contents = self.contents.as_ref().expect("everything was just looked at");
-        let (database, found) = (own.terms.database_id(), contents.database);
-        if database != found {
-            return Err(ArchiveError::AnotherDatabase { place: self.place().to_owned(), database, found });
-        }
-        let history = contents.history(None)?;
+        let (contents, history) = self.newest(&own.terms)?;
         let terms = TermHistory::of(history.terms());
         let way_back = own.way_back(&terms);
-        if let WayBack::CutBack(parting) = way_back
-            && contents.stretch_at(history, parting.at).is_none()
-        {
-            return Err(match contents.gap_at(history, parting.at) {
-                Some(gap) => ArchiveError::Gap(gap),
-                None => ArchiveError::OutOfRange {
-                    target: format!("the log behind {}", parting.at),
-                    range: "nothing of the newest history is there yet".to_owned(),
-                },
-            });
+        let place = match way_back {
+            WayBack::AsItIs => own.end,
+            WayBack::CutBack(parting) => parting.at,
+            WayBack::CheckpointBeyond(_) | WayBack::Unrelated => return Ok((way_back, terms.timeline())),
+        };
+        if contents.stretch_at(history, place).is_some() {
+            return Ok((way_back, terms.timeline()));
         }
-        Ok((way_back, terms.timeline()))
+        match contents.gap_at(history, place) {
+            Some(gap) => Err(ArchiveError::Gap(gap)),
+            None if way_back == WayBack::AsItIs => Ok((way_back, terms.timeline())),
+            None => Err(ArchiveError::OutOfRange {
+                target: format!("the log behind {place}"),
+                range: "nothing of the newest history is there yet".to_owned(),
+            }),
+        }
+    }
+
+    /// Looks at everything.
+    fn newest(&mut self, own: &TermHistory) -> Result<(&Contents, &History), ArchiveError> {
+        self.look(own, Look::All)?;
+        let contents = self.contents.as_ref().expect("everything was just looked at");
+        let (database, found) = (own.database_id(), contents.database);
+        if database != found {
+            let place = self.archive.place().to_owned();
+            return Err(ArchiveError::AnotherDatabase { place, database, found });
+        }
+        Ok((contents, contents.history(None)?))
     }
 
     fn fetch(&mut self, stretch: Stretch, position: Lsn) -> Result<ArchivedStretch, ArchiveError> {

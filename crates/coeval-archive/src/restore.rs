@@ -4,8 +4,8 @@
 //! The newest backup at or before the moment gives the files, the archived log of one history gives what came after it, up to
 //! the moment. Everything is checked against its checksums on the way. What is made is a database of its own: who opens it
 //! begins a term, so what it writes is never taken for what the former database wrote at the same places. The term is of a timeline
-//! behind all that the archive has, so that its history is the newest one there once it is archived, also if the former database
-//! is opened again, and goes on.
+//! behind all that the archive has, with room for promotions that it has not heard of, so that its history is the newest one there once it is
+//! archived, also if the former database is opened again, and goes on, or one of its replicas was promoted.
 
 use crate::archive::Archive;
 use crate::contents::{Contents, Stretch};
@@ -138,7 +138,8 @@ pub(crate) fn restore_to(
     }
     let Restored { writer, time, version, bytes } = restored;
     let end = writer.position();
-    let (timeline, synchronous_replicas) = (contents.next_timeline(), writer.synchronous_replicas().cloned());
+    let (timeline, synchronous_replicas) =
+        (contents.timeline_of_restore(), writer.synchronous_replicas().cloned());
     writer.finish(timeline)?;
     let gap = if is_cut { None } else { contents.gap_at(history, end) };
     let (term, _) = history.term_at(end).expect("a history has its backups");

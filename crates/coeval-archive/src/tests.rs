@@ -8,6 +8,7 @@ mod collecting;
 mod failovers;
 mod faulty;
 mod following;
+mod list_failovers;
 mod primary;
 mod restores;
 mod standing_by;

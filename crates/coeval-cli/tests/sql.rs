@@ -249,6 +249,10 @@ fn what_is_kept_is_served(path: &str) {
         tokio::spawn(connection);
         let kept: i64 = client.query_one("SELECT count(*) FROM kept", &[]).await.unwrap().get(0);
         assert_eq!(kept, 2);
+        // Clients that look for one that takes writes do not stay here.
+        let is_standby: bool = client.query_one("SELECT pg_is_in_recovery()", &[]).await.unwrap().get(0);
+        let in_standby: String = client.query_one("SHOW in_hot_standby", &[]).await.unwrap().get(0);
+        assert!(is_standby && in_standby == "on", "{in_standby}");
         for (statement, state) in [
             ("SELECT count(*) FROM lost", "XX001"),
             ("INSERT INTO kept VALUES (3)", "25006"),
@@ -295,6 +299,7 @@ fn what_damage_has_left_is_read_with_salvage_and_kept_by_repair() {
 
     let repaired = coeval(&["check", "--repair", path]);
     assert!(stdout(&repaired).contains("lost: table lost"), "{}", stdout(&repaired));
+    assert!(stdout(&repaired).contains("history: what is left is a database of its own"));
     assert_eq!(repaired.status.code(), Some(3));
     let again = coeval(&["check", "--repair", path]);
     assert!(stdout(&again).contains("nothing to repair"), "{}", stdout(&again));

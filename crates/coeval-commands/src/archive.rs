@@ -161,7 +161,7 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If there is none, or something of it is missing or damaged: an object, or log that an archiver was to send. That there is no log
-/// between backups which were made by themselves is none.
+/// between backups which were made by themselves is no error, nor that an older program has not said whether they were.
 pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let archive = Archive::open(place).map_err(failed)?;
     let report = check_archive(&archive).map_err(failed)?;
@@ -180,6 +180,11 @@ pub(crate) fn check(place: &str) -> Result<(), Failure> {
     );
     for gap in &report.gaps_between_backups {
         println!("between two backups: {gap}");
+    }
+    for gap in &report.gaps_of_unknown_kind {
+        println!(
+            "between two backups, of which an older program did not say whether anybody was to send that log: {gap}"
+        );
     }
     for gap in report.lost_gaps() {
         println!("gap: {gap}");

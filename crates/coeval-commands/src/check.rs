@@ -55,6 +55,13 @@ fn print_repair(report: &RepairReport) -> Result<(), Failure> {
     for file in &report.kept {
         writeln!(out, "kept: {file}")?;
     }
+    if !report.lost.is_empty() {
+        writeln!(
+            out,
+            "history: what is left is a database of its own, which no replica of the former one follows, and no archive of that takes. A \
+             replica that has all can be promoted in its place"
+        )?;
+    }
     if report.is_empty() {
         writeln!(out, "nothing to repair")?;
     }

@@ -13,6 +13,11 @@ pub(crate) struct Machines {
     pub(crate) peers: Vec<Peer>,
 }
 
+/// The names of peers, in their order.
+pub(crate) fn names_of(peers: &[Peer]) -> Vec<String> {
+    peers.iter().map(|peer| peer.name.clone()).collect()
+}
+
 impl Machines {
     /// Those of the command line. A replica that is not named is called what it tells its primary.
     ///

@@ -29,6 +29,12 @@ pub(crate) fn run(arguments: &PromoteArguments) -> Result<(), Failure> {
     match promote(dir, &machines, loss) {
         Ok(()) => {
             println!("{0} is a database of its own now: coeval serve {0}", dir.display());
+            if machines.peers.is_empty() {
+                println!(
+                    "No --peer was named: nobody else was asked. Serve it with --peer for each other machine: without that a former \
+                     primary that runs on, or comes back, is not told of this one, and takes commits"
+                );
+            }
             Ok(())
         }
         Err(NotPromoted::InUse(holder)) => ask_server(arguments, loss, &holder),
@@ -112,19 +118,29 @@ fn ask_server(arguments: &PromoteArguments, loss: Loss, holder: &Holder) -> Resu
         .enable_all()
         .build()
         .map_err(|error| Failure::work("cannot start a runtime", error))?;
-    runtime.block_on(async {
+    let peers = runtime.block_on(async {
         let server = match Server::connect(&address).await {
             Ok(server) => server,
             Err(Failure::Work(message)) => return Err(order.with_advice(&message, &named, &address.user)),
             Err(other) => return Err(other),
         };
+        // A server of an older program does not say. Before it is promoted: then it ends this session.
+        let peers = server.value("SHOW coeval.peers").await.ok();
         let answered = server.ask(sql).await;
-        answered.map(drop).map_err(|error| {
+        answered.map(|_| peers).map_err(|error| {
             let hint = error.as_db_error().and_then(|said| said.hint());
             let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
             Failure::Work(format!("{named} does not promote it: {}{hint}", reason(&error)))
         })
     })?;
     println!("{named} promotes it: it ends its sessions, and serves it at the same address");
+    match peers.as_deref() {
+        Some("") => println!(
+            "It was started without --peer: no other machine was asked, and none is told of it but the one that it followed. Start it again \
+             with --peer for each other machine"
+        ),
+        Some(names) => println!("It tells the others: {names}"),
+        None => {}
+    }
     Ok(())
 }

@@ -377,6 +377,14 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
         return Ok(Opened { following: Some(following), watch: None, database });
     }
     let database = directory::open_with(dir, opening)?;
+    if arguments.salvage {
+        eprintln!(
+            "{} is served to be read only, as some of it may be damaged. It is no primary: no replica follows it, it promises nothing, and \
+             clients that look for one that takes writes go on looking.",
+            dir.display()
+        );
+        return Ok(Opened { following: None, watch: None, database });
+    }
     let watch = primary::begin(&database, arguments, promoted)?;
     Ok(Opened { following: None, watch, database })
 }

@@ -97,6 +97,16 @@ pub enum ReplicaError {
         /// The primary's.
         found: Timeline,
     },
+    /// A former primary was to go on with an archive that has heard of nobody who has come after it: it may be the primary still, or who was
+    /// promoted has not archived anything yet.
+    #[error(
+        "the archive has nothing of a database that has come after this one: its newest history ends with term {found}. If another machine was \
+         promoted, wait until it has archived something; if none was, this one is served without --replica-of"
+    )]
+    NotSucceeded {
+        /// The last term of the archive's newest history.
+        found: TermNumber,
+    },
     /// Another machine was promised a timeline beyond the primary's: that one is to be followed.
     #[error("the primary is in timeline {found}, and timeline {promised} was promised to another machine")]
     Superseded {
@@ -125,6 +135,9 @@ pub enum ReplicaError {
         /// The end of what is here.
         position: Lsn,
     },
+    /// It is served with `--salvage`. Another server may come in its place.
+    #[error("{0} is served to be read only, as some of its files may be damaged: nobody follows it")]
+    Salvaged(String),
     /// It is followed only while it is the primary.
     #[error("{0} is a replica itself")]
     NoPrimary(String),

@@ -76,6 +76,7 @@ pub(crate) struct Identity {
     pub(crate) role: Role,
     /// The newest form of log and files that its program writes; 0 if that does not say so yet.
     pub(crate) format: u32,
+    pub(crate) compares: Compares,
 }
 
 impl Identity {
@@ -99,6 +100,15 @@ impl Identity {
     }
 }
 
+/// By what a machine's program tells timelines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compares {
+    /// By their numbers, and of one number by who was promoted.
+    Candidates,
+    /// By their numbers alone: it is older.
+    Numbers,
+}
+
 /// Whether the primary is to say at once where its log ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -115,6 +125,8 @@ pub(crate) enum Role {
     Replica,
     /// It was a primary, and takes no commits any more.
     Superseded,
+    /// It is served to be read only, as some of its files may be damaged: it writes no log, and gives none.
+    Salvaged,
 }
 
 /// A message.
@@ -275,18 +287,23 @@ impl Link {
             role: match row.text(7) {
                 "primary" => Role::Primary,
                 "replica" => Role::Replica,
+                "salvaged" => Role::Salvaged,
                 _ => Role::Superseded,
             },
             format: row.text(8).parse().unwrap_or_default(),
+            compares: if row.text(9).is_empty() { Compares::Numbers } else { Compares::Candidates },
         })
     }
 
     /// The same of whom log or files are to be taken from.
     ///
     /// # Errors
-    /// [`ReplicaError::NewerFormat`]; other [`ReplicaError`]s.
+    /// [`ReplicaError::NewerFormat`], [`ReplicaError::Salvaged`]; other [`ReplicaError`]s.
     pub(crate) fn identify_source(&mut self) -> Result<Identity, ReplicaError> {
         let found = self.identify()?;
+        if found.role == Role::Salvaged {
+            return Err(ReplicaError::Salvaged(self.address.clone()));
+        }
         if found.format > FORMAT_VERSION {
             return Err(ReplicaError::NewerFormat { found: found.format, supported: FORMAT_VERSION });
         }
@@ -308,13 +325,14 @@ impl Link {
         }
     }
 
-    /// Asks for a promise. How long the other's log is behind it.
+    /// Asks for a promise. How long the other's log is behind it. The `+` says that two timelines of one number are told apart here by their
+    /// candidates; a program that does not know it reads a number with a sign.
     ///
     /// # Errors
     /// [`ReplicaError::Refused`] if it has promised the timeline to another, or a higher one; other [`ReplicaError`]s.
     pub(crate) fn ask_for(&mut self, promise: Promise) -> Result<LogStanding, ReplicaError> {
         let Promise { timeline, candidate } = promise;
-        let row = self.row(&format!("PROMISE_TIMELINE {timeline} '{candidate:016x}'"))?;
+        let row = self.row(&format!("PROMISE_TIMELINE {timeline} '+{candidate:016x}'"))?;
         let (term, durable) = (row.number(0)?, row.place(1)?);
         let known = LogStanding::new(term, 0, durable);
         let candidate = self.candidate(row.text(2), known.timeline)?;

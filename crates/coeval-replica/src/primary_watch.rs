@@ -161,6 +161,7 @@ fn tell(store: &Store, peer: &Peer, own: Timeline) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::Compares;
     use crate::link::tests::primary_that_says;
     use coeval_store::files::DiskFiles;
     use coeval_store::{LogStanding, StoreOptions, Term};
@@ -173,8 +174,8 @@ mod tests {
         let of = |database, role, timeline, term_id| {
             let timeline = Timeline::new(timeline);
             let standing = LogStanding::new(second, 0, coeval_store::log::Lsn::new(300));
-            let found =
-                Identity { database, standing, term_id, timeline, promised: timeline, role, format: 0 };
+            let (promised, format, compares) = (timeline, 0, Compares::Candidates);
+            let found = Identity { database, standing, term_id, timeline, promised, role, format, compares };
             super::standing(&own, &found)
         };
         assert_eq!(of(11, Role::Primary, timeline, Some(12)), Standing::NoRival, "it is this one");
@@ -185,6 +186,8 @@ mod tests {
         for (database, role) in [(12, Role::Primary), (11, Role::Replica), (11, Role::Superseded)] {
             assert_eq!(of(database, role, timeline, Some(13)), Standing::NoRival);
         }
+        // A copy of the directory from before the last start, say: it stopped the commits of the primary.
+        assert_eq!(of(11, Role::Salvaged, timeline, Some(13)), Standing::NoRival);
     }
 
     /// Fails when only higher and lower timelines are looked at: two primaries of one timeline took commits side by side.

@@ -4,7 +4,7 @@
 //! First everybody who answers is asked how long the log is, which changes nothing. Only if that is enough for a promotion are
 //! promises asked for: an attempt that fails then leaves the primary that is there alone.
 
-use crate::link::{Identity, Role};
+use crate::link::{Compares, Identity, Role};
 use crate::peer::{Peer, ask_all};
 use coeval_store::{Candidacy, CandidacyError, NotPromoted, Promise, Store, StoreError};
 
@@ -82,11 +82,14 @@ pub fn promises_for(
     let mut asked = Vec::new();
     for (peer, found) in peers.iter().zip(found) {
         match found {
+            Ok(found) if replica(&found) && !counts(considered.promise(), &found) => {
+                answers.push(older_program(peer));
+            }
             Ok(found) if replica(&found) => {
                 considered
                     .note_promise(&peer.name, found.standing)
                     .map_err(|reason| refused(reason, Vec::new()))?;
-                asked.push(peer.clone());
+                asked.push((peer.clone(), found));
             }
             Ok(found) if found.database == own => answers.push(format!("{} is no replica", peer.name)),
             Ok(_) => answers.push(format!("{} has another database", peer.name)),
@@ -95,6 +98,11 @@ pub fn promises_for(
     }
     considered.outcome().map_err(|reason| refused(reason, answers.clone()))?;
     let mut candidacy = Candidacy::begin(store, name, timeline)?;
+    // Another list may have come meanwhile, by which few have to promise.
+    let (asked, older): (Vec<_>, Vec<_>) =
+        asked.into_iter().partition(|(_, found)| counts(candidacy.promise(), found));
+    answers.extend(older.iter().map(|(peer, _)| older_program(peer)));
+    let asked: Vec<Peer> = asked.into_iter().map(|(peer, _)| peer).collect();
     for (peer, answer) in asked.iter().zip(ask_all(&asked, |peer| peer.ask_for(candidacy.promise()))) {
         match answer {
             Ok(standing) => {
@@ -110,7 +118,46 @@ pub fn promises_for(
     Ok(promise)
 }
 
+/// Whether the promise of a machine counts. Where a timeline is its candidate's, one that takes all of a number for one timeline may acknowledge
+/// the log of a lower one behind its promise (`promises.rs`, A candidate of an older program).
+fn counts(promise: Promise, found: &Identity) -> bool {
+    promise.timeline.candidate() == 0 || found.compares == Compares::Candidates
+}
+
+fn older_program(peer: &Peer) -> String {
+    let name = &peer.name;
+    format!(
+        "{name} has an older program, whose promise does not count where so few have to promise: bring it up to date"
+    )
+}
+
 /// Of a machine that has not promised, and why not.
 fn warn_of(answer: &str) {
     tracing::warn!(answer, "a machine has not promised: it may go on with the former primary");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_store::log::Lsn;
+    use coeval_store::{LogStanding, Timeline};
+
+    /// Fails if everybody's promise counts: one that takes two timelines of a number for one acknowledges the lower one's log, too.
+    #[test]
+    fn the_promise_of_an_older_program_counts_only_where_a_majority_has_to_promise() {
+        let found = |compares| Identity {
+            database: 7,
+            standing: LogStanding::new(1, 0, Lsn::new(100)),
+            term_id: Some(7),
+            timeline: Timeline::FIRST,
+            promised: Timeline::FIRST,
+            role: Role::Replica,
+            format: 8,
+            compares,
+        };
+        let (of_a_majority, of_few) = (Promise::of(Timeline::new(2), 50), Promise::of(Timeline::new(2), 51));
+        assert!(counts(of_a_majority, &found(Compares::Numbers)));
+        assert!(!counts(of_few, &found(Compares::Numbers)));
+        assert!(counts(of_few, &found(Compares::Candidates)));
+    }
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The return of a former primary, or of a replica that followed it: whether it can follow the new one as it is, or once its log is
-//! cut back. A replica of the new one may be asked in its place, once that has its term; so may the archive, once that has log of it.
+//! cut back. A replica of the new one may be asked in its place, once that has its term; so may the archive, once that has log of it, by a
+//! former primary as by a replica.
 
 use crate::address::PrimaryAddress;
 use crate::error::ReplicaError;
 use crate::link::Link;
-use coeval_archive::{Archive, ArchivedLog};
+use coeval_archive::{Archive, ArchiveError, ArchivedLog};
 use coeval_store::log::Lsn;
 use coeval_store::{FormerPrimary, TermNumber, Timeline, WayBack};
 use std::fmt;
@@ -58,15 +59,49 @@ impl NewHistory {
     pub fn kinship(&self, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
         match self {
             Self::Of(address) => kinship(address, former),
-            Self::In(archive) => kinship_in(archive, former),
+            Self::In(archive) => kinship_in(&mut ArchivedLog::new(archive, Arc::default()), former),
+        }
+    }
+
+    /// What a directory, that of a former primary, is to it. Nothing is changed.
+    ///
+    /// # Errors
+    /// Those of the connection, or of the archive: nothing is known then.
+    ///
+    /// Cost: a connection; of an archive, some listings of everything.
+    pub fn kinship_of_primary(&self, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+        match self {
+            Self::Of(address) => kinship(address, former),
+            Self::In(archive) => kinship_of_primary_in(archive, former),
         }
     }
 }
 
+/// What a former primary is to the newest history of an archive, where no machine is named that could be asked. That history may be its own, and
+/// may lack the end of that: it gives up its log, or takes itself for a replica, only if somebody has come after it. Then the archive is to
+/// have the log behind the place where the two part, or a backup for a copy.
+fn kinship_of_primary_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+    let mut log = ArchivedLog::new(archive, Arc::default());
+    let terms = log.newest_terms(&former.terms)?;
+    let last = TermNumber(terms.last().map_or(0, |term| term.number));
+    if !former.comes_before(terms.timeline(), last) {
+        return Ok(Kinship::Stranger(ReplicaError::NotSucceeded { found: last }));
+    }
+    let found = match kinship_in(&mut log, former) {
+        // What comes behind its log is in a backup alone.
+        Err(error @ ReplicaError::Archive(ArchiveError::Gap(_))) => Kinship::Parted(error),
+        found => found?,
+    };
+    if matches!(found, Kinship::Parted(_)) {
+        log.check_backup(&former.terms)?;
+    }
+    Ok(found)
+}
+
 /// What it is to the newest history of an archive. As to a machine, it gives up its own log only for one of a higher timeline: that of a
 /// replica which was promoted, or of a database that was restored on purpose and is archived to the same place.
-fn kinship_in(archive: &Archive, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
-    let (way_back, found) = ArchivedLog::new(archive, Arc::default()).way_back(former)?;
+fn kinship_in(log: &mut ArchivedLog, former: &FormerPrimary) -> Result<Kinship, ReplicaError> {
+    let (way_back, found) = log.way_back(former)?;
     if found < former.promised {
         let error = ReplicaError::Superseded { found, promised: former.promised };
         return Ok(Kinship::Stranger(error));

@@ -208,7 +208,8 @@ impl Session {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let cancel = CancelHandle::new();
         let settings = Settings::default();
-        let is_read_only = engine.store().is_following() || engine.store().superseded_by().is_some();
+        let store = engine.store();
+        let is_read_only = store.is_following() || store.superseded_by().is_some() || store.is_salvaged();
         let settings = if is_read_only { settings.on_replica() } else { settings };
         Self {
             settings,

@@ -48,6 +48,28 @@ pub enum NotPromoted {
         /// The names of the others.
         missing: String,
     },
+    /// The candidate's program compares the numbers of timelines alone.
+    #[error(
+        "the program of the candidate takes two timelines of one number for one, and so few machines have to promise that there may be two: \
+         bring the candidate's machine up to date, and promote it then"
+    )]
+    OlderProgram,
+}
+
+impl Store {
+    /// As [`promise`](Store::promise), to a candidate whose program compares the numbers of timelines alone (`promises.rs`, A candidate of
+    /// an older program).
+    ///
+    /// # Errors
+    /// [`NotPromoted::OlderProgram`] of a replica by whose lists so few have to promise that a number may be begun twice: nothing is
+    /// promised. As there.
+    pub fn promise_number(&self, number: Timeline, candidate: u64) -> Result<LogStanding, CandidacyError> {
+        // What a primary promises counts for nobody, and ends its commits: that is never wrong.
+        if self.is_following() && is_promised_by_few(self.recorded_replicas().as_ref()) {
+            return Err(NotPromoted::OlderProgram.into());
+        }
+        Ok(self.promise(Promise::of_number(number, candidate))?)
+    }
 }
 
 impl Candidacy {
@@ -117,6 +139,15 @@ impl Candidacy {
         }
         self.promised.insert(name.to_ascii_lowercase());
         Ok(())
+    }
+
+    /// Whether enough have promised by the newest list, whatever it follows: for a simulation that sees what this loses.
+    #[cfg(test)]
+    pub(crate) fn has_enough_by_newest_list(&self) -> bool {
+        self.required.as_ref().is_none_or(|newest| match (newest.members(), newest.promises_needed()) {
+            (Some(members), Some(needed)) => members.intersection(&self.promised).count() >= needed,
+            _ => false,
+        })
     }
 
     /// The promise that the directory is to be [promoted](crate::promote) with, if enough have given it. Without synchronous

@@ -53,6 +53,19 @@
 //! Why not all timelines are a candidate's: who has promised one that is not begun refuses a lower one of its number, until somebody is
 //! promoted to a higher number. Of timelines that are nobody's it follows whichever is begun.
 //!
+//! # A candidate of an older program
+//! Programs before this rule compare numbers alone. The candidate that they send is any number, odd by chance, and not the id of the term that
+//! they begin: taken for a timeline of its own, it would keep who has promised it from following the one that is begun. So a candidate
+//! that knows the rule says so with its request, and to one that does not a number is promised, by the rule of its time
+//! ([`Promise::of_number`]): whoever of that number is begun is followed.
+//!
+//! Where a majority has to promise that is as safe as it was: a machine gives a number once, to a candidate of whatever program, so one
+//! machine begins it. Where few have to, it never was. R promises number T to c, whose program is older, and follows the lower one of two that are begun
+//! with that number: what R acknowledges of it the higher one lacks, and two with even ids are even in one timeline. So there a replica promises such a
+//! candidate nothing ([`Store::promise_number`]), and a candidate of few counts no promise of a machine whose program is older
+//! (`coeval-replica/src/promotion.rs`). Nobody is kept from being promoted for good: what is refused is said, with the machine that
+//! is to be brought up to date.
+//!
 //! Whoever is asked by two gives the number to the first alone, so that the second does not end what the first has begun. Only a machine
 //! whose log is in a timeline of that number already hears of a higher one of it.
 //!
@@ -65,7 +78,7 @@
 //! | bytes | field |
 //! |---|---|
 //! | 0..4 | number of the timeline |
-//! | 4..5 | 1 if the directory itself begins it, else 2; 0 likewise, of a program that compared numbers alone |
+//! | 4..5 | 1 if the directory itself begins it, else 2; 0 likewise, of a number alone: written by an older program, or promised to one |
 //! | 5..13 | the candidate; 0 if it is not known |
 //! | 13..17 | CRC32C of these |
 //!
@@ -78,6 +91,7 @@
 //!
 //! [`promises_needed`]: crate::SynchronousReplicas::promises_needed
 //! [`CopyWriter::note_timeline`]: crate::CopyWriter::note_timeline
+//! [`Store::promise_number`]: crate::Store::promise_number
 
 use crate::error::StoreError;
 use crate::files::{FileSystem, replace_file};
@@ -113,6 +127,18 @@ impl Promise {
     #[must_use]
     pub fn of(timeline: Timeline, candidate: u64) -> Self {
         Self { timeline: timeline.of_candidate(candidate), candidate }
+    }
+
+    /// For the attempt of a candidate whose program compares numbers alone: the timeline of this number that is nobody's, whatever the
+    /// candidate is. Whichever of that number is begun may be followed.
+    #[must_use]
+    pub fn of_number(timeline: Timeline, candidate: u64) -> Self {
+        Self { timeline: Timeline::new(timeline.get()), candidate }
+    }
+
+    /// Whether it is of a number alone, though its candidate is one that would have a timeline of its own.
+    fn is_of_number_alone(self) -> bool {
+        self != Self::of(self.timeline, self.candidate)
     }
 
     /// The same of one that fewer than a majority have to give: for a timeline of its own.
@@ -185,6 +211,7 @@ impl KeptPromise {
         bytes.extend_from_slice(&self.promise.timeline.get().to_le_bytes());
         bytes.push(match self.to {
             PromisedTo::Itself => 1,
+            PromisedTo::Another if self.promise.is_of_number_alone() => 0,
             PromisedTo::Another => 2,
         });
         bytes.extend_from_slice(&self.promise.candidate.to_le_bytes());
@@ -212,7 +239,7 @@ impl KeptPromise {
         let candidate = u64::from_le_bytes(candidate.try_into().map_err(|_| damaged())?);
         let timeline = Timeline::new(u32::from_le_bytes(*timeline));
         let promise = match itself {
-            [0] => Promise { timeline, candidate },
+            [0] => Promise::of_number(timeline, candidate),
             _ => Promise::of(timeline, candidate),
         };
         let to = if *itself == [1] { PromisedTo::Itself } else { PromisedTo::Another };

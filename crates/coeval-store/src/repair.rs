@@ -11,6 +11,11 @@
 //! whose codes build upon theirs. Constraints between tables may be violated then; [`verify`](crate::verify) says which.
 //! What was emptied or dropped later in the log is not lost.
 //!
+//! # Whose history it is then
+//! Where something is lost, a replica has rows that are not here, at the same version, and an archive has log that changes them. So what is left
+//! is another database's, with a history of its own ([`TermHistory::apart`](crate::TermHistory)): no replica of the former one follows it,
+//! no archive of that takes its log, and a token of that is refused. If nothing is lost, nobody notices.
+//!
 //! # Steps
 //! 1. The manifest's tables, without what cannot be read; the log is applied to that.
 //! 2. Where rows were lost, changes are put right: a change of a row that is not there any more is an insertion or nothing.
@@ -47,7 +52,7 @@ use crate::sequence::Sequences;
 use crate::shared::{Contents, Shared, Standing};
 use crate::space::Space;
 use crate::table::Table;
-use crate::terms::Timeline;
+use crate::terms::{Timeline, random_id};
 use crate::verify::{fits_its_indexes, move_row_ids};
 use crate::world::World;
 use coeval_txn::Version;
@@ -131,6 +136,9 @@ fn repair_tuned(files: Arc<dyn FileSystem>, dir: &Path, sizes: Sizes) -> Result<
         }
     }
     disk.sync_segments()?;
+    if !report.lost.is_empty() {
+        replayed.terms = replayed.terms.apart(random_id());
+    }
     write(disk, &manifest, replayed, (log, kept), (sizes, emptied))?;
     Ok(report)
 }
@@ -149,7 +157,6 @@ fn write(
     let places = Places::with_left(kept.places, checkpoint);
     let mut terms = replayed.terms;
     if terms.last().is_some() {
-        // What is lost here, a copy has perhaps.
         begin_term(&mut terms, &mut log, Timeline::FIRST);
     }
     let contents = Contents {

@@ -292,6 +292,8 @@ impl Before {
 struct State {
     /// The name of this machine.
     own: String,
+    /// Those of others, for who asks whom it knows.
+    peers: Vec<String>,
     required: Option<SynchronousReplicas>,
     /// Lists that were asked for before, of which it is not known that enough of their machines have the next one.
     before: Vec<Before>,
@@ -413,6 +415,15 @@ impl Replicas {
 
     pub(crate) fn own_name(&self) -> String {
         self.state.lock().own.clone()
+    }
+
+    /// The other machines that this one asks and tells, as it calls them.
+    pub(crate) fn peer_names(&self) -> Vec<String> {
+        self.state.lock().peers.clone()
+    }
+
+    pub(crate) fn set_peer_names(&self, peers: Vec<String>) {
+        self.state.lock().peers = peers;
     }
 
     /// This machine is called so from now on.

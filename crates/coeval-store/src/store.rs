@@ -143,6 +143,13 @@ impl Store {
         self.shared.is_following()
     }
 
+    /// Whether it was opened to be read only, without the tables that are damaged ([`DamagedTables::ServeOthersReadOnly`]). It writes no log, so
+    /// it is no primary, whatever its directory is, and nobody follows it.
+    #[must_use]
+    pub fn is_salvaged(&self) -> bool {
+        self.shared.options.is_read_only()
+    }
+
     /// Whether a declared reader can be given a safe snapshot now. A store that [follows](Self::is_following) another one may
     /// have none yet.
     #[must_use]

@@ -19,6 +19,20 @@
 //! Of two with one number the one of the higher candidate is higher. Whoever has the terms of a log knows the candidates, so nothing of
 //! this is written down beside them: an odd id is a candidate's. Where more than half have to promise, a number is begun once at most, and
 //! the timeline is nobody's, as the first one is: its first term has an even id.
+//!
+//! # The numbers of restores
+//! A restore begins a timeline, too, and asks nobody: it knows the highest number that the archive has, m. Machines may have been promoted that
+//! the archive has not heard of, so m + 1 may be taken, and two histories of one number would be equally new. Therefore the numbers that
+//! [`PROMOTIONS_BESIDE`] divides are for restores alone: [`Timeline::next`] steps over them, and [`Timeline::of_restore`] takes the second
+//! one behind m. Then:
+//!
+//! - No promotion has the number of a restore, whatever the archive has heard of: the one is divided by that, the other is not.
+//! - The restored history is the newest. Each attempt at a promotion goes one number up, two where it steps over one. Between m and the number of the
+//!   restore lie `PROMOTIONS_BESIDE` - 1 numbers or more that promotions take, so as many attempts behind the archive's back, each of which needs
+//!   the one before to have been promised, end below it. After more of them the promoted history is the newer one, and still none is equal.
+//! - Two restores of one state of an archive have one number, of which nobody knows who came after whom: the archive asks which is meant.
+//!
+//! Programs before this rule took m + 1 for a restore, and whatever came next for a promotion.
 
 use crate::log::Lsn;
 use serde::{Deserialize, Serialize};
@@ -76,10 +90,18 @@ impl Timeline {
         self.candidate
     }
 
-    /// The number that a promotion begins, nobody's yet.
+    /// The number that a promotion begins, nobody's yet: the next one that is not a restore's.
     #[must_use]
     pub const fn next(self) -> Self {
-        Self::new(self.number.saturating_add(1))
+        let next = self.number.saturating_add(1);
+        Self::new(if next.is_multiple_of(PROMOTIONS_BESIDE) { next.saturating_add(1) } else { next })
+    }
+
+    /// The one that a database begins which was restored from an archive whose highest timeline this is: see the module.
+    #[must_use]
+    pub const fn of_restore(self) -> Self {
+        let before = self.number / PROMOTIONS_BESIDE;
+        Self::new(before.saturating_add(2).saturating_mul(PROMOTIONS_BESIDE))
     }
 
     /// Whether so many promotions may lie between this one and that of a log. Beyond it somebody has asked for the promise of what
@@ -108,6 +130,13 @@ impl fmt::Display for Timeline {
 
 /// See [`Timeline::may_follow`].
 const AHEAD_MAX: u32 = 100_000;
+
+/// Fewer attempts at a promotion than these may come while an archive hears of none: a database that is restored from it then is newer than they are.
+/// The numbers that this divides are restores'. Round ones, so that people see what they are.
+const PROMOTIONS_BESIDE: u32 = 100;
+
+// Who has followed the database that was archived goes on with the one that was restored.
+const _: () = assert!(2 * PROMOTIONS_BESIDE < AHEAD_MAX);
 
 /// The bits of a term's number that count openings.
 const OPENING_BITS: u32 = 32;
@@ -233,6 +262,14 @@ impl TermHistory {
         Term { number, id: id.max(1), start }
     }
 
+    /// A history of its own for contents that have got lost in part, so that no other machine with this history has them: whoever has it takes the
+    /// new one for another database's. In the same timeline, or before any if this one has no term.
+    pub(crate) fn apart(&self, id: u64) -> Self {
+        let number = self.last().map(|last| last.number + 1);
+        let first = number.map(|number| Term { number, id: (id & !1).max(2), start: Lsn::START });
+        Self(first.into_iter().collect())
+    }
+
     /// The timeline that is being written.
     #[must_use]
     pub fn timeline(&self) -> Timeline {
@@ -312,108 +349,4 @@ pub(crate) fn random_id() -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn history(terms: &[(u64, u64, u64)]) -> TermHistory {
-        let mut history = TermHistory::default();
-        terms.iter().for_each(|term| history.begin(Term::from(*term)).unwrap());
-        history
-    }
-
-    #[test]
-    fn a_follower_may_be_anywhere_before_the_histories_part() {
-        let primary = history(&[(1, 11, 0), (2, 12, 100), (3, 13, 250)]);
-        let at = Lsn::new;
-        assert_eq!(primary.check_follower(None, at(0)), Ok(()));
-        assert_eq!(primary.check_follower(Some(11), at(100)), Ok(()));
-        assert_eq!(primary.check_follower(Some(13), at(9_000)), Ok(()), "its length is another question");
-        let parted = ForeignHistory::Parted { parting: at(250), position: at(251) };
-        assert_eq!(primary.check_follower(Some(12), at(251)), Err(parted));
-        assert_eq!(primary.check_follower(Some(77), at(5)), Err(ForeignHistory::UnknownTerm { term: 77 }));
-        // A term that began at the end of the log before it has no record of that: it may be taken either way.
-        assert_eq!(primary.check_follower(Some(12), at(250)), Ok(()));
-    }
-
-    #[test]
-    fn two_logs_part_where_the_first_of_them_leaves_the_last_term_of_both() {
-        let new = history(&[(1, 11, 0), (2, 12, 100), (5, 15, 300)]);
-        let parting = |own: &[(u64, u64, u64)], end| {
-            let parting = history(own).parting(Lsn::new(end), &new)?;
-            Some((parting.at.get(), parting.term.id))
-        };
-        let both = [(1, 11, 0), (2, 12, 100)];
-        assert_eq!(parting(&both, 250), Some((250, 12)), "it is the beginning");
-        assert_eq!(parting(&both, 300), Some((300, 12)));
-        assert_eq!(parting(&both, 420), Some((300, 12)), "it has more of the last term");
-        let gone_on = |start| [both[0], both[1], (3, 13, start)];
-        assert_eq!(parting(&gone_on(350), 420), Some((300, 12)));
-        assert_eq!(parting(&gone_on(280), 420), Some((280, 12)), "it has left that term before");
-        assert_eq!(parting(&[(1, 11, 0), (2, 14, 90)], 420), Some((90, 11)));
-        assert_eq!(parting(&[(1, 11, 0)], 420), Some((100, 11)));
-        assert_eq!(parting(&[(1, 99, 0)], 420), None, "another database");
-        assert_eq!(parting(&[], 0), None);
-    }
-
-    #[test]
-    fn a_line_of_terms_is_read_as_it_was_written() {
-        for terms in [&[][..], &[(1, 255, 0)], &[(1, 11, 0), (1 << 32, u64::MAX, 1 << 40)]] {
-            let written = history(terms);
-            assert_eq!(TermHistory::from_line(&written.to_line()), Some(written));
-        }
-        assert_eq!(history(&[(7, 255, 26)]).to_line(), "7:00000000000000ff:0/1A");
-        for wrong in ["1", "1:ff", "x:ff:0/0", "1:xy:0/0", "1:ff:0", "1:0:0/0", "2:ff:0/9 1:fe:0/9"] {
-            assert_eq!(TermHistory::from_line(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn terms_follow_one_another() {
-        let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
-        for wrong in [(2, 13, 200), (1, 13, 200), (3, 0, 200), (3, 13, 99)] {
-            assert!(known.begin(Term::from(wrong)).is_err(), "{wrong:?}");
-        }
-        let next = known.next(5, Lsn::new(300), Timeline::FIRST);
-        assert_eq!((next.number, known.begin(next)), (3, Ok(())));
-        assert_eq!(next.to_string(), "term 1.3 (0000000000000005) from LSN 0/12C");
-    }
-
-    #[test]
-    fn a_promotion_begins_a_timeline_whose_terms_are_higher_than_all_before() {
-        let mut known = history(&[(1, 11, 0), (2, 12, 100)]);
-        assert_eq!(known.timeline(), Timeline::FIRST);
-        let promoted = known.next(6, Lsn::new(300), Timeline::new(3));
-        assert_eq!((promoted.id, TermNumber(promoted.number).to_string()), (6, "3.1".to_owned()));
-        known.begin(promoted).unwrap();
-        assert_eq!(known.timeline(), Timeline::new(3));
-        let opened = known.next(7, Lsn::new(300), Timeline::new(3));
-        assert_eq!((opened.id, TermNumber(opened.number).to_string()), (7, "3.2".to_owned()));
-        known.begin(opened).unwrap();
-        assert_eq!(known.timeline(), Timeline::new(3), "it is opened again in its own");
-        for id in [0, 1, 9] {
-            assert_eq!(known.next(id, Lsn::new(400), Timeline::new(4)).id % 2, 0, "it is nobody's");
-        }
-        let many = history(&[(u64::from(u32::MAX), 11, 0)]);
-        assert!(many.next(8, Lsn::START, many.timeline().next()).number > many.last().unwrap().number);
-    }
-
-    /// Fails if a timeline is its number alone: two of them would be taken for one.
-    #[test]
-    fn timelines_of_one_number_are_ordered_by_who_was_promoted() {
-        let known = history(&[(1, 11, 0), (2, 12, 100)]);
-        let promoted = |candidate| {
-            let mut known = known.clone();
-            let timeline = known.timeline().next().of_candidate(candidate);
-            let term = known.next(99, Lsn::new(300), timeline);
-            known.begin(term).unwrap();
-            assert_eq!((known.timeline(), term.id), (timeline, if candidate > 0 { candidate } else { 98 }));
-            timeline
-        };
-        let (nobodys, low, high) = (promoted(0), promoted(21), promoted(23));
-        assert!(known.timeline() < nobodys && nobodys < low && low < high && high < high.next());
-        assert_eq!((nobodys, low.next()), (Timeline::new(2), high.next()));
-        assert_eq!((low.get(), low.to_string()), (2, "2".to_owned()));
-        assert_eq!(Timeline::new(2).of_candidate(20), nobodys);
-        assert_eq!(Timeline::FIRST.of_candidate(21), Timeline::FIRST, "nobody was promoted into it");
-    }
-}
+mod tests;

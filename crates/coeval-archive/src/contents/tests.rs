@@ -113,10 +113,10 @@ fn of_one_timeline_none_is_newer_than_another_one() {
     let old = vec![term(1, 11, 0), term(2, 15, 200), term(3, 16, 210)];
     contents.histories.insert(16, History::new(old).unwrap());
     assert!(matches!(contents.history(None), Err(ArchiveError::Ambiguous { .. })));
-    let timeline = contents.next_timeline();
-    assert_eq!(timeline, Timeline::new(2));
+    let timeline = contents.timeline_of_restore();
+    assert_eq!(timeline, Timeline::new(200));
     // The first id of a timeline that is nobody's is even.
-    let restored = vec![term(1, 11, 0), term((1 << 32) + 1, 18, 160)];
+    let restored = vec![term(1, 11, 0), term((199 << 32) + 1, 18, 160)];
     contents.histories.insert(18, History::new(restored).unwrap());
     assert_eq!(contents.history(None).unwrap().timeline(), timeline);
     assert_eq!(contents.history(Some(16)).unwrap().last().number, 3);

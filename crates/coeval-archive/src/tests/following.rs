@@ -9,6 +9,7 @@ use crate::archiver::{Archiver, ArchiverOptions};
 use crate::backup::backup;
 use crate::check::check;
 use crate::contents::Contents;
+use crate::entry::BackupEntry;
 use crate::error::ArchiveError;
 use crate::following::{ArchivedLog, ArchivedPart, copy_newest_to};
 use crate::names::LOG;
@@ -338,6 +339,38 @@ fn an_archive_that_is_behind_is_waited_for() {
     wait(&archiver, archived(primary.last().end));
     copy.take_up_to(primary.last().end);
     copy.check(&primary.moments);
+}
+
+/// An archive of backups that were made by themselves, by a program that did not say so yet, failed every check. Seen to fail if what is not
+/// said counts as `false`, and the last line if it counts as nothing to look at.
+#[test]
+fn of_backups_of_an_older_program_a_check_says_what_it_cannot_know() {
+    let archive = archive_in(&Faulty::in_memory(1, 0));
+    let mut primary = Primary::new(12);
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    (0..5).for_each(|_| primary.commit());
+    backup(primary.store(), &archive, &mut |_| {}).unwrap();
+    let say = |is_alone: Option<bool>| {
+        for name in Contents::read(&archive).unwrap().backups {
+            let mut entry = BackupEntry::fetch(&archive, name).unwrap();
+            entry.is_alone = is_alone;
+            let bytes = entry.seal();
+            let is_said = bytes.windows(8).any(|word| word == b"is_alone");
+            assert_eq!(is_said, is_alone.is_some());
+            archive.remove(&name.name()).unwrap();
+            archive.put_new(&name.name(), bytes).unwrap();
+        }
+        check(&archive).unwrap()
+    };
+    let report = say(None);
+    assert_eq!((report.gaps.len(), &report.gaps_of_unknown_kind), (1, &report.gaps));
+    assert!(report.gaps_between_backups.is_empty() && report.is_whole());
+    let report = say(Some(true));
+    assert_eq!((report.gaps.len(), &report.gaps_between_backups), (1, &report.gaps));
+    assert!(report.gaps_of_unknown_kind.is_empty() && report.is_whole());
+    let report = say(Some(false));
+    assert_eq!(report.lost_gaps().collect::<Vec<_>>(), report.gaps.iter().collect::<Vec<_>>());
+    assert!(report.gaps.len() == 1 && !report.is_whole());
 }
 
 /// Backups that lie beyond the archived log are no log: who follows is told, and does not wait for ever.

@@ -70,7 +70,7 @@ fn row(def: &TableDef, id: i32, value: i32) -> Row {
     writer.finish()
 }
 
-fn key(id: i32) -> Key {
+pub(super) fn key(id: i32) -> Key {
     let mut writer = KeyWriter::new();
     writer.push(Value::Int32(id).borrow());
     writer.finish()

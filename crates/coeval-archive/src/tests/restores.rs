@@ -293,7 +293,7 @@ fn a_restored_history_stays_the_newest_however_often_the_old_database_is_opened(
     (0..2).for_each(|_| go_on(&mut old));
     let (report, files) = restored(&archive, Target::Version(moment.version), None);
     let left = old.store().terms().last().unwrap();
-    assert_eq!((report.history, report.timeline), (left, old.store().timeline().next()));
+    assert_eq!((report.history, report.timeline), (left, old.store().timeline().of_restore()));
     let mut new = Primary::restored(files, &old, &moment, 22);
     (0..5).for_each(|_| new.commit());
     backup(new.store(), &archive, &mut |_| {}).unwrap();
@@ -318,6 +318,47 @@ fn a_restored_history_stays_the_newest_however_often_the_old_database_is_opened(
     let home = tempfile::tempdir().unwrap();
     let refused = restore(&archive, &home.path().join("new"), Target::Latest, None).unwrap_err();
     assert!(matches!(refused, ArchiveError::Ambiguous { .. }), "{refused}");
+}
+
+/// A replica is promoted, and before the archive hears of that the database is restored from it. Fails if a restore takes the next
+/// number: both histories had it, nobody knew which was meant, and replicas of the archive followed neither.
+#[test]
+fn a_restore_beside_a_promotion_that_the_archive_has_not_heard_of_is_the_newest() {
+    let archive = archive_in(&Faulty::in_memory(23, 3));
+    let mut old = Primary::new(23);
+    (0..10).for_each(|_| old.commit());
+    backup(old.store(), &archive, &mut |_| {}).unwrap();
+    let moment = old.last().clone();
+    let [copy, second] = [5, 6].map(|seed| Copy::of(&archive, seed));
+    let promoted_from = |copy: Copy| {
+        let version = copy.store().world().version();
+        let has = old.moments.iter().rfind(|moment| moment.version <= version).unwrap().clone();
+        (copy.promote(), has)
+    };
+    let (files, has) = promoted_from(copy);
+    let mut promoted = Primary::restored(files, &old, &has, 24);
+    (0..5).for_each(|_| promoted.commit());
+    let (report, files) = restored(&archive, Target::Latest, None);
+    let mut new = Primary::restored(files, &old, &moment, 25);
+    (0..5).for_each(|_| new.commit());
+    // Whichever of them the archive hears of first.
+    backup(new.store(), &archive, &mut |_| {}).unwrap();
+    check_restore(&archive, Target::Latest, None, new.last());
+    backup(promoted.store(), &archive, &mut |_| {}).unwrap();
+    check_restore(&archive, Target::Latest, None, new.last());
+    let timelines = [&promoted, &new].map(|primary| primary.store().terms().timeline());
+    assert_eq!(timelines[1], report.timeline);
+    assert!(timelines[0] < timelines[1], "{timelines:?}");
+    Copy::of(&archive, 7).check(&new.moments);
+    // Each is there for who asks for it.
+    let left = promoted.store().terms().last().unwrap();
+    check_restore(&archive, Target::Latest, Some(left.id), promoted.last());
+    // A second one that was promoted to the same number changes nothing.
+    let (files, has) = promoted_from(second);
+    let mut beside = Primary::restored(files, &old, &has, 26);
+    (0..5).for_each(|_| beside.commit());
+    backup(beside.store(), &archive, &mut |_| {}).unwrap();
+    check_restore(&archive, Target::Latest, None, new.last());
 }
 
 #[test]

@@ -82,6 +82,8 @@ fn a_replica_is_promoted_with_promises_and_former_primaries_give_way() {
     write(&west, 60..70);
     let text = west.value("SHOW synchronous_standby_names").unwrap().unwrap();
     assert_eq!(text, "ANY 1 (north, south, west)", "the list goes with the database");
+    let peers = west.value("SHOW coeval.peers").unwrap().unwrap();
+    assert!(peers.starts_with("north, south"), "those that it tells: {peers}");
     machines.servers[1].take().unwrap().stop();
     machines.follow(1, 2);
     until_it_reads(&machines.sql(1), "SELECT count(*) FROM t", "70");
@@ -205,8 +207,10 @@ fn a_superseded_primary_whose_successor_is_lost_is_the_primary_again() {
     let refused = Command::new(PROGRAM).args(["promote", dir]).output().unwrap();
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && said.contains("--accept-loss"), "{said}");
-    run(&["promote", dir, "--accept-loss"]);
+    let said = run(&["promote", dir, "--accept-loss"]);
+    assert!(said.contains("No --peer was named"), "{said}");
     let primary = Server::start(&primary_dir, 0, &[]);
+    assert!(primary.said.lock().unwrap().contains("no other machine is named by --peer"));
     let sql = until_writable(primary.port);
     write(&sql, 20..40);
     // Without the rows that it took before it was told.
@@ -230,7 +234,7 @@ fn a_replica_that_is_served_is_promoted_by_its_server_when_the_command_asks() {
     let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
     wait_for(&Sql::open(replica.port), &sql);
     let said = run(&["promote", copy_dir.to_str().unwrap()]);
-    assert!(said.contains("promotes it"), "{said}");
+    assert!(said.contains("promotes it") && said.contains("It was started without --peer"), "{said}");
     let promoted = until_writable(replica.port);
     promoted.run("INSERT INTO t VALUES (2)").unwrap();
     let refused = Command::new(PROGRAM).arg("promote").arg(&copy_dir).output().unwrap();

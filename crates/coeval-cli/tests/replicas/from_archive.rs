@@ -224,6 +224,63 @@ fn what_a_lost_primary_had_not_archived_comes_from_its_replica() {
     assert!(run(&["sql", restored, "-c", SUM]).contains(&wanted));
 }
 
+/// It was asked for a host. Fails so if a former primary's directory is refused where --replica-of names an archive alone.
+#[test]
+fn a_former_primary_comes_back_by_the_archive_alone() {
+    for last in ["SELECT 1", "CHECKPOINT"] {
+        let (parent, primary_dir, copy_dir) = directories();
+        let archive = parent.path().join("archive");
+        let archive = archive.to_str().unwrap();
+        let of = format!("archive={archive}");
+        let primary = Server::start(&primary_dir, 0, &archiving(archive));
+        let sql = Sql::open(primary.port);
+        fill(&sql);
+        // So that no later start makes one by itself, behind the place where the two part.
+        sql.run("CHECKPOINT").unwrap();
+        primary.until_said("a backup was made");
+        let wanted = sql.value(SUM).unwrap().unwrap();
+        until_archived(archive, &sql);
+        let replica = Server::start(&copy_dir, 0, &following(&of));
+        until_it_reads(&Sql::open(replica.port), SUM, &wanted);
+        replica.stop();
+        drop(sql);
+        primary.stop();
+        let refused = serve(&primary_dir, &["--replica-of", &of]);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.contains("has nothing of a database that has come after this one"), "{said}");
+        // It is the primary as before, and nothing of this comes into the archive.
+        let primary = Server::start(&primary_dir, 0, &[]);
+        let sql = Sql::open(primary.port);
+        sql.run("INSERT INTO items VALUES (-1, 1, 'nobody else has this'); CREATE TABLE lost (n int)")
+            .unwrap();
+        sql.run(last).unwrap();
+        drop(sql);
+        primary.kill();
+        run(&["promote", copy_dir.to_str().unwrap()]);
+        let promoted = Server::start(&copy_dir, 0, &archiving(archive));
+        let sql = until_writable(promoted.port);
+        sql.run("INSERT INTO items VALUES (-1, 5, 'in the new history')").unwrap();
+        let wanted = sql.value(SUM).unwrap().unwrap();
+        until_archived(archive, &sql);
+
+        let former = Server::start(&primary_dir, 0, &following(&of));
+        let copy = Sql::open(former.port);
+        until_it_reads(&copy, SUM, &wanted);
+        assert_eq!(copy.refused("SELECT * FROM lost"), "42P01");
+        let said = former.said.lock().unwrap().clone();
+        let (cut, copied) = (said.contains("its log is cut back to LSN "), said.contains("Copying"));
+        assert_eq!((cut, copied), (last != "CHECKPOINT", last == "CHECKPOINT"), "{said}");
+        assert_eq!(primary_dir.join("rewound").exists(), cut, "what it alone had lies aside");
+        let beside = std::fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let aside = beside.filter(|name| name.to_string_lossy().contains(".term-")).count();
+        assert_eq!(aside, usize::from(copied), "{said}");
+        drop((copy, sql));
+        former.stop();
+        promoted.stop();
+        check(&primary_dir);
+    }
+}
+
 /// The log goes in segments of 64 MB.
 pub(super) fn more_than_a_segment_of_log(sql: &Sql) {
     for round in 0..8 {

@@ -4,7 +4,7 @@
 use super::{Promoted, secret_in};
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
-use crate::machines::Machines;
+use crate::machines::{Machines, names_of};
 use coeval::Database;
 use coeval_replica::{Peer, PrimaryWatch};
 
@@ -29,6 +29,13 @@ pub(super) fn begin(
         && peers.iter().all(|peer| (&peer.address.host, peer.address.port) != (&former.host, former.port))
     {
         peers.push(Peer { name: former.to_string(), address: former });
+    }
+    store.set_peer_names(names_of(&peers));
+    if peers.is_empty() && store.own_promise().is_some() {
+        eprintln!(
+            "This database was promoted, or restored, and no other machine is named by --peer: a former primary that runs on, or comes back, \
+             is not told of it, and takes commits."
+        );
     }
     let watch = (!peers.is_empty()).then(|| PrimaryWatch::start(store, peers)).transpose();
     let watch = watch.map_err(|error| Failure::work("cannot start a thread", error))?;

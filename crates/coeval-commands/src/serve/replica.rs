@@ -5,7 +5,7 @@ use super::{once_closed, own_files, secret_in, within};
 use crate::arguments::ServeArguments;
 use crate::directory::{Contents, look};
 use crate::failure::Failure;
-use crate::machines::Machines;
+use crate::machines::{Machines, names_of};
 use coeval::{
     Database, DatabaseOptions, Error, Promise, PromotionLoss, Rewound, SqlError, SqlState, Store, StoreError,
     TermNumber, Upstream, UpstreamState, UpstreamStatus,
@@ -13,7 +13,7 @@ use coeval::{
 use coeval_archive::{Archive, copy_newest};
 use coeval_replica::{
     ArchiveSource, Kinship, Link, Loss, NewHistory, PrimaryAddress, Replica, ReplicaError, ReplicaState,
-    ReplicaStatus, ReplicaWatch, SourceAddress, Sources, copy_database, kinship, promises_for,
+    ReplicaStatus, ReplicaWatch, SourceAddress, Sources, copy_database, promises_for,
 };
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,7 @@ pub(super) fn open(
         opened.map_err(|error| Failure::work(format_args!("cannot open {}", dir.display()), error))?;
     let store = database.engine().store().clone();
     store.set_own_name(&machines.own).map_err(|error| Failure::work("cannot follow", error))?;
+    store.set_peer_names(names_of(&machines.peers));
     let former = sources.primary.clone();
     let primary = former.as_ref().map(|primary| (primary.host.clone(), primary.port));
     let (host, port) = primary.unwrap_or_default();
@@ -162,17 +163,19 @@ impl Upstream for Shown {
     }
 }
 
-/// Has a former primary's directory follow the new one: as it is, if its log is the beginning of that one's; cut back to where the
-/// two part, if no checkpoint has passed that; else it is put aside, and a copy comes in its place.
+/// Has a former primary's directory follow the new one, or what the archive has of that if no machine is named: as it is, if its log is the
+/// beginning of that one's; cut back to where the two part, if no checkpoint has passed that; else it is put aside, and a copy comes in its
+/// place.
 fn rejoined(sources: &Sources, dir: &Path) -> Result<Option<Link>, Failure> {
-    let Some(from) = &sources.primary else {
-        let message = "{} is no replica: a former primary comes back with the new one, named by host=...";
-        return Err(Failure::Work(message.replace("{}", &dir.display().to_string())));
+    let from = match (&sources.primary, &sources.archive) {
+        (Some(primary), _) => NewHistory::Of(primary.clone()),
+        (None, Some(source)) => NewHistory::In(source.archive.clone()),
+        (None, None) => return Err(Failure::Usage("--replica-of names nobody to follow".to_owned())),
     };
     let failed =
         |error: &dyn fmt::Display| Failure::Work(format!("{} cannot follow {from}: {error}", dir.display()));
     let former = Database::former_primary(dir).map_err(|error| failed(&error))?;
-    match kinship(from, &former).map_err(|error| failed(&error))? {
+    match from.kinship_of_primary(&former).map_err(|error| failed(&error))? {
         Kinship::Beginning => {
             Database::demote(dir).map_err(|error| failed(&error))?;
             eprintln!(

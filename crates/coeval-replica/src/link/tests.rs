@@ -4,7 +4,7 @@
 use super::*;
 use crate::copying::copy_database;
 use crate::wire::{SILENCE, Wire};
-use coeval_store::Term;
+use coeval_store::{FormerPrimary, Term};
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
@@ -48,6 +48,24 @@ pub(crate) fn primary_that_sends(answer: Vec<u8>) -> (PrimaryAddress, JoinHandle
         let mut rest = Vec::new();
         socket.read_to_end(&mut rest).unwrap();
         rest
+    });
+    (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
+}
+
+/// A server that lets one client in, answers one command with this row, and tells the command.
+fn primary_that_tells_its_command(values: &[&str]) -> (PrimaryAddress, JoinHandle<String>) {
+    let answer = [row(values), message(b'C', b"\0"), message(b'Z', b"I")].concat();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let thread = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut heard = [0; 1024];
+        assert!(socket.read(&mut heard).unwrap() > 0);
+        socket.write_all(&[message(b'R', &[0; 4]), message(b'Z', b"I")].concat()).unwrap();
+        let length = socket.read(&mut heard).unwrap();
+        socket.write_all(&answer).unwrap();
+        // A kind and a length come before the text, a zero behind it.
+        String::from_utf8(heard[5..length - 1].to_vec()).unwrap()
     });
     (PrimaryAddress::parse(&format!("host=127.0.0.1,port={port},user=coeval")).unwrap(), thread)
 }
@@ -138,6 +156,7 @@ fn a_timeline_is_its_candidates_whoever_says_so() {
         (found.timeline, found.standing.timeline, found.promised),
         (timeline, timeline, Timeline::new(2))
     );
+    assert_eq!(found.compares, Compares::Candidates);
     primary.join().unwrap();
 
     let terms = TermHistory::of(&[Term::from((1, 11, 0)), second]).to_line();
@@ -146,7 +165,38 @@ fn a_timeline_is_its_candidates_whoever_says_so() {
     let (address, primary) = primary_that_answers(answers.concat());
     let found = Link::open(&address).unwrap().identify().unwrap();
     assert_eq!(found.timeline, Timeline::new(2).of_candidate(0xab));
+    assert_eq!(found.compares, Compares::Numbers);
     primary.join().unwrap();
+}
+
+/// Fails without the sign: whoever is asked takes the candidate for one of an older program then, and promises a number alone, or nothing.
+#[test]
+fn who_asks_for_a_promise_says_that_it_tells_candidates_apart() {
+    let (address, commands) = primary_that_tells_its_command(&["1", "0/100", "0000000000000000"]);
+    let promise = Promise::of(Timeline::new(3), 0xbb);
+    let standing = Link::open(&address).unwrap().ask_for(promise).unwrap();
+    assert_eq!(standing, LogStanding::new(1, 0, Lsn::new(0x100)));
+    let heard = commands.join().unwrap();
+    assert_eq!(heard, "PROMISE_TIMELINE 3 '+00000000000000bb'");
+    // As a program reads it that does not know of the sign.
+    assert_eq!(u64::from_str_radix("+00000000000000bb", 16), Ok(promise.candidate));
+}
+
+/// Fails if it is taken for a primary: a former primary was put aside for it, and a replica tried to follow it in the place of the right one.
+#[test]
+fn nothing_is_taken_from_one_that_is_served_with_salvage() {
+    let identity = ["7", "1", "0/0", "", "000000000000000b", "1", "1", "salvaged", "8", "0000000000000000"];
+    let (address, served) = primary_that_says(&identity);
+    let refused = Link::open(&address).unwrap().identify_source().unwrap_err();
+    assert!(matches!(refused, ReplicaError::Salvaged(_)) && !refused.is_final(), "{refused}");
+    served.join().unwrap();
+    let terms = TermHistory::of(&[Term::from((1, 7, 0)), Term::from((2, 12, 100))]);
+    let (end, checkpoint, promised) = (Lsn::new(300), Lsn::new(50), Timeline::FIRST);
+    let former = FormerPrimary { terms, end, checkpoint, promised };
+    let (address, served) = primary_that_says(&identity);
+    let kinship = crate::rejoining::kinship(&address, &former);
+    assert!(matches!(kinship, Err(ReplicaError::Salvaged(_))), "{kinship:?}");
+    served.join().unwrap();
 }
 
 /// It was told "the histories part" by who only lacked the end, and "term ... is not part of this history" by who lacked a term.
@@ -158,7 +208,8 @@ fn a_replica_that_has_less_is_behind_and_another_history_is_not() {
     let found = |role, term_id, durable| {
         let standing = LogStanding::new(1, 0, Lsn::new(durable));
         let (timeline, promised) = (Timeline::FIRST, Timeline::FIRST);
-        let identity = Identity { database: 11, standing, term_id, timeline, promised, role, format: 0 };
+        let (database, format, compares) = (11, 0, Compares::Candidates);
+        let identity = Identity { database, standing, term_id, timeline, promised, role, format, compares };
         match identity.check_not_behind(&own, Lsn::new(300), &address) {
             Ok(()) => false,
             Err(error) => {

@@ -3,7 +3,8 @@
 
 use super::{Replica, ReplicaState, ReplicaStatus, ToldOfPanic};
 use crate::address::PrimaryAddress;
-use crate::rejoining::Kinship;
+use crate::error::ReplicaError;
+use crate::rejoining::{Kinship, NewHistory};
 use crate::source::{ArchiveSource, Sources};
 use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverStatus, backup, copy_newest};
 use coeval_store::files::DiskFiles;
@@ -208,6 +209,57 @@ fn a_replica_of_an_archive_is_to_be_cut_back_to_one_that_was_promoted() {
         other => panic!("{other:?}"),
     }
     let (store, replica) = start(&late, &archive, None);
+    until(|| replica.status(), |status| status.durable >= end);
+    assert_eq!((store.terms(), store.world().version()), (new.terms(), new.world().version()));
+}
+
+/// Fails if the way back is asked for alone: a primary of which the archive lacked the last term was to be put aside, though nobody had come
+/// after it, and one that had archived everything was to be a replica of itself.
+#[test]
+fn a_former_primary_hears_from_the_archive_alone_who_has_come_after_it() {
+    let home = tempfile::tempdir().unwrap();
+    let archive = Archive::open(home.path().join("archive").to_str().unwrap()).unwrap();
+    let [dir, promoted] = ["primary", "promoted"].map(|name| home.path().join(name));
+    let found = || {
+        let own = FormerPrimary::look(&DiskFiles, &dir).unwrap();
+        NewHistory::In(archive.clone()).kinship_of_primary(&own)
+    };
+    let primary = open(&dir);
+    commit(&primary, "first");
+    let archiving = archiver(&primary, &archive);
+    let end = primary.log_position().unwrap().0;
+    until(|| archiving.status(), |status| status.archived.is_some_and(|archived| archived >= end));
+    drop((archiving, primary));
+    let is_alone = |found: Result<Kinship, ReplicaError>| {
+        matches!(found, Ok(Kinship::Stranger(ReplicaError::NotSucceeded { .. })))
+    };
+    assert!(is_alone(found()), "all that it has is in the archive");
+    copy_newest(&archive, &promoted, &mut |_| {}).unwrap();
+    follow_until(&promoted, &archive, end);
+    let primary = open(&dir);
+    commit(&primary, "lost");
+    drop(primary);
+    assert!(is_alone(found()), "it has gone on in a term that the archive does not know");
+
+    let promise = {
+        let (store, _follower) =
+            Store::open_follower(Arc::new(DiskFiles), &promoted, StoreOptions::default()).unwrap();
+        Candidacy::begin(&store, "promoted", store.timeline().next()).unwrap().outcome().unwrap()
+    };
+    promote(&DiskFiles, &promoted, promise).unwrap();
+    let new = open(&promoted);
+    let archiving = archiver(&new, &archive);
+    commit(&new, "new");
+    let end = new.log_position().unwrap().0;
+    until(|| archiving.status(), |status| status.archived.is_some_and(|archived| archived >= end));
+    match found().unwrap() {
+        Kinship::Rewindable { place, timeline } => {
+            let rewound = rewind(&DiskFiles, &dir, place, timeline).unwrap();
+            assert!(rewound.transactions > 0 && rewound.place == place, "{rewound:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let (store, replica) = start(&dir, &archive, None);
     until(|| replica.status(), |status| status.durable >= end);
     assert_eq!((store.terms(), store.world().version()), (new.terms(), new.world().version()));
 }

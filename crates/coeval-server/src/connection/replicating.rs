@@ -5,8 +5,8 @@
 //! IDENTIFY_SYSTEM                          which database this is, its timeline and term, the end of its log, what it has
 //!                                          promised, whether it is the primary, and the newest format that it writes
 //! TERM_HISTORY                             the terms of its log, so that a former primary knows where its own has parted from it
-//! PROMISE_TIMELINE 3 '<candidate>'         a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
-//!                                          how long the log is
+//! PROMISE_TIMELINE 3 '+<candidate>'        a promise to acknowledge no lower timeline (see `coeval-store/src/promises.rs`), and
+//!                                          how long the log is; without the `+` of a candidate whose program is older
 //! BASE_BACKUP                              a copy of the newest checkpoint, as a COPY to the client
 //! CREATE_REPLICATION_SLOT name PHYSICAL    the log is kept from here on for who follows by the slot
 //! DROP_REPLICATION_SLOT name
@@ -25,8 +25,8 @@ use crate::protocol::input::{Frame as Message, Input};
 use crate::types::columns_of;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval::{
-    BaseCopy, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError, SqlState, StoreError,
-    Timeline, Word,
+    BaseCopy, CandidacyError, CommandTag, FORMAT_VERSION, Fed, Frame, LogFeed, Lsn, Promise, SqlError,
+    SqlState, StoreError, Timeline, Word,
 };
 use coeval_sql::{CopyEncoding, Following, Reply};
 use std::io;
@@ -111,11 +111,20 @@ impl Replicating {
 enum Command {
     IdentifySystem,
     TermHistory,
-    PromiseTimeline(Promise),
+    PromiseTimeline(Promise, Asker),
     CreateSlot(String),
     DropSlot(String),
     BaseBackup,
     StartReplication { slot: Option<String>, position: Lsn, term: Option<u64> },
+}
+
+/// What the program of a candidate knows of timelines that have one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    /// They are told apart by who was promoted.
+    TellsCandidates,
+    /// Nothing: it is older, and compares numbers.
+    ComparesNumbers,
 }
 
 impl Connection {
@@ -140,8 +149,8 @@ impl Connection {
                 self.ready();
                 Ok(())
             }
-            Command::PromiseTimeline(promise) => {
-                self.promise_timeline(promise)?;
+            Command::PromiseTimeline(promise, asker) => {
+                self.promise_timeline(promise, asker)?;
                 self.after_statement();
                 self.ready();
                 Ok(())
@@ -180,6 +189,8 @@ impl Connection {
             (store.terms(), store.log_position().map_or(Lsn::START, |(_, durable)| durable));
         let term = terms.last();
         let role = match (store.is_following(), store.superseded_by()) {
+            // Whoever does not know that word takes it for one that is no primary any more, and looks for another one.
+            _ if store.is_salvaged() => "salvaged",
             (true, _) => "replica",
             (false, None) => "primary",
             (false, Some(_)) => "superseded",
@@ -201,10 +212,15 @@ impl Connection {
 
     /// Gives a candidate what it needs to be promoted, or says that another has it. That ends the commits of whom it is asked of before:
     /// who may follow, as a feed does, may not ask for it by that alone.
-    fn promise_timeline(&mut self, promise: Promise) -> Result<(), SqlError> {
+    fn promise_timeline(&mut self, promise: Promise, asker: Asker) -> Result<(), SqlError> {
         self.session.check_asks_for_promises()?;
         let store = self.shared.engine.store();
-        let standing = store.promise(promise)?;
+        let standing = match asker {
+            Asker::TellsCandidates => store.promise(promise)?,
+            Asker::ComparesNumbers => {
+                store.promise_number(promise.timeline, promise.candidate).map_err(no_promise)?
+            }
+        };
         tracing::warn!(timeline = %promise.timeline, "a timeline is promised: lower ones get no acknowledgement any more");
         let row = [
             ("term", Some(standing.term.to_string())),
@@ -524,9 +540,33 @@ fn send_log(
     Ok(())
 }
 
+/// Why a candidate gets no promise.
+fn no_promise(error: CandidacyError) -> SqlError {
+    match error {
+        CandidacyError::Refused(reason) => {
+            SqlError::new(SqlState::ObjectNotInPrerequisiteState, reason.to_string())
+        }
+        CandidacyError::Store(error) => error.into(),
+    }
+}
+
 /// The name of a slot, which may stand in double quotes.
 fn slot_name(word: &str) -> String {
     word.trim_matches('"').to_owned()
+}
+
+/// Reads what stands behind `PROMISE_TIMELINE`. The candidate of a program that tells candidates apart has a `+` before its digits, which
+/// older programs read as the sign that it is.
+fn promise_asked_for(rest: &str) -> Option<Command> {
+    let (timeline, candidate) = rest.trim().split_once(' ')?;
+    let timeline = Timeline::new(timeline.parse().ok()?);
+    let text = candidate.trim().trim_matches('\'');
+    let candidate = u64::from_str_radix(text, 16).ok()?;
+    Some(if text.starts_with('+') {
+        Command::PromiseTimeline(Promise::of(timeline, candidate), Asker::TellsCandidates)
+    } else {
+        Command::PromiseTimeline(Promise::of_number(timeline, candidate), Asker::ComparesNumbers)
+    })
 }
 
 /// Reads a command.
@@ -557,15 +597,9 @@ fn parse(text: &str) -> Result<Command, SqlError> {
             [name] => Ok(Command::DropSlot(slot_name(name))),
             _ => Err(wrong("DROP_REPLICATION_SLOT takes a name".to_owned())),
         },
-        "PROMISE_TIMELINE" => {
-            let malformed =
-                || wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned());
-            let (timeline, candidate) = rest.trim().split_once(' ').ok_or_else(malformed)?;
-            let timeline: u32 = timeline.parse().map_err(|_| malformed())?;
-            let candidate =
-                u64::from_str_radix(candidate.trim().trim_matches('\''), 16).map_err(|_| malformed())?;
-            Ok(Command::PromiseTimeline(Promise::of(Timeline::new(timeline), candidate)))
-        }
+        "PROMISE_TIMELINE" => promise_asked_for(rest).ok_or_else(|| {
+            wrong("PROMISE_TIMELINE takes the number of a timeline and a candidate's".to_owned())
+        }),
         "BASE_BACKUP" => Ok(Command::BaseBackup),
         "START_REPLICATION" => {
             let mut words = rest.split_whitespace().peekable();
@@ -636,7 +670,16 @@ mod tests {
             assert_eq!(parse(text).unwrap(), Command::CreateSlot("west".to_owned()));
         }
         let promise = Promise::of(Timeline::new(3), 255);
-        assert_eq!(parse("PROMISE_TIMELINE 3 '00ff'").unwrap(), Command::PromiseTimeline(promise));
+        assert_eq!(
+            parse("PROMISE_TIMELINE 3 '+00ff'").unwrap(),
+            Command::PromiseTimeline(promise, Asker::TellsCandidates)
+        );
+        // Fails if every odd candidate is one that has a timeline of its own: an older program's is odd by chance.
+        let promise = Promise::of_number(Timeline::new(3), 255);
+        assert_eq!(
+            parse("PROMISE_TIMELINE 3 '00ff'").unwrap(),
+            Command::PromiseTimeline(promise, Asker::ComparesNumbers)
+        );
         for wrong in [
             "",
             "SELECT 1",
@@ -646,6 +689,7 @@ mod tests {
             "DROP_REPLICATION_SLOT",
             "PROMISE_TIMELINE 3",
             "PROMISE_TIMELINE x 'ff'",
+            "PROMISE_TIMELINE 3 '++ff'",
             "START_REPLICATION 0/0 TERM x",
         ] {
             assert_eq!(parse(wrong).unwrap_err().state, SqlState::SyntaxError, "{wrong}");

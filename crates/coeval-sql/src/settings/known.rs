@@ -99,6 +99,12 @@ pub(super) const KNOWN: &[Known] = &[
         Domain::Duration,
         "On a replica: transactions fail that would read what is older; 0 for any age.",
     ),
+    known(
+        "coeval.peers",
+        "",
+        Domain::Fixed,
+        "The other machines that a promotion asks, and tells of it; none if no --peer is named.",
+    ),
     known("coeval.point_path", "on", Domain::Boolean, "Whether statements by key bypass DataFusion."),
     known(
         "coeval.priority",

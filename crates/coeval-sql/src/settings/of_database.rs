@@ -20,6 +20,7 @@ pub(crate) fn of_database(
     upstream: Option<&dyn Upstream>,
 ) -> Option<String> {
     Some(match name {
+        "coeval.peers" => store.peer_names().join(", "),
         "coeval.snapshot_lag" => snapshot_lag::shown(store, registry, upstream),
         SAFE_SNAPSHOT_MAX_LAG => {
             let lag = store.safe_snapshot_lag_max();

@@ -188,6 +188,18 @@ impl Store {
         self.require_replicas(recorded)
     }
 
+    /// The other machines that this one asks for promises, and tells of a promotion, by their names: as whoever serves the store has said
+    /// ([`set_peer_names`](Self::set_peer_names)). Nothing is asked of them here.
+    #[must_use]
+    pub fn peer_names(&self) -> Vec<String> {
+        self.shared.replicas.peer_names()
+    }
+
+    /// See [`peer_names`](Self::peer_names).
+    pub fn set_peer_names(&self, names: Vec<String>) {
+        self.shared.replicas.set_peer_names(names);
+    }
+
     /// What this machine is called where replicas are listed; empty if it has no name.
     #[must_use]
     pub fn own_name(&self) -> String {

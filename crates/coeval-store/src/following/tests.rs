@@ -19,6 +19,7 @@ mod undecided;
 mod unpublished;
 
 use super::{CopyWriter, Fed, FollowError, Follower, LogFeed, promote};
+use crate::candidacy::{CandidacyError, NotPromoted};
 use crate::catalog::CatalogChange;
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -27,6 +28,7 @@ use crate::log::{LogError, LogOptions};
 use crate::model_workload::{Model, Workload};
 use crate::options::{CheckpointPolicy, Sizes, StoreOptions};
 use crate::promises::Promise;
+use crate::replicas::{ReplicaChoice, SynchronousReplicas};
 use crate::store::Store;
 use crate::terms::{ForeignHistory, Timeline};
 use crate::transaction::AccessMode;
@@ -374,6 +376,37 @@ fn a_promoted_copy_goes_on_in_a_term_of_its_own() {
     let (end, _) = primary.log_position().unwrap();
     let refused = promoted.log_feed(primary.terms().last().map(|term| term.id), end);
     assert!(matches!(refused, Err(StoreError::ForeignHistory(ForeignHistory::Parted { .. }))), "{refused:?}");
+}
+
+/// Two may be begun with one number there, and whoever takes them for one may acknowledge to the lower what the higher lacks. Fails if
+/// `promise_number` promises whatever the lists say; the last lines, if it refuses where a majority has to promise, too.
+#[test]
+fn a_candidate_of_an_older_program_is_promised_nothing_where_few_have_to_promise() {
+    let (primary, _, store, mut follower) = small_pair();
+    primary.set_own_name("a").unwrap();
+    let list = |count, names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let (choice, primary, before) = (ReplicaChoice::Any, String::new(), Vec::new());
+        Some(SynchronousReplicas { count, choice, names, primary, before })
+    };
+    let mut feed = feed_of(&primary, &follower).unwrap();
+    primary.require_replicas(list(2, &["a", "b", "c"])).unwrap();
+    take_all(&mut feed, &mut follower);
+    let refused = store.promise_number(Timeline::new(2), 51);
+    assert!(matches!(refused, Err(CandidacyError::Refused(NotPromoted::OlderProgram))), "{refused:?}");
+    assert_eq!(store.timeline(), Timeline::FIRST, "nothing is promised");
+    primary.require_replicas(None).unwrap();
+    primary.require_replicas(list(1, &["a", "b", "c"])).unwrap();
+    take_all(&mut feed, &mut follower);
+    store.promise_number(Timeline::new(2), 51).unwrap();
+    assert_eq!(store.timeline(), Timeline::new(2));
+    // It begins the timeline under another id, which is lower here.
+    follower.begin_following(Timeline::new(2).of_candidate(49)).unwrap();
+    // A primary may be told by anybody that it is none any more.
+    primary.require_replicas(None).unwrap();
+    primary.require_replicas(list(2, &["a", "b", "c"])).unwrap();
+    primary.promise_number(Timeline::new(2), 51).unwrap();
+    assert_eq!(primary.superseded_by(), Some(Timeline::new(2)));
 }
 
 #[test]

@@ -61,6 +61,27 @@ fn a_promise_of_an_older_program_is_of_a_number_alone() {
     assert_eq!(kept.beside(begun), kept);
 }
 
+/// Of a candidate whose program compares numbers alone the number says nothing about the term that it begins. Fails if such a request is
+/// taken for one of a candidate that knows the rule (`Promise::of` in the place of `Promise::of_number`), and, behind the restart, if the file says 2
+/// for it: a replica that had promised refused the primary that was promoted, in three of eight attempts.
+#[test]
+fn a_number_that_is_promised_to_an_older_program_is_followed_whoever_begins_it() {
+    let files = SimulatedFiles::new(7);
+    let number = Timeline::new(2);
+    let asked = Promise::of_number(number, 51);
+    assert_eq!((asked.timeline, asked.candidate), (number, 51));
+    let store = open(&files);
+    store.promise(asked).unwrap();
+    assert_eq!(store.timeline(), number);
+    assert!(store.promise(Promise::of(number, 53)).is_err(), "the number is given away");
+    drop(store);
+    let store = open(&files.crash());
+    assert_eq!(store.timeline(), number, "no timeline is above those of that number");
+    assert!(number <= number.of_candidate(49) && number <= number.of_candidate(48));
+    store.promise(asked).unwrap();
+    assert!(store.promise(Promise::of_number(number, 55)).is_err(), "another one asks");
+}
+
 /// Two that were promoted into timelines of one number, by other machines each. Fails if numbers alone are compared: both would take
 /// commits for as long as nobody is promoted again.
 #[test]

@@ -7,6 +7,7 @@ mod random;
 
 use super::{RepairReport, repair, repair_tuned};
 use crate::catalog::{CatalogChange, ColumnDef, IndexDef, QualifiedName, TableDef, Uniqueness};
+use crate::error::StoreError;
 use crate::files::{FileSystem, OpenMode, SimulatedFiles};
 use crate::log::{ChecksumPolicy, LogOptions};
 use crate::manifest::Manifest;
@@ -214,6 +215,41 @@ fn of_a_damaged_chunk_what_is_in_the_log_is_left_and_the_rest_is_said_to_be_lost
     assert_eq!(problems(&files), Vec::<String>::new());
     let left: Vec<_> = all_rows().into_iter().filter(|(id, _)| *id > 14 || *id == 5).collect();
     assert_eq!(rows(&files.crash(), &def), left);
+}
+
+/// Fails if the terms stay what they were: a replica had the rows that its primary had lost, took both logs for one, and followed.
+#[test]
+fn what_is_left_behind_a_loss_is_a_history_of_its_own() {
+    let open = |files: &SimulatedFiles| {
+        let options = StoreOptions { checkpoint: CheckpointPolicy::Manual, ..StoreOptions::default() };
+        let sizes = Sizes { begins_terms: true, ..SIZES() };
+        let (files, log) = (Arc::new(files.clone()), LogOptions::default());
+        Store::open_tuned(files, Path::new(DIR), options, log, sizes).unwrap()
+    };
+    let files = SimulatedFiles::new(1);
+    let store = open(&files);
+    filled_table(&store, 40);
+    let (terms, (end, _)) = (store.terms(), store.log_position().unwrap());
+    drop(store);
+    let files = files.restart();
+    let (rows, index) = paths(&files);
+    let without_loss = files.copy();
+    without_loss.damage(&index, 300, 1);
+    assert!(mend(&without_loss).lost.is_empty());
+    assert_eq!(open(&without_loss).terms().terms()[..1], terms.terms()[..1]);
+    files.damage(&rows, 700, 1);
+    assert_eq!(mend(&files).lost.len(), 1);
+    let files = files.crash();
+    for _ in 0..2 {
+        let store = open(&files);
+        let own = store.terms();
+        assert_ne!(own.database_id(), terms.database_id());
+        assert!(own.terms().iter().all(|term| !terms.terms().contains(term)), "{own:?}");
+        assert_eq!((own.timeline(), store.superseded_by()), (terms.timeline(), None));
+        let refused = store.log_feed(terms.last().map(|term| term.id), end);
+        let is_foreign = |error: &StoreError| matches!(error, StoreError::ForeignHistory(_));
+        assert!(refused.as_ref().is_err_and(is_foreign), "{refused:?}");
+    }
 }
 
 #[test]

@@ -15,8 +15,8 @@ use coeval_txn::Version;
 pub(super) const ENTRIES: &[Entry] = &[
     called("pg_is_in_recovery", 0..=0, Gives::Bool, |call| {
         let store = call.access()?.store();
-        // A primary that was superseded takes no writes either: who looks for one that does goes on looking.
-        Ok((store.is_following() || store.superseded_by().is_some()).into())
+        // A primary that was superseded takes no writes either, nor does what is left of a damaged one: who looks for one that does goes on looking.
+        Ok((store.is_following() || store.superseded_by().is_some() || store.is_salvaged()).into())
     }),
     called("pg_current_wal_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
     called("pg_current_wal_insert_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),

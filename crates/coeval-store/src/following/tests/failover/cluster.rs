@@ -83,6 +83,12 @@ pub(super) enum Broken {
     SlotsIgnored,
     /// Slots keep as much as they like.
     SlotsUnbounded,
+    /// A replica acknowledges what it has taken, which it has not synced. Now and then it dies behind that, and somebody tries to be promoted.
+    AcknowledgedUnsynced,
+    /// A candidate needs promises by the newest list alone, also while that follows another one. It reaches fewer.
+    NewestListAlone,
+    /// A replica of a replica shows what it has taken, whether or not that is published.
+    ChainShowsAll,
 }
 
 /// What clients do with the machines, and what is looked at.
@@ -372,6 +378,7 @@ impl<C: Clients> Cluster<C> {
     fn step_replica(&mut self) {
         let node = self.any_node();
         let dice = self.dice.random_range(0..4);
+        let (is_unsynced, mut is_confirmed) = (self.broken == Broken::AcknowledgedUnsynced, false);
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         let Some(open) = connection else {
             self.connect(node);
@@ -396,8 +403,11 @@ impl<C: Clients> Cluster<C> {
                 }
             }
             2 => {
-                follower.sync().unwrap();
+                if !is_unsynced {
+                    follower.sync().unwrap();
+                }
                 match follower.acknowledgement() {
+                    Ok(told) if is_unsynced => to_primary.push_back((told.written, told.shown)),
                     Ok(told) => to_primary.push_back((told.flushed, told.shown)),
                     Err(_) => *connection = None,
                 }
@@ -409,8 +419,22 @@ impl<C: Clients> Cluster<C> {
                     session.note(|progress| {
                         (progress.written, progress.flushed, progress.applied) = (flushed, flushed, applied);
                     });
+                    is_confirmed = true;
                 }
             }
+        }
+        if is_unsynced && is_confirmed {
+            self.die_behind_acknowledgement(node);
+        }
+    }
+
+    /// Whoever has acknowledged something dies when a client has been told, and others look for a new primary.
+    fn die_behind_acknowledgement(&mut self, node: usize) {
+        if self.dice.random_bool(0.1) {
+            C::acknowledge(self);
+            let (files, _) = self.lose(node);
+            self.nodes[node] = Some(Node::replica(files, node));
+            self.stand();
         }
     }
 
@@ -419,7 +443,8 @@ impl<C: Clients> Cluster<C> {
         let is_chained = !self.node(from).is_primary();
         let is_safe =
             self.broken != Broken::UnsafeBoundary && !(is_chained && self.broken == Broken::ChainBoundary);
-        let shows_at_once = self.broken == Broken::ShownAtOnce;
+        let shows_at_once =
+            self.broken == Broken::ShownAtOnce || (is_chained && self.broken == Broken::ChainShowsAll);
         let published = self.node(from).store.world().version();
         let Role::Replica(follower, connection) = &mut self.node_mut(node).role else { return };
         match piece {
@@ -554,7 +579,8 @@ impl<C: Clients> Cluster<C> {
         }
         let mut others: Vec<_> = (0..self.nodes.len()).filter(|other| *other != node).collect();
         // Where few have to promise, few are asked now and then: others may find as many.
-        let reach = if self.beyond.asks_for_most() { 0.4 } else { 0.85 };
+        let asks_few = self.beyond.asks_for_most() || self.broken == Broken::NewestListAlone;
+        let reach = if asks_few { 0.4 } else { 0.85 };
         // A primary that runs has more than others, mostly.
         let primaries: Vec<_> = others.iter().map(|other| self.node(*other).is_primary()).collect();
         let mut primaries = primaries.into_iter();
@@ -587,6 +613,9 @@ impl<C: Clients> Cluster<C> {
             Err(NotPromoted::TooFew { promised, needed, .. })
                 if self.broken == Broken::FewPromises && promised + 1 == needed =>
             {
+                self.promote(node, &candidacy);
+            }
+            Err(_) if self.broken == Broken::NewestListAlone && candidacy.has_enough_by_newest_list() => {
                 self.promote(node, &candidacy);
             }
             Err(_) if self.broken == Broken::ShorterLog => self.promote(node, &candidacy),
