@@ -57,7 +57,7 @@ pub(super) fn layout(
         columns[column].not_null = true;
     }
     dimensions.sort_by_key(|dimension| dimension.column);
-    Ok(BrickDef { dimensions, retention: None })
+    Ok(BrickDef { dimensions, retention: None, replicas: None })
 }
 
 fn read(
