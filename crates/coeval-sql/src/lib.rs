@@ -87,6 +87,8 @@ mod server_part;
 mod servers;
 mod session;
 mod settings;
+mod spread;
+mod spread_part;
 mod stack;
 mod standby_names;
 mod statement;

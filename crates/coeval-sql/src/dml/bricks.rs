@@ -7,9 +7,10 @@ use crate::error::{SqlError, SqlState};
 use crate::provider::{BrickScan, Condition, conditions};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use crate::spread;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
-use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Transaction, Value};
+use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Value};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -43,14 +44,18 @@ impl BrickRowsToInsert {
     /// Appends them all, or none.
     ///
     /// # Errors
-    /// Why a row is none of the table.
-    pub(super) fn append(mut self, transaction: &mut Transaction) -> Result<(), SqlError> {
+    /// Why a row is none of the table; of a spread table, why the transaction cannot load.
+    pub(super) fn append(mut self, context: &mut StatementContext<'_>) -> Result<(), SqlError> {
         let field =
             |(index, ty): &(usize, ColumnType)| Field::new(&self.def.columns[*index].name, ty.arrow(), true);
         let fields: Vec<Field> = self.columns.iter().map(field).collect();
         let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-        transaction.append(self.def.id, &batch, 0)?;
+        if self.def.is_spread() {
+            spread::load_all(context, &self.def, std::slice::from_ref(&batch))?;
+        } else {
+            context.transaction.append(self.def.id, &batch, 0)?;
+        }
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use super::extent::extents;
 use super::prune::{Pruner, SourceColumn};
 use super::scan::{Scan, ScanRequest};
 use super::snapshot::StatementSnapshot;
+use super::spread::{SpreadRequest, SpreadScan};
 use crate::carried::Carry;
 use crate::error::SqlError;
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -151,6 +152,18 @@ impl TableProvider for CoevalTable {
             let batches = [rows.batches.clone()];
             let plan = MemorySourceConfig::try_new_exec(&batches, self.schema.clone(), Some(projection))?;
             return Ok(plan);
+        }
+        if self.def.is_spread() {
+            let request = SpreadRequest {
+                snapshot: Arc::clone(snapshot.and_then(StatementSnapshot::spread).ok_or_else(unknown)?),
+                def: Arc::clone(&self.def),
+                schema: self.schema.clone(),
+                columns: self.columns.clone(),
+                projection,
+                filters,
+                partitions: state.config().target_partitions(),
+            };
+            return Ok(Arc::new(SpreadScan::try_new(request).await?));
         }
         if self.def.bricks.is_some() {
             let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.bricks(self.def.id)?)));
