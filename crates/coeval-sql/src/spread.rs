@@ -5,13 +5,14 @@
 
 use crate::cluster::ClusterSnapshot;
 use crate::context::StatementContext;
-use crate::engine::{SpreadUse, brick_schema};
+use crate::engine::{SpreadUse, brick_schema, spread_number};
 use crate::error::{SqlError, of_rejection};
 use crate::spread_part;
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{Appended, BrickSchema, Rejection, TableDef, bad_rows};
+use datafusion::error::DataFusionError;
 use std::sync::Arc;
 
 /// What a load has come to.
@@ -92,6 +93,57 @@ pub(crate) fn load_whole(
     let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
     let batches = batches.iter().map(|batch| batch.project(&live)).collect::<Result<Vec<_>, _>>()?;
     load_all(context, def, &batches)
+}
+
+/// Begins to delete from a table: what the delete sees, which is also what the statement reads from here on.
+///
+/// # Errors
+/// `55000` without a cluster; `0A000` in a block, beside other changes, and on a node without the keeper of views.
+pub(crate) fn begin_delete(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+) -> Result<Arc<dyn ClusterSnapshot>, SqlError> {
+    let cluster = context.engine.cluster_of(def, SpreadUse::Read)?;
+    spread_part::begin_delete(context.spread, context.engine, cluster, context.transaction)
+}
+
+/// The rows of a brick that a snapshot sees, with these columns of the definition; with some other one if it is none of them, so that rows are
+/// counted.
+///
+/// # Errors
+/// `57P03` if nobody who has the brick answers.
+pub(crate) fn read_brick(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+    snapshot: &Arc<dyn ClusterSnapshot>,
+    (brick, columns): (u64, &[usize]),
+) -> Result<Vec<RecordBatch>, SqlError> {
+    let live = def.live_columns().enumerate();
+    let mut places: Vec<usize> =
+        live.filter(|(_, (index, _))| columns.contains(index)).map(|(place, _)| place).collect();
+    if places.is_empty() {
+        places.push(0);
+    }
+    let table = spread_number(def.id);
+    let rows = async { snapshot.rows(table, brick, places).await.map_err(DataFusionError::from) };
+    Ok(context.engine.runtime().block_on(rows)?)
+}
+
+/// Deletes all rows of these tables in one transaction of the cluster.
+///
+/// # Errors
+/// As [`begin_delete`].
+pub(crate) fn truncate(context: &StatementContext<'_>, tables: &[Arc<TableDef>]) -> Result<(), SqlError> {
+    let Some(first) = tables.first() else { return Ok(()) };
+    let seen = begin_delete(context, first)?;
+    for def in tables {
+        context.engine.cluster_of(def, SpreadUse::Read)?;
+        let table = spread_number(def.id);
+        let bricks = async { seen.bricks(table).await.map_err(DataFusionError::from) };
+        let bricks = context.engine.runtime().block_on(bricks)?;
+        spread_part::delete_bricks(context.spread, context.engine, def.id, &bricks)?;
+    }
+    Ok(())
 }
 
 /// The rows in the types that bricks have: texts are views elsewhere.
