@@ -141,7 +141,8 @@ fn delete_spread(
 }
 
 fn cut(def: &TableDef, brick: u64, (held, all): (usize, usize)) -> SqlError {
-    let message = format!("the delete would cut brick {brick} of \"{}\"", def.name);
+    let message =
+        format!("DELETE removes whole bricks; this one would cut brick {brick} of \"{}\"", def.name);
     SqlError::new(SqlState::FeatureNotSupported, message)
         .with_detail(format!("The condition holds for {held} of its {all} rows."))
         .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions.")
