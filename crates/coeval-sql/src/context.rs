@@ -44,8 +44,8 @@ impl SequenceValues {
 /// What one statement runs in.
 ///
 /// # Locking
-/// `tique` is held for one call of a server, and nothing else is taken meanwhile but what the server takes. `spread` is a leaf, held for
-/// moments: what waits for the cluster has taken out what it needs.
+/// `tique` is held for one call of a server, and nothing else is taken meanwhile but what the server takes. `spread` is held for
+/// moments, with `tique` within: what waits for the cluster has taken out what it needs.
 pub(crate) struct StatementContext<'a> {
     /// The database.
     pub(crate) engine: &'a Arc<Engine>,

@@ -139,12 +139,20 @@ fn until_settled<T>(
         looks += 1;
         let outcome = body(context)
             .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from))
-            .and_then(|value| context.spread.lock().check(context.transaction).map(|()| value));
+            .and_then(|value| check_spread(context).map(|()| value));
         match outcome {
             Err(_) if context.transaction.take_restart() && looks < LOOKS_MAX => {}
             outcome => return outcome,
         }
     }
+}
+
+/// Sees that a transaction that uses tables of a cluster is one that there can be.
+///
+/// # Errors
+/// `0A000`.
+fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
+    context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
 }
 
 /// What a statement outside a block does behind its last word, before its transaction commits.

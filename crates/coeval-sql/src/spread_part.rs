@@ -126,12 +126,17 @@ impl SpreadPart {
         self.place.declared == Declared::Nothing
     }
 
-    /// Sees, when a statement has run, that the transaction is still one that there can be.
+    /// Sees, when a statement has run, that the transaction is still one that there can be. It is asked whether it has written on
+    /// servers if that matters.
     ///
     /// # Errors
     /// `0A000`.
-    pub(crate) fn check(&self, transaction: &Transaction) -> Result<(), SqlError> {
-        if self.has_change() && transaction.has_writes() {
+    pub(crate) fn check(
+        &self,
+        transaction: &Transaction,
+        has_written_on_servers: impl FnOnce() -> bool,
+    ) -> Result<(), SqlError> {
+        if self.has_change() && (transaction.has_writes() || has_written_on_servers()) {
             return Err(rows_and_loads());
         }
         if self.place.isolation != Isolation::Serializable {
@@ -203,12 +208,12 @@ impl SpreadPart {
     /// `40001` if it is rolled back, `08007` if nobody here knows whether it is committed; `57014` if the statement had been
     /// cancelled before.
     pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
+        let is_changed = self.has_change();
         let Self { change, .. } = std::mem::take(self);
-        if matches!(change, Change::None) {
-            return Ok(());
+        if is_changed {
+            // Dropped here, it is rolled back for sure.
+            cancel::check()?;
         }
-        // Dropped here, it is rolled back for sure.
-        cancel::check()?;
         let ended = match change {
             Change::None => return Ok(()),
             Change::Load(load) => load.commit(mode),

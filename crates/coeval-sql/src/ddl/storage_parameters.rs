@@ -47,7 +47,7 @@ pub(super) fn replicas(options: &[SqlOption]) -> Result<Option<u32>, SqlError> {
         match option {
             SqlOption::KeyValue { key, value } if key.value.eq_ignore_ascii_case(REPLICAS) => {
                 let text = value.to_string();
-                let number = text.trim_matches('\'').parse().map_err(|_| {
+                let number: u32 = text.trim_matches('\'').parse().map_err(|_| {
                     let message = format!("invalid value for integer option \"{REPLICAS}\": {text}");
                     SqlError::new(SqlState::InvalidParameterValue, message)
                 })?;
