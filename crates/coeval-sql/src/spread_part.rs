@@ -117,7 +117,8 @@ impl SpreadPart {
         self.has_read_rows = true;
     }
 
-    fn has_change(&self) -> bool {
+    /// Whether there is something to commit.
+    pub(crate) fn has_change(&self) -> bool {
         !matches!(self.change, Change::None)
     }
 

@@ -642,7 +642,7 @@ impl Session {
     /// Commits what the block did on the cluster, now that its own transaction has come to this.
     fn commit_spread(&mut self, outcome: Result<(), SqlError>) -> Result<(), SqlError> {
         // What waits there looks whether the statement is to end.
-        let _running = self.cancel.resume();
+        let _running = self.spread.get_mut().has_change().then(|| self.cancel.resume());
         end_spread(self.spread.get_mut(), &self.engine, &self.settings, outcome)
     }
 
