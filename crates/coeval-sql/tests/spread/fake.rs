@@ -157,7 +157,7 @@ impl Cluster for Node {
         let known = Known {
             types: columns.iter().map(|column| column.data_type().clone()).collect(),
             names: columns.iter().map(|column| column.name().to_owned()).collect(),
-            brick_of: Box::new(move |ordinals| layout.brick(ordinals).get()),
+            brick_of: Box::new(move |ordinals: &[u64]| layout.brick(ordinals).get()),
         };
         self.tables.lock().insert(table, Arc::new(known));
         Ok(())
