@@ -141,7 +141,10 @@ fn until_settled<T>(
             .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from))
             .and_then(|value| check_spread(context).map(|()| value));
         match outcome {
-            Err(_) if context.transaction.take_restart() && looks < LOOKS_MAX => {}
+            Err(_)
+                if context.transaction.take_restart()
+                    && looks < LOOKS_MAX
+                    && !context.spread.lock().is_changing() => {}
             outcome => return outcome,
         }
     }

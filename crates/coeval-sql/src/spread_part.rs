@@ -88,6 +88,8 @@ pub(crate) struct SpreadPart {
     change: Change,
     /// Whether the change was begun by a statement before this one.
     is_earlier: bool,
+    /// Whether this statement has changed something.
+    is_changing: bool,
 }
 
 impl SpreadPart {
@@ -98,6 +100,7 @@ impl SpreadPart {
         }
         self.place = place;
         self.is_earlier = self.has_change();
+        self.is_changing = false;
     }
 
     /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
@@ -110,6 +113,12 @@ impl SpreadPart {
         if self.has_change() {
             self.change = Change::Lost;
         }
+    }
+
+    /// Whether the statement that runs has changed something: it cannot be run again within its transaction, as that would be
+    /// there twice.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.is_changing
     }
 
     /// Notes that the transaction reads rows of this database.
@@ -195,6 +204,7 @@ impl SpreadPart {
     /// Takes the load out; nothing if it has not begun.
     fn take_load(&mut self, transaction: &Transaction) -> Result<Option<Box<dyn ClusterLoad>>, SqlError> {
         self.require_change(transaction)?;
+        self.is_changing = true;
         match std::mem::replace(&mut self.change, Change::Lost) {
             Change::None => Ok(None),
             Change::Load(load) => Ok(Some(load)),
@@ -309,6 +319,7 @@ pub(crate) fn begin_delete(
     let seen = delete.seen();
     let mut part = part.lock();
     part.snapshot = Some(Arc::clone(&seen));
+    part.is_changing = true;
     part.change = Change::Delete(delete);
     Ok(seen)
 }
