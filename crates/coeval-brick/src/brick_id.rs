@@ -186,7 +186,8 @@ impl BrickLayout {
     }
 
     /// Whether some row of this table can be in `brick`.
-    pub(crate) fn may_be(&self, brick: BrickId) -> bool {
+    #[must_use]
+    pub fn may_be(&self, brick: BrickId) -> bool {
         let has_no_more_bits = brick.0 & !mask(self.id_bits) == 0;
         has_no_more_bits && self.dimensions.iter().all(|part| part.first_checked(brick).is_some())
     }

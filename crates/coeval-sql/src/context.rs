@@ -14,6 +14,7 @@ use crate::result::{RowSet, StatementResult};
 use crate::rights::{Authority, Checks, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
+use crate::spread_part::SpreadPart;
 use coeval_store::{ColumnType, SequenceDef, SequenceId, TableDef, Transaction, Value};
 use datafusion::sql::sqlparser::ast::Statement;
 use parking_lot::Mutex;
@@ -43,7 +44,8 @@ impl SequenceValues {
 /// What one statement runs in.
 ///
 /// # Locking
-/// `tique` is held for one call of a server, and nothing else is taken meanwhile but what the server takes.
+/// `tique` is held for one call of a server, and nothing else is taken meanwhile but what the server takes. `spread` is held for
+/// moments, with `tique` within: what waits for the cluster has taken out what it needs.
 pub(crate) struct StatementContext<'a> {
     /// The database.
     pub(crate) engine: &'a Arc<Engine>,
@@ -69,6 +71,8 @@ pub(crate) struct StatementContext<'a> {
     pub(crate) open: OpenObjects<'a>,
     /// What the transaction does on servers.
     pub(crate) tique: &'a Mutex<ServerPart>,
+    /// What the transaction does on the cluster over which tables are spread.
+    pub(crate) spread: &'a Mutex<SpreadPart>,
     /// What reads tables of servers.
     pub(crate) scan_foreign: ScanForeign,
     /// What its parts share, if it has several.

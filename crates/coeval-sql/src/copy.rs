@@ -209,6 +209,7 @@ fn table_to(
         let (_, query) = exchange::query_of_table(context, name, named)?;
         return query_to(context, &query, path, options);
     }
+    context.spread.lock().note_rows_read();
     let view = context.transaction.view(def.id)?;
     let parts = view.partition(1).into_iter();
     let batches = parts.flat_map(|part| view.scan(part, &indexes, |_: &_| true));

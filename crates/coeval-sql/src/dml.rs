@@ -40,9 +40,12 @@ pub(crate) use underlying::returned;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::names;
 use crate::query;
 use crate::result::StatementResult;
-use datafusion::sql::sqlparser::ast::{Query, SetExpr, Statement, With};
+use datafusion::sql::sqlparser::ast::{
+    CopySource, Delete, FromTable, Insert, Query, SetExpr, Statement, TableFactor, TableObject, With,
+};
 
 /// Runs a DML statement.
 ///
@@ -120,11 +123,32 @@ pub(crate) fn refuse_read_only(
         Some(Statement::Copy { to: false, .. }) => "COPY FROM",
         _ => return Ok(()),
     };
-    if !context.transaction.is_read_only() {
+    if !context.transaction.is_read_only() || inner.is_some_and(|inner| changes_spread_table(context, inner))
+    {
         return Ok(());
     }
     let message = format!("cannot execute {verb} in a read-only transaction");
     Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message))
+}
+
+/// Whether a statement loads into a table that is spread over a cluster, or deletes from one, and its transaction was not declared
+/// READ ONLY: a replica writes nothing of its own, and such rows are none of its.
+fn changes_spread_table(context: &StatementContext<'_>, statement: &Statement) -> bool {
+    let name = match statement {
+        Statement::Insert(Insert { table: TableObject::TableName(name), .. }) => Some(name),
+        Statement::Copy { source: CopySource::Table { table_name, .. }, to: false, .. } => Some(table_name),
+        Statement::Delete(Delete {
+            from: FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables),
+            ..
+        }) => match tables.first().map(|table| &table.relation) {
+            Some(TableFactor::Table { name, .. }) => Some(name),
+            _ => None,
+        },
+        _ => None,
+    };
+    // A table that is not there is refused where it is looked for.
+    let found = name.and_then(|name| names::table(name, context.settings, context.transaction).ok());
+    found.is_some_and(|def| def.is_spread()) && context.spread.lock().may_change()
 }
 
 /// `0A000` for the first clause that is there.

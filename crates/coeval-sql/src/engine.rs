@@ -3,6 +3,7 @@
 
 mod apart;
 mod left_behind;
+mod spread;
 
 use crate::advisory::AdvisoryLocks;
 use crate::archiving::{Archiving, ArchivingStatus, Backups};
@@ -34,6 +35,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr;
 use datafusion::sql::sqlparser::ast::Expr;
 use left_behind::{LEFT_BEHIND_PATIENCE, LEFT_BEHIND_WAIT, LeftBehind, too_much_goes_on};
+use spread::SpreadTables;
+pub(crate) use spread::{SpreadUse, brick_schema, spread_number};
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
@@ -68,6 +71,7 @@ pub struct Engine {
     upstream: OnceLock<Arc<dyn Upstream>>,
     archiving: OnceLock<Arc<dyn Archiving>>,
     cluster: OnceLock<Arc<dyn Cluster>>,
+    spread_tables: SpreadTables,
     backups: OnceLock<Arc<dyn Backups>>,
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
@@ -103,6 +107,7 @@ impl Engine {
             upstream: OnceLock::new(),
             archiving: OnceLock::new(),
             cluster: OnceLock::new(),
+            spread_tables: SpreadTables::default(),
             backups: OnceLock::new(),
             change_source: OnceLock::new(),
             places: Places::default(),

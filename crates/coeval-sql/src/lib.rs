@@ -22,6 +22,7 @@
 //! statement, explain                  which room runs what
 //! ddl, copy, tique, dml               statements that change something
 //! query, point                        the two ways in which a query runs
+//! spread                              rows of tables that are spread over a cluster
 //! context, sequences, values, stored  what a statement runs in, and what definitions hold
 //! catalog, system                     what the database says about itself
 //! engine, servers                     the store, the threads, the servers: one per database
@@ -87,6 +88,8 @@ mod server_part;
 mod servers;
 mod session;
 mod settings;
+mod spread;
+mod spread_part;
 mod stack;
 mod standby_names;
 mod statement;

@@ -237,6 +237,10 @@ impl PointPlan {
         let (transaction, parameters) = (&mut *context.transaction, context.parameters);
         match &self.action {
             Action::Select(plan) => {
+                if transaction.is_read_only() {
+                    // The transaction itself notes reads, but not of declared readers.
+                    context.spread.lock().note_rows_read();
+                }
                 let outcome = plan.run(transaction, parameters, &environment)?;
                 if outcome.is_none() {
                     self.outgrown.store(true, Ordering::Relaxed);

@@ -39,6 +39,7 @@ pub use prepared::Prepared;
 use crate::advisory::SessionLocks;
 use crate::cancel::{self, CancelHandle};
 use crate::clock::Clock;
+use crate::cluster::CommitMode;
 use crate::context::{SequenceValues, StatementContext};
 use crate::deadline::Deadline;
 use crate::definitions::Definitions;
@@ -55,12 +56,13 @@ use crate::result::{CommandTag, StatementResult};
 use crate::rights::{Authority, Checks, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
+use crate::spread_part::{SpreadPart, Within};
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
 use coeval_store::{
     AccessMode, Catalog, ColumnType, LockWaits, Origin, Priority, Privilege, Publication, StoreError,
-    Transaction, Value,
+    SynchronousCommit, Transaction, Value,
 };
 use coeval_txn::Isolation;
 use coeval_txn::ssi::SessionFloor;
@@ -136,18 +138,58 @@ fn until_settled<T>(
     loop {
         looks += 1;
         let outcome = body(context)
-            .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from));
+            .and_then(|value| context.transaction.end_statement().map(|()| value).map_err(SqlError::from))
+            .and_then(|value| check_spread(context).map(|()| value));
         match outcome {
-            Err(_) if context.transaction.take_restart() && looks < LOOKS_MAX => {}
+            Err(_)
+                if context.transaction.take_restart()
+                    && looks < LOOKS_MAX
+                    && !context.spread.lock().is_changing() => {}
             outcome => return outcome,
         }
     }
 }
 
+/// Sees that a transaction that uses tables of a cluster is one that there can be.
+///
+/// # Errors
+/// `0A000`.
+fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
+    context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
+}
+
+/// What a statement outside a block does behind its last word, before its transaction commits.
+fn before_commit<T>(context: &mut StatementContext<'_>, settled: Result<T, SqlError>) -> Result<T, SqlError> {
+    tique::end_statement(context, settled).and_then(|value| {
+        let temporary = Arc::clone(context.settings.temporary());
+        temporary.before_commit(context.transaction).map(|()| value)
+    })
+}
+
+/// Commits what a transaction has changed on the cluster, once its own commit has come to this; it is rolled back if that has failed.
+///
+/// # Errors
+/// That of the transaction's commit; those of [`SpreadPart::commit`].
+fn end_spread<T>(
+    part: &mut SpreadPart,
+    engine: &Engine,
+    settings: &Settings,
+    outcome: Result<T, SqlError>,
+) -> Result<T, SqlError> {
+    let value = outcome.inspect_err(|_| part.end())?;
+    let mode = match settings.synchronous_commit() {
+        SynchronousCommit::Off | SynchronousCommit::Local => CommitMode::Asked,
+        SynchronousCommit::RemoteWrite | SynchronousCommit::On | SynchronousCommit::RemoteApply => {
+            CommitMode::Decided
+        }
+    };
+    part.commit(engine, mode).map(|()| value)
+}
+
 /// One client of a database. Dropping it rolls back what is open.
 ///
 /// # Locking
-/// `tique` is the running statement's; it is a lock because a context is shared within its statement.
+/// `tique` and `spread` are the running statement's; they are locks because a context is shared within its statement.
 pub struct Session {
     engine: Arc<Engine>,
     settings: Settings,
@@ -178,6 +220,8 @@ pub struct Session {
     acknowledgements: Acknowledgements,
     /// What its transaction does on servers.
     tique: Mutex<ServerPart>,
+    /// What its transaction does on the cluster over which tables are spread.
+    spread: Mutex<SpreadPart>,
     /// What its transactions that have lost hand on to the next one, if they have priority.
     priority: Option<Priority>,
     /// When it has to be open; nothing if it is, or nobody waits for that.
@@ -234,6 +278,7 @@ impl Session {
             floor: SessionFloor::default(),
             acknowledgements: Acknowledgements::default(),
             tique: Mutex::default(),
+            spread: Mutex::default(),
             priority: None,
             open_by: None,
         }
@@ -576,6 +621,7 @@ impl Session {
         let engine = &self.engine;
         let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
         let clock = block.next_clock();
+        self.spread.get_mut().begin_statement(block.statement_place());
         let transaction = match block.transaction(engine, &mut self.floor, &self.cancel) {
             Ok(transaction) => transaction,
             Err(error) => return Err(self.fail(error)),
@@ -598,6 +644,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
+            spread: &self.spread,
             scan_foreign: tique::scan,
             parts: None,
             notices: &mut self.notices,
@@ -624,6 +671,7 @@ impl Session {
             return self.in_open_block(sql, parameters, parameter_types, &mut body);
         }
         let engine = &self.engine;
+        engine.declare_spread_tables();
         self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let (mut attempt, said) = (0, self.notices.len());
@@ -637,6 +685,8 @@ impl Session {
                 options.begin_again(engine)
             };
             claim(&mut self.priority, &self.settings, engine, &mut transaction);
+            self.spread.get_mut().end();
+            self.spread.get_mut().begin_statement(options.statement_place(Within::Statement));
             begin_statement(&mut transaction, &self.settings, &self.cancel, sql)?;
             self.notices.truncate(said);
             let mut context = StatementContext {
@@ -652,15 +702,13 @@ impl Session {
                 checks: Checks::All,
                 open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
                 tique: &self.tique,
+                spread: &self.spread,
                 scan_foreign: tique::scan,
                 parts: None,
                 notices: &mut self.notices,
             };
             let settled = until_settled(&mut context, &mut body).map_err(|error| self.cancel.named(error));
-            let settled = tique::end_statement(&mut context, settled).and_then(|value| {
-                let temporary = Arc::clone(context.settings.temporary());
-                temporary.before_commit(context.transaction).map(|()| value)
-            });
+            let settled = before_commit(&mut context, settled);
             self.floor.note_snapshot(transaction.begin_version());
             engine.store().set_synchronous_commit(&mut transaction, self.settings.synchronous_commit());
             let outcome = self.acknowledgements.end(
@@ -670,7 +718,7 @@ impl Session {
                 transaction,
                 settled,
             );
-            match outcome {
+            match end_spread(self.spread.get_mut(), engine, &self.settings, outcome) {
                 Err(error) if options.may_run_again(&error) && attempt < AUTOCOMMIT_ATTEMPTS_MAX => {}
                 Err(error) => return Err(self.shown(place_in(self.cancel.named(error), sql))),
                 Ok(value) => {
@@ -699,6 +747,7 @@ impl Session {
     }
 
     fn fail_block(&mut self) {
+        self.spread.get_mut().lose_change();
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Active(block) => State::Failed(block),
             other => other,

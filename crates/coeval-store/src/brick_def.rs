@@ -15,6 +15,9 @@ pub struct BrickDef {
     /// How long rows are kept; for ever if it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<Retention>,
+    /// If its rows are spread over the nodes of a cluster, on how many of them each brick is. No row of it is in the store then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
 }
 
 /// A column that a brick table is partitioned on.
@@ -58,9 +61,33 @@ impl BrickDef {
         (values > 0).then_some((dimension, last))
     }
 
+    /// Whether its rows are spread over the nodes of a cluster. The definition is in the store then, and its rows are not.
+    #[must_use]
+    pub fn is_spread(&self) -> bool {
+        self.replicas.is_some()
+    }
+
     /// Which of the dimensions this column of the table is, if it is one.
     #[must_use]
     pub fn dimension_of(&self, column: usize) -> Option<usize> {
         self.dimensions.iter().position(|dimension| dimension.column == column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Break: make `replicas` a field without a default.
+    #[test]
+    fn a_definition_from_before_clusters_is_of_a_table_in_the_store() {
+        let old = r#"{"dimensions":[{"column":0,"cardinality":4,"range_size":2,"origin":0}]}"#;
+        let def: BrickDef = serde_json::from_str(old).unwrap();
+        assert_eq!((def.replicas, def.is_spread()), (None, false));
+        assert_eq!(serde_json::to_string(&def).unwrap(), old, "and is written as it was");
+        let spread = BrickDef { replicas: Some(2), ..def };
+        let written = serde_json::to_string(&spread).unwrap();
+        assert_eq!(serde_json::from_str::<BrickDef>(&written).unwrap(), spread);
+        assert!(spread.is_spread());
     }
 }

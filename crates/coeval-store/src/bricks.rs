@@ -21,6 +21,7 @@
 //! in whatever order transactions have committed. Strings are logged by the ranges of codes that no record in the log
 //! is known to have yet; a code so means the same string for ever.
 
+mod bad_rows;
 mod order;
 mod round;
 mod schema;
@@ -30,6 +31,7 @@ use crate::clock::LogTime;
 use crate::ids::SpaceId;
 use crate::key::Key;
 use crate::range::KeyRange;
+pub use bad_rows::bad_rows;
 use coeval_brick::{BrickId, BrickMark, BrickTable, Deletion, MalformedLoad, Reader, Selection, Shards};
 use coeval_txn::{Epoch, EpochClock, EpochSet, HeldEpochs, Stride, TransactionId};
 pub use order::ScanOrder;

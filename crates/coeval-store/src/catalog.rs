@@ -436,6 +436,12 @@ impl TableDef {
         self.columns.iter().enumerate().filter(|(_, column)| column.is_live())
     }
 
+    /// Whether it is a brick table whose rows are spread over the nodes of a cluster: none of them is in the store.
+    #[must_use]
+    pub fn is_spread(&self) -> bool {
+        self.bricks.as_ref().is_some_and(BrickDef::is_spread)
+    }
+
     /// The secondary index with this name.
     #[must_use]
     pub fn index(&self, name: &str) -> Option<&IndexDef> {

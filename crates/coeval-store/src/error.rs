@@ -214,6 +214,10 @@ pub enum StoreError {
     /// An operation on bricks of a table of rows: the caller's bug.
     #[error("\"{0}\" is no brick table")]
     NoBrickTable(Box<QualifiedName>),
+    /// An operation on rows of a table that are spread over the nodes of a cluster (0A000): none of them is here, and a store that
+    /// took some would lose them to all others.
+    #[error("the rows of \"{0}\" are spread over the nodes of a cluster, and none is in the store")]
+    SpreadTable(Box<QualifiedName>),
     /// What a brick table cannot have (0A000).
     #[error("brick table \"{table}\" does not take {what}")]
     BrickDefinition {

@@ -144,7 +144,11 @@ fn empty_brick_table() -> Arc<BrickRows> {
     let columns = columns.map(|(name, ty)| ColumnDef::new(name, ty)).to_vec();
     let mut def = TableDef::new(SpaceId::new(1), QualifiedName::new("public", "t"), columns, vec![0]);
     let dimension = |column, cardinality| BrickDimension { column, cardinality, range_size: 4, origin: 0 };
-    def.bricks = Some(BrickDef { dimensions: vec![dimension(0, 64), dimension(1, 64)], retention: None });
+    def.bricks = Some(BrickDef {
+        dimensions: vec![dimension(0, 64), dimension(1, 64)],
+        retention: None,
+        replicas: None,
+    });
     let bricks = BRICKS.get_or_init(Bricks::new);
     bricks.prepare(&def).expect("the table of this file is a brick table");
     bricks.rows_of(&def).expect("the table of this file is a brick table")

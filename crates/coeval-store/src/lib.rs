@@ -147,7 +147,7 @@ pub use access_rights::{
 };
 pub use allocations::{CountingAllocator, allocated_here};
 pub use brick_def::{BrickDef, BrickDimension, Retention};
-pub use bricks::{BrickRows, ScanOrder};
+pub use bricks::{BrickRows, ScanOrder, bad_rows};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
@@ -162,8 +162,8 @@ pub use chunk_memory::DataMemory;
 pub use chunk_stats::{ChunkStats, ColumnStats};
 pub use clock::LogTime;
 pub use coeval_brick::{
-    BrickSchema, BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds, Grouping,
-    LoadError, Number, Reader, RejectReason, Rejection, Selection,
+    BrickId, BrickSchema, BrickView, ColumnStatistics as BrickColumnStatistics, Coverage, DimensionBounds,
+    Grouping, LoadError, Number, Reader, RejectReason, Rejection, Selection,
 };
 pub use column::{ColumnBuilder, constant_column, missing_value};
 pub use commit_context::RunAside;

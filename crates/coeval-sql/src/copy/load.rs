@@ -13,6 +13,7 @@ use crate::context::StatementContext;
 use crate::error::of_rejection;
 use crate::error::{SqlError, SqlState};
 use crate::memory::Kept;
+use crate::spread::{self, Loaded};
 use crate::types::assign_array;
 use crate::values::default_column;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, new_null_array};
@@ -226,6 +227,14 @@ impl Loading {
     ) -> Result<(u64, Rejections), SqlError> {
         let live: Vec<usize> = self.def.live_columns().map(|(index, _)| index).collect();
         let live = complete.iter().map(|batch| batch.project(&live)).collect::<Result<Vec<_>, _>>()?;
+        if self.def.is_spread() {
+            return match spread::load(context, &self.def, &live, self.rejected.left())? {
+                Loaded::Rows(appended) => Ok((appended.rows, self.rejected_rows(&appended.rejected))),
+                Loaded::TooManyRejected(rejected) => {
+                    Err(self.rejected.too_many(&self.rejected_rows(&rejected)))
+                }
+            };
+        }
         match context.transaction.append_all(self.def.id, &live, self.rejected.left()) {
             Ok(appended) => Ok((appended.rows, self.rejected_rows(&appended.rejected))),
             Err(StoreError::BrickLoad(LoadError::TooManyRejected { rejected, .. })) => {
@@ -289,6 +298,9 @@ pub(crate) fn append(
     batches: &[RecordBatch],
 ) -> Result<u64, SqlError> {
     let complete = complete_batches(context, def, columns, batches)?;
+    if def.is_spread() {
+        return spread::load_whole(context, def, &complete);
+    }
     Ok(context.transaction.bulk_insert(def.id, &complete)?)
 }
 

@@ -13,7 +13,8 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::values;
 use coeval_store::{
-    CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, SpaceId, StoreError, TableDef, Value,
+    CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, Physical, SpaceId, StoreError, TableDef,
+    Value,
 };
 use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr};
 use std::sync::Arc;
@@ -90,6 +91,9 @@ fn add(
         Some(expr) => values::evaluate(context, expr, column.ty)?,
         None => Value::Null,
     };
+    if def.is_spread() {
+        refuse_beside_spread_rows(def, &column, &value)?;
+    }
     if value == Value::Null {
         if column.not_null && has_rows(context, def)? {
             let message =
@@ -118,7 +122,20 @@ pub(super) fn add_computed(
     add_row_by_row(context, def, column)
 }
 
+/// What a column cannot be that is added to rows on many nodes: whether there are any is not asked, and a text that all of them
+/// have would need a code on each node before its first row.
+fn refuse_beside_spread_rows(def: &TableDef, column: &ColumnDef, value: &Value) -> Result<(), SqlError> {
+    let what = match value {
+        Value::Null if column.not_null => "a new NOT NULL column without a default",
+        Value::Null => return Ok(()),
+        _ if matches!(column.ty.physical(), Physical::Text) => "a new column of texts with a default",
+        _ => return Ok(()),
+    };
+    Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what: what.to_owned() }.into())
+}
+
 fn has_rows(context: &StatementContext<'_>, def: &TableDef) -> Result<bool, SqlError> {
+    debug_assert!(!def.is_spread(), "rows on many nodes are not counted");
     if def.bricks.is_none() {
         return Ok(context.transaction.view(def.id)?.row_count() > 0);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Brick tables: their dimensions, and how long their rows are kept.
 
+use super::storage_parameters;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
@@ -10,7 +11,7 @@ use chrono_tz::Tz;
 use coeval_store::{
     BrickDef, BrickDimension, CatalogChange, ColumnDef, ColumnType, QualifiedName, Retention,
 };
-use datafusion::sql::sqlparser::ast::{Ident, TableConstraint};
+use datafusion::sql::sqlparser::ast::{Ident, SqlOption, TableConstraint};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -57,7 +58,41 @@ pub(super) fn layout(
         columns[column].not_null = true;
     }
     dimensions.sort_by_key(|dimension| dimension.column);
-    Ok(BrickDef { dimensions, retention: None })
+    Ok(BrickDef { dimensions, retention: None, replicas: None })
+}
+
+/// On how many nodes of a cluster each brick of a new table is; `None` for a table that is here alone. In a database of a
+/// cluster a table is spread unless `replicas = 0` says otherwise: whoever makes a brick table there wants it on all nodes.
+///
+/// # Errors
+/// `22023` for another number than the cluster has, `55000` for replicas without a cluster; those of parameters.
+pub(super) fn replicas(
+    context: &StatementContext<'_>,
+    options: &[SqlOption],
+) -> Result<Option<u32>, SqlError> {
+    let asked = storage_parameters::replicas(options)?;
+    let Some(cluster) = context.engine.cluster() else {
+        return match asked {
+            None | Some(0) => Ok(None),
+            Some(_) => {
+                let message =
+                    "replicas of bricks are on other nodes of a cluster, and this database is in none";
+                Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+                    .with_hint("Serve it with --cluster, or leave out replicas."))
+            }
+        };
+    };
+    let there = cluster.replicas();
+    match asked {
+        Some(0) => Ok(None),
+        Some(asked) if usize::try_from(asked) != Ok(there) => {
+            let message = format!("the cluster keeps each brick on {there} nodes, and not on {asked}");
+            Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(
+                "Leave out replicas. With 0 the table is this database's own, and on its replicas by the log.",
+            ))
+        }
+        Some(_) | None => Ok(Some(u32::try_from(there).unwrap_or(u32::MAX))),
+    }
 }
 
 fn read(
@@ -152,6 +187,12 @@ pub(super) fn set_retention(
     let Some(def) = found else {
         return Err(SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a brick table")));
     };
+    if def.is_spread() && *change != RetentionChange::Drop {
+        let message = format!("SET RETENTION of \"{name}\", whose bricks are spread over a cluster,");
+        return Err(SqlError::unsupported(message).with_hint(
+            "Delete what is too old: DELETE FROM a_table WHERE day < a_day, at the borders of ranges.",
+        ));
+    }
     let mut changed = def.as_ref().clone();
     let bricks = changed.bricks.as_mut().expect("it is a brick table");
     bricks.retention = match change {

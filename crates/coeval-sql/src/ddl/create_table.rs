@@ -15,13 +15,13 @@ use crate::temporary::OnCommit;
 use crate::types;
 use crate::values;
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef, SpaceId,
-    TableDef,
+    BrickDef, CatalogChange, ColumnDef, ColumnState, ColumnType, Privilege, QualifiedName, SequenceDef,
+    SpaceId, TableDef,
 };
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
     CreateTable, CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, Query,
-    TableConstraint,
+    SqlOption, TableConstraint,
 };
 
 /// CREATE TABLE.
@@ -35,6 +35,11 @@ pub(super) fn execute(
     bricks: Option<&BrickClause>,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
+    let parameters = storage_parameters_of(create);
+    let replicas = match bricks {
+        None => storage_parameters::of_table(parameters).map(|()| None)?,
+        Some(_) => bricks::replicas(context, parameters)?,
+    };
     let lasting = Lasting::of(&create.name, create.temporary.into())?;
     let on_commit = temporary::on_commit(create, lasting)?;
     if bricks.is_some() && lasting == Lasting::Session {
@@ -69,7 +74,7 @@ pub(super) fn execute(
     draft.constraints.extend(create.constraints.iter().cloned());
     let finished = match bricks {
         None => draft.finish(context)?,
-        Some(clause) => draft.finish_in_bricks(context, clause)?,
+        Some(clause) => draft.finish_in_bricks(context, clause, replicas)?,
     };
     note_on_commit(context, &finished, on_commit);
     finished.put(context)?;
@@ -112,9 +117,16 @@ fn refuse_unsupported(create: &CreateTable) -> Result<(), SqlError> {
         return Err(SqlError::unsupported("a clause behind the columns of CREATE TABLE"));
     }
     match &create.table_options {
-        CreateTableOptions::None => Ok(()),
-        CreateTableOptions::With(options) => storage_parameters::of_table(options),
+        CreateTableOptions::None | CreateTableOptions::With(_) => Ok(()),
         _ => Err(SqlError::unsupported("a table option in this dialect")),
+    }
+}
+
+/// What stands in `WITH (...)`.
+fn storage_parameters_of(create: &CreateTable) -> &[SqlOption] {
+    match &create.table_options {
+        CreateTableOptions::With(options) => options,
+        _ => &[],
     }
 }
 
@@ -202,11 +214,12 @@ impl Draft {
 }
 
 impl Draft {
-    /// The definition of a brick table. Its hidden row id stands for the key that all tables have, and is in no row.
+    /// The definition of a brick table, of which each brick is on so many nodes of a cluster, or here. Its hidden row id stands for the key that all tables have, and is in no row.
     fn finish_in_bricks(
         mut self,
         context: &StatementContext<'_>,
         clause: &BrickClause,
+        replicas: Option<u32>,
     ) -> Result<Finished, SqlError> {
         let zone = context.settings.zone();
         if self.columns.iter().any(|column| column.generated.is_some()) {
@@ -221,7 +234,7 @@ impl Draft {
         let mut def = TableDef::new(self.id, self.name, self.columns, key);
         def.columns.last_mut().expect("the row id was pushed").not_null = false;
         def.access = lookup::own_access(context);
-        def.bricks = Some(layout);
+        def.bricks = Some(BrickDef { replicas, ..layout });
         Ok(Finished { def, sequences: self.sequences })
     }
 }

@@ -23,6 +23,9 @@ const PARAMETERS: [&str; 11] = [
 /// Parameters that begin with this belong to the process that cleans up.
 const CLEANER: &str = "autovacuum_";
 
+/// Of a brick table: on how many nodes each brick is.
+const REPLICAS: &str = "replicas";
+
 /// Looks through the parameters of a table.
 ///
 /// # Errors
@@ -32,6 +35,28 @@ pub(super) fn of_table(options: &[SqlOption]) -> Result<(), SqlError> {
         SqlOption::KeyValue { key, .. } | SqlOption::Ident(key) => known(&key.value),
         other => Err(SqlError::unsupported(format!("table option {other}"))),
     })
+}
+
+/// Looks through the parameters of a brick table: on how many nodes of a cluster its bricks are, if `replicas` says so.
+///
+/// # Errors
+/// As [`of_table`]; `22023` too if that is no number.
+pub(super) fn replicas(options: &[SqlOption]) -> Result<Option<u32>, SqlError> {
+    let mut found = None;
+    for option in options {
+        match option {
+            SqlOption::KeyValue { key, value } if key.value.eq_ignore_ascii_case(REPLICAS) => {
+                let text = value.to_string();
+                let number: u32 = text.trim_matches('\'').parse().map_err(|_| {
+                    let message = format!("invalid value for integer option \"{REPLICAS}\": {text}");
+                    SqlError::new(SqlState::InvalidParameterValue, message)
+                })?;
+                found = Some(number);
+            }
+            other => of_table(std::slice::from_ref(other))?,
+        }
+    }
+    Ok(found)
 }
 
 /// Looks through the parameters of an index.

@@ -7,6 +7,7 @@ use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::result::StatementResult;
 use crate::rights::Object;
+use crate::spread;
 use coeval_store::{CatalogChange, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{CascadeOption, Truncate, TruncateIdentityOption};
 use std::sync::Arc;
@@ -44,12 +45,37 @@ pub(super) fn execute(
         }
         next += 1;
     }
+    if tables.iter().any(|def| def.is_spread()) {
+        return truncate_spread(context, truncate, &tables);
+    }
     for def in &tables {
         context.transaction.change_catalog(CatalogChange::Truncate(def.id))?;
         if truncate.identity == Some(TruncateIdentityOption::Restart) {
             restart_sequences(context, def)?;
         }
     }
+    Ok(StatementResult::plain("TRUNCATE TABLE"))
+}
+
+/// TRUNCATE of tables that are spread over a cluster: their rows are deleted there, and it is no change of definitions.
+fn truncate_spread(
+    context: &StatementContext<'_>,
+    truncate: &Truncate,
+    tables: &[Arc<TableDef>],
+) -> Result<StatementResult, SqlError> {
+    let unsupported = if !tables.iter().all(|def| def.is_spread()) {
+        Some("TRUNCATE of tables that are spread over a cluster together with others")
+    } else if truncate.identity == Some(TruncateIdentityOption::Restart) {
+        Some("RESTART IDENTITY for tables that are spread over a cluster")
+    } else {
+        None
+    };
+    if let Some(what) = unsupported {
+        return Err(
+            SqlError::unsupported(what).with_hint("Do the one and the other in a statement of its own.")
+        );
+    }
+    spread::truncate(context, tables)?;
     Ok(StatementResult::plain("TRUNCATE TABLE"))
 }
 

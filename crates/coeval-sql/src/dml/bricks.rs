@@ -4,12 +4,13 @@
 use super::target::Target;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
-use crate::provider::{BrickScan, Condition, conditions};
+use crate::provider::{BrickScan, Condition, SpreadScan, conditions};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
+use crate::{spread, spread_part};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
-use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Transaction, Value};
+use coeval_store::{ColumnBuilder, ColumnType, Selection, TableDef, Value};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -43,14 +44,18 @@ impl BrickRowsToInsert {
     /// Appends them all, or none.
     ///
     /// # Errors
-    /// Why a row is none of the table.
-    pub(super) fn append(mut self, transaction: &mut Transaction) -> Result<(), SqlError> {
+    /// Why a row is none of the table; of a spread table, why the transaction cannot load.
+    pub(super) fn append(mut self, context: &mut StatementContext<'_>) -> Result<(), SqlError> {
         let field =
             |(index, ty): &(usize, ColumnType)| Field::new(&self.def.columns[*index].name, ty.arrow(), true);
         let fields: Vec<Field> = self.columns.iter().map(field).collect();
         let arrays = self.builders.iter_mut().map(ColumnBuilder::finish).collect();
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-        transaction.append(self.def.id, &batch, 0)?;
+        if self.def.is_spread() {
+            spread::load_all(context, &self.def, std::slice::from_ref(&batch))?;
+        } else {
+            context.transaction.append(self.def.id, &batch, 0)?;
+        }
         Ok(())
     }
 }
@@ -80,7 +85,10 @@ pub(super) fn delete(
         (delete.returning.is_some(), "RETURNING in a DELETE of bricks"),
     ];
     super::refuse_any(&refused)?;
-    let Some(conditions) = conditions_of(context, delete, target, with)? else {
+    if def.is_spread() {
+        return delete_spread(context, delete, target, with);
+    }
+    let Some(Conditions { conditions, .. }) = conditions_of(context, delete, target, with)? else {
         return Ok(StatementResult::tagged(CommandTag::Delete(0)));
     };
     let narrowed = |rows: Selection, condition: &Condition| {
@@ -91,6 +99,63 @@ pub(super) fn delete(
     Ok(StatementResult::tagged(CommandTag::Delete(rows)))
 }
 
+/// The same of a spread table. Whether a brick is cut is told by its rows, as the delete sees them: those that come later stay whatever
+/// they are. Cost: reads the dimensions that the condition is about, of all bricks that it does not rule out; one, if it is about none,
+/// for the number of rows.
+fn delete_spread(
+    context: &mut StatementContext<'_>,
+    delete: &Delete,
+    target: &Target,
+    with: Option<&With>,
+) -> Result<StatementResult, SqlError> {
+    let def = Arc::clone(&target.def);
+    // First, so that the bricks that the condition leaves are those that the delete sees.
+    let seen = spread::begin_delete(context, &def)?;
+    let found = conditions_of(context, delete, target, with)?;
+    let Conditions { conditions, bricks } = found.unwrap_or_default();
+    let mut columns: Vec<usize> = conditions.iter().map(|condition| condition.column).collect();
+    columns.sort_unstable();
+    columns.dedup();
+    let (mut whole, mut rows) = (Vec::new(), 0);
+    for brick in bricks {
+        let (mut all, mut held) = (0, 0);
+        for batch in spread::read_brick(context, &def, &seen, (brick, &columns[..]))? {
+            let mut holds = vec![true; batch.num_rows()];
+            for condition in &conditions {
+                let place = columns.binary_search(&condition.column).expect("its column is read");
+                condition.hold(batch.column(place), &mut holds)?;
+            }
+            all += holds.len();
+            held += holds.iter().filter(|holds| **holds).count();
+        }
+        if held > 0 && held < all {
+            return Err(cut(&def, brick, (held, all)));
+        }
+        if held > 0 {
+            whole.push(brick);
+            rows += held as u64;
+        }
+    }
+    spread_part::delete_bricks(context.spread, context.engine, def.id, &whole)?;
+    Ok(StatementResult::tagged(CommandTag::Delete(rows)))
+}
+
+fn cut(def: &TableDef, brick: u64, (held, all): (usize, usize)) -> SqlError {
+    let message =
+        format!("DELETE removes whole bricks; this one would cut brick {brick} of \"{}\"", def.name);
+    SqlError::new(SqlState::FeatureNotSupported, message)
+        .with_detail(format!("The condition holds for {held} of its {all} rows."))
+        .with_hint("Widen or narrow the condition to the borders of the ranges of the table's dimensions.")
+}
+
+/// What a WHERE says of bricks.
+#[derive(Default)]
+struct Conditions {
+    conditions: Vec<Condition>,
+    /// Of a spread table, the bricks that may have rows.
+    bricks: Vec<u64>,
+}
+
 /// What the statement's WHERE says of each dimension; `None` if no row can satisfy it. The query with the same WHERE is
 /// planned for it, so that parameters, casts and the like are what they are in a query.
 fn conditions_of(
@@ -98,7 +163,7 @@ fn conditions_of(
     delete: &Delete,
     target: &Target,
     with: Option<&With>,
-) -> Result<Option<Vec<Condition>>, SqlError> {
+) -> Result<Option<Conditions>, SqlError> {
     let def = &target.def;
     let items = def.live_columns().map(|(_, column)| {
         crate::select::item(crate::select::column(target.name(), &column.name), column.name.clone())
@@ -115,7 +180,10 @@ fn conditions_of(
             return Ok(None);
         }
         if plan.downcast_ref::<BrickScan>().is_some() {
-            return Ok(Some(found));
+            return Ok(Some(Conditions { conditions: found, bricks: Vec::new() }));
+        }
+        if let Some(scan) = plan.downcast_ref::<SpreadScan>() {
+            return Ok(Some(Conditions { conditions: found, bricks: scan.bricks().collect() }));
         }
         if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             let schema = filter.input().schema();

@@ -305,7 +305,7 @@ fn write_rows(
         }
     }
     if let Some(bricks) = bricks {
-        bricks.append(transaction)?;
+        bricks.append(context)?;
     }
     let rows = returning.map(Returning::finish).transpose()?;
     Ok(StatementResult { tag: CommandTag::Insert(inserted), rows })

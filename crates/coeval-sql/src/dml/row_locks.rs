@@ -57,6 +57,13 @@ pub(crate) fn execute(
     let tables = locked_tables(context, query, select, &clauses)?;
     for table in &tables {
         needs::require(context, &table.def, &[Privilege::Select, Privilege::Update])?;
+        if table.def.is_spread() {
+            super::bricks::refuse_rows(
+                &table.def,
+                clause,
+                "Rows of brick tables are not changed: nobody has to be kept off.",
+            )?;
+        }
     }
     let window = match tables.iter().any(|table| table.if_locked == IfLocked::Skip) {
         true => Some(SkipWindow::of(context, query)?),

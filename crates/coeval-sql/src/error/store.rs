@@ -151,9 +151,10 @@ impl SqlState {
             | StoreError::DamagedTable { .. } => Self::DataCorrupted,
             StoreError::OutcomeUnknown(_) => Self::TransactionResolutionUnknown,
             StoreError::UnsupportedVersion { .. } => Self::FeatureNotSupported,
-            StoreError::BrickTable { .. } | StoreError::BrickDefinition { .. } | StoreError::CutBrick(_) => {
-                Self::FeatureNotSupported
-            }
+            StoreError::BrickTable { .. }
+            | StoreError::BrickDefinition { .. }
+            | StoreError::SpreadTable(_)
+            | StoreError::CutBrick(_) => Self::FeatureNotSupported,
             StoreError::Brick(_) => Self::InvalidTableDefinition,
             StoreError::BrickLoad(_) => Self::CheckViolation,
             StoreError::Closing => Self::AdminShutdown,

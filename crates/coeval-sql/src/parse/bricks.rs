@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Brick tables in the text of a statement: `CREATE TABLE ... USING brick PARTITION BY (...)`, and Cubrick's
+//! Brick tables in the text of a statement: `CREATE TABLE ... USING brick PARTITION BY (...) [WITH (...)]`, and Cubrick's
 //! `CREATE CUBE name [dimensions] (metrics)`. The parser knows neither, so the clause is taken out of the tokens, and a
 //! cube is written as a table.
 
@@ -41,7 +41,8 @@ pub(super) fn take_bricks(tokens: &mut Vec<TokenWithSpan>) -> Result<Option<Bric
         Some(second) if is_word(second, "cube") => take_cube(tokens).map(Some),
         Some(second) if is_word(second, "table") => {
             let Some(start) = start_of_clause(tokens) else { return Ok(None) };
-            let clause: Vec<TokenWithSpan> = tokens.drain(start..).collect();
+            let end = end_of_clause(tokens, start);
+            let clause: Vec<TokenWithSpan> = tokens.drain(start..end).collect();
             let clause = clause.into_iter().filter(|token| !is_space(token));
             let mut cursor = Cursor { tokens: clause.collect(), at: 2 };
             let clause = cursor.clause()?;
@@ -67,6 +68,20 @@ fn start_of_clause(tokens: &[TokenWithSpan]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Where the clause ends that starts here: at `WITH (...)`, which the parser knows, or with the statement.
+fn end_of_clause(tokens: &[TokenWithSpan], start: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate().skip(start) {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ if depth == 0 && is_word(token, "with") => return at,
+            _ => {}
+        }
+    }
+    tokens.len()
 }
 
 /// Words of a clause, without blanks.

@@ -214,7 +214,7 @@ fn chunk_stats(snapshot: &BrickSnapshot, def: &TableDef, brick: &BrickView) -> C
 }
 
 /// A number as a value of this type; none for floats, which are not compared by bounds.
-fn value_of(number: Number, ty: ColumnType) -> Option<Value> {
+pub(super) fn value_of(number: Number, ty: ColumnType) -> Option<Value> {
     let Number::Integer(number) = number else { return None };
     match ty {
         ColumnType::SmallInt => i16::try_from(number).ok().map(Value::Int16),

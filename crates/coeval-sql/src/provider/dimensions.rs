@@ -6,6 +6,10 @@
 //! A DELETE must be understood in all parts, a scan is noted by those that are.
 
 use super::prune::{Pruner, SourceColumn};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use arrow::error::ArrowError;
 use coeval_store::{Selection, TableDef, Value};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::BinaryExpr;
@@ -84,6 +88,30 @@ impl Condition {
     /// The dimension that it is about, counted among the dimensions; none if the column is no dimension.
     pub(crate) fn dimension(&self, def: &TableDef) -> Option<usize> {
         def.bricks.as_ref()?.dimension_of(self.column)
+    }
+
+    /// Clears what says of a row of its column that it is to be deleted, where the row does not satisfy it. NULL satisfies nothing.
+    ///
+    /// # Errors
+    /// If the array is none of a dimension.
+    pub(crate) fn hold(&self, array: &ArrayRef, holds: &mut [bool]) -> Result<(), ArrowError> {
+        match &self.wanted {
+            Wanted::Numbers(intervals) => {
+                let numbers = cast(array, &DataType::Int64)?;
+                let values = numbers.as_primitive::<Int64Type>().iter();
+                for (value, holds) in values.zip(holds) {
+                    let is_within = |value: i64| intervals.iter().any(|interval| interval.contains(&value));
+                    *holds &= value.is_some_and(is_within);
+                }
+            }
+            Wanted::Strings(strings) => {
+                let texts = cast(array, &DataType::Utf8)?;
+                for (value, holds) in texts.as_string::<i32>().iter().zip(holds) {
+                    *holds &= value.is_some_and(|value| strings.iter().any(|string| string == value));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Those of the rows that satisfy it, which is about this dimension.

@@ -2,6 +2,7 @@
 //! The tables of one statement: what its scans read, found when the physical plan is made.
 
 use crate::carried::Carry;
+use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
 use crate::result::RowSet;
 use coeval_store::{BrickSnapshot, Scanned, SpaceId, TableView};
@@ -22,6 +23,8 @@ pub(crate) struct StatementSnapshot {
     views: Arc<HashMap<SpaceId, TableView>>,
     bricks: Arc<HashMap<SpaceId, BrickSnapshot>>,
     foreign: Arc<HashMap<SpaceId, RowSet>>,
+    /// What it sees of all tables that are spread over a cluster, if it named one.
+    spread: Option<Arc<dyn ClusterSnapshot>>,
     scans: Arc<Mutex<Scans>>,
 }
 
@@ -53,6 +56,7 @@ impl StatementSnapshot {
             views: Arc::new(views),
             bricks: Arc::default(),
             foreign: Arc::default(),
+            spread: None,
             scans: Arc::new(Mutex::new(scans)),
         }
     }
@@ -65,6 +69,17 @@ impl StatementSnapshot {
     /// The same with the rows of these tables of servers. Reading them need not be noted for certification here.
     pub(crate) fn with_foreign(self, foreign: HashMap<SpaceId, RowSet>) -> Self {
         Self { foreign: Arc::new(foreign), ..self }
+    }
+
+    /// The same with this of tables that are spread over a cluster. Who may read them beside what else is known to the
+    /// transaction's part there, so reading them need not be noted.
+    pub(crate) fn with_spread(self, spread: Option<Arc<dyn ClusterSnapshot>>) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// What the statement sees of spread tables, if it named one.
+    pub(super) fn spread(&self) -> Option<&Arc<dyn ClusterSnapshot>> {
+        self.spread.as_ref()
     }
 
     /// The rows of a server's table, if the statement named it.

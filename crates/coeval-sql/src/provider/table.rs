@@ -7,18 +7,20 @@ use super::extent::extents;
 use super::prune::{Pruner, SourceColumn};
 use super::scan::{Scan, ScanRequest};
 use super::snapshot::StatementSnapshot;
+use super::spread::{SpreadRequest, SpreadScan};
 use crate::carried::Carry;
+use crate::cluster::ClusterSnapshot;
 use crate::error::SqlError;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use async_trait::async_trait;
-use coeval_store::{ColumnDef, ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
+use coeval_store::{BrickSnapshot, ColumnDef, ColumnState, NOTED_ROWS_MAX, Scanned, TableDef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Constraint, Constraints, DFSchema};
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use std::sync::Arc;
 
 /// Whether the hidden row id of a table without a primary key is among its columns.
@@ -95,6 +97,52 @@ impl CoevalTable {
     pub(crate) fn columns(&self) -> &[usize] {
         &self.columns
     }
+
+    /// A scan of what the statement sees of all spread tables.
+    fn spread_request(&self, seen: &Arc<dyn ClusterSnapshot>, wanted: Wanted) -> SpreadRequest {
+        let Wanted { projection, filters, partitions } = wanted;
+        SpreadRequest {
+            snapshot: Arc::clone(seen),
+            def: Arc::clone(&self.def),
+            schema: self.schema.clone(),
+            columns: self.columns.clone(),
+            projection,
+            filters,
+            partitions,
+        }
+    }
+
+    /// The scan of bricks that are here.
+    fn scan_bricks(
+        &self,
+        (snapshot, bricks): (&StatementSnapshot, &BrickSnapshot),
+        wanted: Wanted,
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Wanted { projection, filters, partitions } = wanted;
+        if snapshot.collects_scans() {
+            let selection = selected(bricks.selection(), &self.def, &filters, &self.source_columns());
+            snapshot.add_scan((self.def.id, bricks.scanned(&selection)))?;
+        }
+        let request = BrickRequest {
+            snapshot: bricks.clone(),
+            def: Arc::clone(&self.def),
+            schema: self.schema.clone(),
+            columns: self.columns.clone(),
+            projection,
+            filters,
+            limit,
+            partitions,
+        };
+        Ok(Arc::new(BrickScan::try_new(request)?))
+    }
+}
+
+/// What a query wants of a table.
+struct Wanted {
+    projection: Vec<usize>,
+    filters: Vec<Arc<dyn PhysicalExpr>>,
+    partitions: usize,
 }
 
 #[async_trait]
@@ -152,29 +200,20 @@ impl TableProvider for CoevalTable {
             let plan = MemorySourceConfig::try_new_exec(&batches, self.schema.clone(), Some(projection))?;
             return Ok(plan);
         }
+        let wanted = Wanted { projection, filters, partitions: state.config().target_partitions() };
+        if self.def.is_spread() {
+            let seen = snapshot.and_then(StatementSnapshot::spread).ok_or_else(unknown)?;
+            return Ok(Arc::new(SpreadScan::try_new(self.spread_request(seen, wanted)).await?));
+        }
         if self.def.bricks.is_some() {
             let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.bricks(self.def.id)?)));
-            let (snapshot, bricks) = found.ok_or_else(unknown)?;
-            if snapshot.collects_scans() {
-                let selection = selected(bricks.selection(), &self.def, &filters, &self.source_columns());
-                snapshot.add_scan((self.def.id, bricks.scanned(&selection)))?;
-            }
-            let request = BrickRequest {
-                snapshot: bricks.clone(),
-                def: Arc::clone(&self.def),
-                schema: self.schema.clone(),
-                columns: self.columns.clone(),
-                projection,
-                filters,
-                // Filters are above the scan, so a limit is not the scan's.
-                limit: limit.filter(|_| filters_are_empty),
-                partitions: state.config().target_partitions(),
-            };
-            return Ok(Arc::new(BrickScan::try_new(request)?));
+            // Filters are above the scan, so a limit is not the scan's.
+            let limit = limit.filter(|_| filters_are_empty);
+            return self.scan_bricks(found.ok_or_else(unknown)?, wanted, limit);
         }
+        let Wanted { projection, filters, mut partitions } = wanted;
         let found = snapshot.and_then(|snapshot| Some((snapshot, snapshot.view(self.def.id)?)));
         let (snapshot, view) = found.ok_or_else(unknown)?;
-        let mut partitions = state.config().target_partitions();
         if snapshot.collects_scans() {
             let first = limit.filter(|&rows| filters.is_empty() && rows <= NOTED_ROWS_MAX);
             if first.is_some() {

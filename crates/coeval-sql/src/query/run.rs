@@ -393,6 +393,11 @@ fn snapshot_of(
     let (foreign, own): (Vec<_>, Vec<_>) = planned.tables().iter().partition(|def| def.foreign.is_some());
     let foreign = foreign.into_iter().map(|def| Ok((def.id, (context.scan_foreign)(context, def)?)));
     let foreign = foreign.collect::<Result<HashMap<_, _>, SqlError>>()?;
+    let (spread, own): (Vec<_>, Vec<_>) = own.into_iter().partition(|def| def.is_spread());
+    if !(own.is_empty() && foreign.is_empty()) {
+        context.spread.lock().note_rows_read();
+    }
+    let spread = crate::spread::snapshot(context, spread)?;
     let (bricks, rows): (Vec<_>, Vec<_>) = own.into_iter().partition(|def| def.bricks.is_some());
     let is_asked = transaction.notes_reads() && !planned.runs_subqueries();
     let bricks = bricks.iter().map(|def| {
@@ -411,14 +416,17 @@ fn snapshot_of(
             Some(parts) => parts.view(transaction, table),
         };
         let views = tables.map(view).collect::<Result<Vec<_>, _>>()?;
-        return Ok(StatementSnapshot::new(views).with_bricks(bricks).with_foreign(foreign));
+        return Ok(StatementSnapshot::new(views)
+            .with_bricks(bricks)
+            .with_foreign(foreign)
+            .with_spread(spread));
     }
     let view = |table| match &context.parts {
         None => transaction.view_to_note(table),
         Some(parts) => parts.view_to_note(transaction, table),
     };
     let views = tables.map(view).collect::<Result<Vec<_>, _>>()?;
-    Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign))
+    Ok(StatementSnapshot::collecting(views).with_bricks(bricks).with_foreign(foreign).with_spread(spread))
 }
 
 /// What `now()` says in subqueries that are planned while the statement runs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Transaction blocks: BEGIN, COMMIT, ROLLBACK and savepoints.
 
-use super::{LateFailure, Session, State};
+use super::{LateFailure, Session, State, end_spread};
 use crate::cancel::{CancelHandle, CancelReason};
 use crate::clock::Clock;
 use crate::engine::Engine;
@@ -12,6 +12,7 @@ use crate::quota::{QuotaShare, Quotas, savepoint_bytes};
 use crate::result::StatementResult;
 use crate::server_part::Ended;
 use crate::settings::{Deferrable, ReadOnlySnapshot, Settings};
+use crate::spread_part::{Declared, StatementPlace, Within};
 use coeval_store::{AccessMode, DeferralError, Savepoint, Store, StoreError, Transaction};
 use coeval_txn::Isolation;
 use coeval_txn::ssi::{Deferral, SessionFloor};
@@ -31,6 +32,8 @@ pub(super) struct BlockOptions {
     pub(super) mode: AccessMode,
     pub(super) deferrable: Deferrable,
     read_only_snapshot: ReadOnlySnapshot,
+    /// What somebody said of it, whatever the database is.
+    declared: Declared,
     /// How old what it reads on a replica may be.
     max_staleness: Option<Duration>,
     /// Whether the database is a replica.
@@ -47,6 +50,10 @@ impl BlockOptions {
             mode: settings.default_access(),
             deferrable: settings.default_deferrable(),
             read_only_snapshot: settings.read_only_snapshot(),
+            declared: match settings.is_on("default_transaction_read_only") {
+                true => Declared::Reader,
+                false => Declared::Nothing,
+            },
             max_staleness: settings.max_staleness(),
             is_replica: settings.is_replica(),
             reads_system_alone: false,
@@ -61,14 +68,16 @@ impl BlockOptions {
         for mode in modes {
             match mode {
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
-                    self.mode = AccessMode::ReadOnly
+                    self.mode = AccessMode::ReadOnly;
+                    self.declared = Declared::Reader;
                 }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) if self.is_replica => {
                     let message = "cannot set transaction read-write mode on a replica";
                     return Err(SqlError::new(SqlState::FeatureNotSupported, message));
                 }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
-                    self.mode = AccessMode::ReadWrite
+                    self.mode = AccessMode::ReadWrite;
+                    self.declared = Declared::Nothing;
                 }
                 TransactionMode::IsolationLevel(TransactionIsolationLevel::Serializable) => {
                     self.isolation = Isolation::Serializable;
@@ -106,6 +115,11 @@ impl BlockOptions {
         }
         self.reads_system_alone = is_query == IsQuery::OfSystem;
         self
+    }
+
+    /// Where a statement of such a transaction stands for the cluster.
+    pub(super) fn statement_place(self, within: Within) -> StatementPlace {
+        StatementPlace { within, declared: self.declared, isolation: self.isolation }
     }
 
     /// What a transaction that begins now waits for, if it does.
@@ -364,6 +378,16 @@ impl Block {
         }
     }
 
+    /// Where its next statement stands for the cluster.
+    pub(super) fn statement_place(&self) -> StatementPlace {
+        let within = match self.opened {
+            _ if !self.savepoints.is_empty() => Within::Savepoints,
+            Opened::Explicitly => Within::Block,
+            Opened::Implicitly => Within::Several,
+        };
+        self.options.statement_place(within)
+    }
+
     /// Forgets savepoints from this one on.
     fn forget_savepoints(&mut self, first: usize) {
         let freed = self.savepoints.drain(first..).map(|savepoint| savepoint.bytes).sum();
@@ -552,7 +576,7 @@ impl Session {
                             self.settings = frame.before;
                         }
                         self.keep_held_cursors(End::Rollback);
-                        self.tique.get_mut().rollback();
+                        self.roll_back_elsewhere();
                         return Err(error);
                     }
                 };
@@ -569,6 +593,7 @@ impl Session {
                     // the next commit says so.
                     let _ = self.acknowledgements.wait(store, conflict.version);
                 }
+                let outcome = self.commit_spread(outcome.map_err(SqlError::from));
                 if let Some(frame) = frame {
                     self.settings = if outcome.is_ok() { frame.lasting } else { frame.before };
                 }
@@ -578,7 +603,7 @@ impl Session {
                 } else {
                     self.tique.get_mut().rollback();
                 }
-                outcome.map_err(SqlError::from)
+                outcome
             }
             failed @ State::Failed(_) => {
                 self.state = failed;
@@ -596,7 +621,7 @@ impl Session {
                 if let Some(frame) = block.frame {
                     self.settings = frame.before;
                 }
-                self.tique.get_mut().rollback();
+                self.roll_back_elsewhere();
                 if let Some(transaction) = block.transaction {
                     let is_brief = transaction.change_count() <= BRIEF_CHANGES_MAX;
                     let rollback = || transaction.rollback();
@@ -606,6 +631,19 @@ impl Session {
                 self.keep_held_cursors(End::Rollback);
             }
         }
+    }
+
+    /// Rolls back what the block did on servers and on the cluster.
+    fn roll_back_elsewhere(&mut self) {
+        self.tique.get_mut().rollback();
+        self.spread.get_mut().end();
+    }
+
+    /// Commits what the block did on the cluster, now that its own transaction has come to this.
+    fn commit_spread(&mut self, outcome: Result<(), SqlError>) -> Result<(), SqlError> {
+        // What waits there looks whether the statement is to end.
+        let _running = self.spread.get_mut().has_change().then(|| self.cancel.resume());
+        end_spread(self.spread.get_mut(), &self.engine, &self.settings, outcome)
     }
 
     /// Ends what the block did on servers, and the block's own transaction with it where a commit spans both.
@@ -641,6 +679,7 @@ impl Session {
 
     fn set_savepoint(&mut self, name: String) -> Result<(), SqlError> {
         self.refuse_if_failed()?;
+        self.spread.get_mut().require_no_change()?;
         let settings = self.settings_at_savepoint();
         let block = self.open_block("SAVEPOINT")?;
         let bytes = bytes_of_savepoint(&name, &settings, block.frame.as_ref(), block.savepoints.last());
@@ -700,6 +739,7 @@ impl Session {
         self.settings = settings;
         if begins_anew {
             self.tique.get_mut().begin_anew();
+            self.spread.get_mut().end();
         }
         self.state = match std::mem::replace(&mut self.state, State::Idle) {
             State::Failed(block) => State::Active(block),

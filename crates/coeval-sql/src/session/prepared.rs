@@ -280,6 +280,7 @@ impl Session {
             checks: Checks::All,
             open: OpenObjects::new(&self.named, &self.cursors, &self.frames),
             tique: &self.tique,
+            spread: &self.spread,
             scan_foreign: tique::scan,
             parts: None,
             notices: &mut self.notices,

@@ -43,7 +43,7 @@ fn events(store: &Store) -> TableDef {
     let mut def = TableDef::new(store.new_space_id(), name("events"), columns, vec![6]);
     let region = BrickDimension { column: 0, cardinality: 4, range_size: 2, origin: 0 };
     let day = BrickDimension { column: 1, cardinality: 30, range_size: 10, origin: 100 };
-    def.bricks = Some(BrickDef { dimensions: vec![region, day], retention: None });
+    def.bricks = Some(BrickDef { dimensions: vec![region, day], retention: None, replicas: None });
     def
 }
 

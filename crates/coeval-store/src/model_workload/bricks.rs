@@ -123,7 +123,7 @@ impl Workload {
             origin: 0,
         };
         let dimensions = vec![dimension(0, REGIONS, 2), dimension(1, DAYS, DAYS_OF_BRICK)];
-        def.bricks = Some(BrickDef { dimensions, retention: None });
+        def.bricks = Some(BrickDef { dimensions, retention: None, replicas: None });
         put_table(tx, &def).unwrap();
         draft.model.bricks.insert(def.id, BrickModel { def, rows: BTreeMap::new() });
     }

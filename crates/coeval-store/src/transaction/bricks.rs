@@ -48,7 +48,8 @@ impl Transaction {
     /// [`StoreError::BrickLoad`] if columns or types are not the table's or more rows are bad;
     /// [`StoreError::TransactionSize`] if one log record would not take what this transaction has appended,
     /// [`StoreError::OutOfMemory`] if there is no memory for it; nothing is changed then, and no string has taken up a dimension's cardinality.
-    /// [`StoreError::NoBrickTable`], [`StoreError::ReadOnly`]; [`StoreError::ShardStopped`]: open the store again.
+    /// [`StoreError::NoBrickTable`], [`StoreError::SpreadTable`], [`StoreError::ReadOnly`]; [`StoreError::ShardStopped`]: open the
+    /// store again.
     pub fn append(
         &mut self,
         table: SpaceId,
@@ -177,7 +178,7 @@ impl Transaction {
     /// They stay as they are whatever anybody does next.
     ///
     /// # Errors
-    /// [`StoreError::UnknownSpace`], [`StoreError::NoBrickTable`], [`StoreError::ShardStopped`].
+    /// [`StoreError::UnknownSpace`], [`StoreError::NoBrickTable`], [`StoreError::SpreadTable`], [`StoreError::ShardStopped`].
     pub fn brick_view(
         &self,
         table: SpaceId,
@@ -210,8 +211,7 @@ impl Transaction {
 
     /// The rows of a brick table.
     fn brick_rows(&self, table: SpaceId) -> Result<&Arc<BrickRows>, StoreError> {
-        let table = self.table(table)?;
-        table.bricks().ok_or_else(|| StoreError::NoBrickTable(Box::new(table.def().name.clone())))
+        rows_here(self.table(table)?)
     }
 
     /// A table whose rows have keys.
@@ -243,6 +243,15 @@ impl Transaction {
     }
 }
 
+/// The rows of a brick table that are in the store. Those of a spread table are elsewhere: empty is not what it is.
+fn rows_here(table: &Table) -> Result<&Arc<BrickRows>, StoreError> {
+    let name = || Box::new(table.def().name.clone());
+    if table.def().is_spread() {
+        return Err(StoreError::SpreadTable(name()));
+    }
+    table.bricks().ok_or_else(|| StoreError::NoBrickTable(name()))
+}
+
 /// What one statement reads of a brick table. Purge stays behind it for as long as it lives.
 #[derive(Clone)]
 pub struct BrickSnapshot {
@@ -271,6 +280,7 @@ impl BrickSnapshot {
             return refused("there is no such brick table any more".to_owned());
         };
         table.check_undamaged()?;
+        rows_here(table)?;
         let live: Vec<usize> = table.def().live_columns().map(|(index, _)| index).collect();
         let place = |column: &usize| live.iter().position(|index| index == column);
         let Some(projection) = order.columns.iter().map(place).collect::<Option<Vec<usize>>>() else {

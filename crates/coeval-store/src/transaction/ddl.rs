@@ -304,6 +304,10 @@ pub(crate) fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> 
         columns.collect::<Vec<_>>()
     };
     let dimensions = |def: &TableDef| def.bricks.as_ref().map(|bricks| bricks.dimensions.clone());
+    let replicas = |def: &TableDef| def.bricks.as_ref().and_then(|bricks| bricks.replicas);
+    if replicas(old) != replicas(new) {
+        return refuse("another number of replicas than it was made with");
+    }
     if dimensions(old) != dimensions(new) {
         return refuse("other dimensions than it was made with");
     }

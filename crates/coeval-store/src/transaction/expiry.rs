@@ -14,7 +14,8 @@ pub(crate) fn expire_bricks(shared: &Arc<Shared>, now_micros: i64) {
     }
     let world = shared.published();
     for table in world.tables() {
-        let Some((dimension, last)) = table.def().bricks.as_ref().and_then(|bricks| {
+        let here = table.def().bricks.as_ref().filter(|bricks| !bricks.is_spread());
+        let Some((dimension, last)) = here.and_then(|bricks| {
             let retention = bricks.retention.as_ref()?;
             let ty = table.def().columns.get(retention.column)?.ty;
             bricks.expired(retention, ty, now_micros)

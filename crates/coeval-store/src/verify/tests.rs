@@ -374,7 +374,7 @@ fn database_of_bricks() -> SimulatedFiles {
     let name = QualifiedName::new("public", "bricks");
     let mut def = TableDef::new(store.new_space_id(), name, columns, vec![2]);
     let dimension = BrickDimension { column: 0, cardinality: 100, range_size: 10, origin: 0 };
-    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None });
+    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None, replicas: None });
     let begin = || store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     let mut tx = begin();
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();

@@ -48,7 +48,7 @@ fn make_table(store: &Store) -> TableDef {
         range_size: BRICK_VALUES as u64,
         origin: 0,
     };
-    def.bricks = Some(BrickDef { dimensions: vec![place], retention: None });
+    def.bricks = Some(BrickDef { dimensions: vec![place], retention: None, replicas: None });
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();

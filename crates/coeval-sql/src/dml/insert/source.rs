@@ -8,6 +8,7 @@ use crate::dml::generated::Generator;
 use crate::dml::selected::{self, SourceType, source_types};
 use crate::error::SqlError;
 use crate::query;
+use crate::spread;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use coeval_store::{ColumnBuilder, ColumnDef, TableDef, Value, constant_column, value_at};
@@ -102,7 +103,7 @@ impl SelectedRows {
     ) -> Result<u64, SqlError> {
         let def = &shape.target.def;
         let schema = schema_of(def);
-        let (environment, transaction) = environment::split(context);
+        let (environment, _) = environment::split(context);
         let mut batches = Vec::with_capacity(self.batches.len());
         for (rows, arrays) in &self.batches {
             let mut complete = Vec::with_capacity(def.columns.len());
@@ -115,7 +116,10 @@ impl SelectedRows {
             }
             batches.push(RecordBatch::try_new(Arc::clone(&schema), complete)?);
         }
-        Ok(transaction.bulk_insert(def.id, &batches)?)
+        if def.is_spread() {
+            return spread::load_whole(context, def, &batches);
+        }
+        Ok(context.transaction.bulk_insert(def.id, &batches)?)
     }
 }
 

@@ -31,7 +31,7 @@ fn events(store: &Store) -> TableDef {
     let mut def =
         TableDef::new(store.new_space_id(), QualifiedName::new("public", "events"), columns, vec![2]);
     let dimension = BrickDimension { column: 0, cardinality: 40, range_size: 10, origin: 0 };
-    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None });
+    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None, replicas: None });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();

@@ -57,7 +57,7 @@ fn table(store: &Store, name: &str, kind: Kind) -> TableDef {
         hidden.state = crate::catalog::ColumnState::Hidden;
         def = TableDef::new(def.id, def.name, [def.columns, vec![hidden]].concat(), vec![2]);
         let dimension = BrickDimension { column: 0, cardinality: 1_000, range_size: 10, origin: 0 };
-        def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None });
+        def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None, replicas: None });
     } else {
         def.indexes.push(IndexDef {
             id: store.new_space_id(),

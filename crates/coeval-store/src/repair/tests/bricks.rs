@@ -31,7 +31,7 @@ fn table(store: &Store, kind: Kind) -> TableDef {
     let name = QualifiedName::new("public", "b");
     let mut def = TableDef::new(store.new_space_id(), name, columns, vec![2]);
     let dimension = BrickDimension { column: 0, cardinality: 1_000, range_size: 10, origin: 0 };
-    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None });
+    def.bricks = Some(BrickDef { dimensions: vec![dimension], retention: None, replicas: None });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();

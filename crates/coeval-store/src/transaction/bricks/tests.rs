@@ -63,7 +63,7 @@ fn events_by(store: &Store, name: &str, day: BrickDimension, retention: Option<R
     ];
     let mut def = TableDef::new(store.new_space_id(), QualifiedName::new("public", name), columns, vec![3]);
     let region = BrickDimension { column: 0, cardinality: 8, range_size: 2, origin: 0 };
-    def.bricks = Some(BrickDef { dimensions: vec![region, day], retention });
+    def.bricks = Some(BrickDef { dimensions: vec![region, day], retention, replicas: None });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
     tx.commit().unwrap();
@@ -356,6 +356,28 @@ fn rows_of_bricks_are_reached_by_no_key() {
     assert!(matches!(tx.view(def.id), Err(StoreError::BrickTable { .. })));
     assert!(matches!(tx.get(def.id, &crate::key::Key::from_slice(b"k")), Err(StoreError::BrickTable { .. })));
     assert!(matches!(tx.append(rows.id, &batch(&[]), 0), Err(StoreError::NoBrickTable(_))));
+}
+
+/// Break: have `rows_here` look at no definition; then a reader finds an empty table, and a load goes where nobody looks.
+#[test]
+fn rows_of_a_spread_table_are_neither_read_nor_written_here() {
+    let store = Store::in_memory(options());
+    let mut def = events(&store, "e");
+    def.id = store.new_space_id();
+    def.name = QualifiedName::new("public", "spread");
+    def.bricks.as_mut().unwrap().replicas = Some(2);
+    let mut tx = begin(&store);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    tx.commit().unwrap();
+    let mut tx = begin(&store);
+    assert!(matches!(tx.append(def.id, &batch(&[("a", 1, 1)]), 0), Err(StoreError::SpreadTable(_))));
+    assert!(matches!(tx.delete_bricks(def.id, |all| all), Err(StoreError::SpreadTable(_))));
+    assert!(matches!(tx.brick_view(def.id, |all| all), Err(StoreError::SpreadTable(_))));
+    assert!(matches!(tx.view(def.id), Err(StoreError::BrickTable { .. })));
+    let mut here = def.clone();
+    here.bricks.as_mut().unwrap().replicas = None;
+    let changed = tx.change_catalog(CatalogChange::PutTable(Box::new(here)));
+    assert!(matches!(changed, Err(StoreError::BrickDefinition { .. })), "its rows would be left behind");
 }
 
 /// AOSI IV-B: two loads that each count what is there and load that number.

@@ -131,7 +131,7 @@ fn columns_of_brick_tables_are_looked_at_too() {
         let name = QualifiedName::new("public", "b");
         let mut def = TableDef::new(store.new_space_id(), name, columns, vec![2]);
         let day = BrickDimension { column: 0, cardinality: 100, range_size: 10, origin: 0 };
-        def.bricks = Some(BrickDef { dimensions: vec![day], retention: None });
+        def.bricks = Some(BrickDef { dimensions: vec![day], retention: None, replicas: None });
         change(&store, CatalogChange::PutTable(Box::new(def.clone())));
         let days: ArrayRef = Arc::new(Int64Array::from(vec![5, 55, 99]));
         let ids: ArrayRef = Arc::new(Int64Array::from(vec![Some(-1), Some(id), None]));

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The leaf of physical plans that reads a table which is spread over a cluster.
+//!
+//! The bricks that any node has are listed when the plan is made, and those are left out that no row of the answer can be in, by
+//! the ranges of their dimensions: what is in a brick is known where it is. Texts are in no order, and their codes are the
+//! cluster's, so they leave out nothing. Filters stay above the scan. Each part reads its bricks one after the other, from this
+//! node or from another one, and has the rows of one in memory.
+
+use super::bricks::{as_declared, value_of};
+use super::prune::{Pruner, SourceColumn};
+use crate::cluster::ClusterSnapshot;
+use crate::engine::{brick_schema, spread_number};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use coeval_store::{BrickId, BrickSchema, ChunkStats, ColumnStats, Number, Physical, TableDef};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use std::fmt;
+use std::sync::Arc;
+
+/// What a scan of a spread table is made of.
+pub(super) struct SpreadRequest {
+    pub(super) snapshot: Arc<dyn ClusterSnapshot>,
+    pub(super) def: Arc<TableDef>,
+    /// All columns that the query can name.
+    pub(super) schema: SchemaRef,
+    /// For each of them its index in the definition.
+    pub(super) columns: Vec<usize>,
+    /// Those that go out.
+    pub(super) projection: Vec<usize>,
+    /// What the plan above asks of rows; over `schema`.
+    pub(super) filters: Vec<Arc<dyn PhysicalExpr>>,
+    pub(super) partitions: usize,
+}
+
+/// Reads columns of those bricks of a spread table that may have rows of the answer.
+#[derive(Clone)]
+pub(crate) struct SpreadScan {
+    source: BrickReader,
+    def: Arc<TableDef>,
+    output: SchemaRef,
+    /// What each part reads.
+    parts: Arc<[Vec<u64>]>,
+    /// How many bricks they are.
+    bricks: usize,
+    /// How many have no row of the answer.
+    pruned: usize,
+    properties: Arc<PlanProperties>,
+}
+
+/// Where the rows of bricks come from.
+#[derive(Clone)]
+struct BrickReader {
+    snapshot: Arc<dyn ClusterSnapshot>,
+    table: u64,
+    /// The columns that are read, by position among the table's live ones; one at least, so that rows are counted.
+    columns: Arc<[usize]>,
+}
+
+impl BrickReader {
+    /// The rows of a brick, as they go out, in batches of no more than so many.
+    async fn rows(self, brick: u64, output: SchemaRef, rows_max: usize) -> Result<Vec<Result<RecordBatch>>> {
+        let batches = self.snapshot.rows(self.table, brick, self.columns.to_vec()).await?;
+        let mut slices = Vec::new();
+        for batch in batches {
+            let rows = batch.num_rows();
+            let starts = (0..rows).step_by(rows_max.max(1));
+            slices.extend(
+                starts.map(|start| as_declared(&batch.slice(start, rows_max.min(rows - start)), &output)),
+            );
+        }
+        Ok(slices)
+    }
+}
+
+impl SpreadScan {
+    /// The scan, once the bricks are listed.
+    ///
+    /// # Errors
+    /// If no holder of some bricks could be asked.
+    pub(super) async fn try_new(request: SpreadRequest) -> Result<Self> {
+        let SpreadRequest { snapshot, def, schema, columns, projection, filters, partitions } = request;
+        let live: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
+        let place = |field: &usize| live.iter().position(|index| *index == columns[*field]);
+        let Some(mut places) = projection.iter().map(place).collect::<Option<Vec<usize>>>() else {
+            return internal_err!("a column of a spread table that is not one of its rows");
+        };
+        if places.is_empty() {
+            places.push(0);
+        }
+        let sources: Vec<SourceColumn> =
+            columns.iter().map(|&index| SourceColumn { index, ty: def.columns[index].ty }).collect();
+        let pruner = Pruner::of_all(&filters, &sources);
+        let of_bricks = brick_schema(&def)?;
+        let table = spread_number(def.id);
+        let all = snapshot.bricks(table).await?;
+        let is_kept = |brick: &u64| {
+            pruner == Pruner::Unknown
+                || stats_of(&of_bricks, &def, *brick).is_none_or(|stats| pruner.may_match(&stats))
+        };
+        let kept: Vec<u64> = all.iter().copied().filter(is_kept).collect();
+        let (bricks, pruned) = (kept.len(), all.len() - kept.len());
+        let parts: Arc<[Vec<u64>]> = divided(&kept, partitions).into();
+        let output = Arc::new(schema.project(&projection)?);
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&output)),
+            Partitioning::UnknownPartitioning(parts.len()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        let source = BrickReader { snapshot, table, columns: places.into() };
+        Ok(Self { source, def, output, parts, bricks, pruned, properties })
+    }
+
+    /// The bricks that it reads.
+    pub(crate) fn bricks(&self) -> impl Iterator<Item = u64> {
+        self.parts.iter().flatten().copied()
+    }
+}
+
+/// The bricks in at most `count` parts of as many; one part at least. Neighbours are in different parts: who asks for some days of
+/// many gets them from all threads.
+fn divided(bricks: &[u64], count: usize) -> Vec<Vec<u64>> {
+    let count = count.min(bricks.len()).max(1);
+    (0..count).map(|part| bricks.iter().skip(part).step_by(count).copied().collect()).collect()
+}
+
+/// What is known of a brick's rows by its number: between which values they lie in dimensions of numbers. `None` if no row of the
+/// table can be in it. Of all other columns nothing is known, so there may be NULLs among them, and others.
+fn stats_of(schema: &BrickSchema, def: &TableDef, brick: u64) -> Option<ChunkStats> {
+    let brick = BrickId::new(brick);
+    if !schema.layout().may_be(brick) {
+        return None;
+    }
+    let unknown = || ColumnStats { min: None, max: None, null_count: 1 };
+    let mut columns: Vec<ColumnStats> = def.columns.iter().map(|_| unknown()).collect();
+    let dimensions = def.bricks.iter().flat_map(|bricks| &bricks.dimensions);
+    for (dimension, ordinals) in dimensions.zip(schema.layout().ordinals(brick)) {
+        let ty = def.columns[dimension.column].ty;
+        let (min, max) = if matches!(ty.physical(), Physical::Text) {
+            (None, None)
+        } else {
+            let value = |ordinal: u64| {
+                value_of(Number::Integer(i128::from(dimension.origin) + i128::from(ordinal)), ty)
+            };
+            (value(*ordinals.start()), value(*ordinals.end()))
+        };
+        columns[dimension.column] = ColumnStats { min, max, null_count: 0 };
+    }
+    Some(ChunkStats { rows: 2, columns })
+}
+
+impl fmt::Debug for SpreadScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpreadScan").field("table", &self.def.name).finish_non_exhaustive()
+    }
+}
+
+impl DisplayAs for SpreadScan {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
+        match t {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let (name, names, parts) = (&self.def.name, names.join(", "), self.parts.len());
+                let (bricks, pruned) = (self.bricks, self.pruned);
+                write!(f, "SpreadScan: table={name}, columns=[{names}], parts={parts}")?;
+                write!(f, ", bricks={bricks}, pruned={pruned}, spread over a cluster")
+            }
+            DisplayFormatType::TreeRender => write!(f, "table={}", self.def.name),
+        }
+    }
+}
+
+impl ExecutionPlan for SpreadScan {
+    fn name(&self) -> &'static str {
+        "SpreadScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if children.is_empty() { Ok(self) } else { internal_err!("a scan has no children") }
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let Some(bricks) = self.parts.get(partition).cloned() else {
+            return internal_err!("the scan has {} parts, part {partition} was asked for", self.parts.len());
+        };
+        let rows_max = task.session_config().batch_size();
+        let (source, output) = (self.source.clone(), Arc::clone(&self.output));
+        let read =
+            stream::iter(bricks).then(move |brick| source.clone().rows(brick, Arc::clone(&output), rows_max));
+        let batches = read.map_ok(stream::iter).try_flatten();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.output), batches)))
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.output)))
+    }
+}

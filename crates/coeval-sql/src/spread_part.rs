@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A transaction's part on the cluster over whose nodes brick tables are spread: what it sees there, and what it changes.
+//!
+//! | a transaction | READ COMMITTED, REPEATABLE READ | SERIALIZABLE |
+//! |---|---|---|
+//! | reads spread tables | one snapshot for a statement, or for all | one for all |
+//! | reads them, and writes rows | yes | 0A000 |
+//! | loads, and has read anything before | yes | 0A000 |
+//! | loads, and writes rows | 0A000 | 0A000 |
+//! | loads or deletes, then reads spread tables | 0A000 | 0A000 |
+//! | deletes whole bricks | alone, outside blocks | the same |
+//!
+//! **Loads end with COMMIT.** A block whose only changes are loads commits them all at once, or none: a load is one transaction of
+//! the cluster, of however many tables. Nothing of it can be taken back alone, so there are no savepoints beside it. Rows and loads have two
+//! commits, of which one could fail behind the other: they are refused together. Who loads does not see it before the end.
+//!
+//! **Why SERIALIZABLE refuses more.** Transactions with rows are certified by what each of them has read and written; loads read nothing, are
+//! certified nowhere, and come from all nodes. Let a transaction T read bricks without a load L, and write a row. A reader that sees L
+//! and not T's row closes a circle: T before L, which it has not seen, L before the reader, the reader before T. The other way round, let L be a
+//! load that has read a row before T changed it: L before T, T before a reader that has T's row and not L, which is before L. So
+//! at SERIALIZABLE who reads spread tables writes no rows, and who loads has read nothing. What is left there is loads, deletes (which see all
+//! that is before them, one after the other: DESIGN 8.2), transactions with rows alone, and readers.
+//!
+//! **What is left open.** A reader of rows and of spread tables has two snapshots, each of which is of some moment of this statement or
+//! transaction. Two such readers may have a commit of rows and a load in different orders.
+
+use crate::cancel;
+use crate::cluster::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
+use crate::engine::{Engine, spread_number};
+use crate::error::{SqlError, SqlState};
+use arrow::record_batch::RecordBatch;
+use coeval_store::{SpaceId, Transaction};
+use coeval_txn::Isolation;
+use datafusion::error::DataFusionError;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// What a statement is part of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// Nothing: it is a transaction of its own.
+    #[default]
+    Statement,
+    /// Several statements that were sent together.
+    Several,
+    /// A block.
+    Block,
+    /// A block that has savepoints.
+    Savepoints,
+}
+
+/// What was declared of a transaction. On a replica, whose transactions all read rows only, loads are none of the store's changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Declared {
+    /// READ ONLY.
+    Reader,
+    /// Nothing.
+    #[default]
+    Nothing,
+}
+
+/// Where a statement stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StatementPlace {
+    pub(crate) within: Within,
+    pub(crate) declared: Declared,
+    pub(crate) isolation: Isolation,
+}
+
+/// What the transaction changes in the cluster.
+#[derive(Debug, Default)]
+enum Change {
+    #[default]
+    None,
+    Load(Box<dyn ClusterLoad>),
+    Delete(Box<dyn ClusterDelete>),
+    /// There was one, and a statement failed with it.
+    Lost,
+}
+
+/// The part of one session's transaction.
+#[derive(Debug, Default)]
+pub(crate) struct SpreadPart {
+    place: StatementPlace,
+    snapshot: Option<Arc<dyn ClusterSnapshot>>,
+    has_read_spread: bool,
+    has_read_rows: bool,
+    change: Change,
+    /// Whether the change was begun by a statement before this one.
+    is_earlier: bool,
+    /// Whether this statement has changed something.
+    is_changing: bool,
+}
+
+impl SpreadPart {
+    /// A statement begins. At READ COMMITTED it sees what there is by now.
+    pub(crate) fn begin_statement(&mut self, place: StatementPlace) {
+        if place.isolation == Isolation::ReadCommitted {
+            self.snapshot = None;
+        }
+        self.place = place;
+        self.is_earlier = self.has_change();
+        self.is_changing = false;
+    }
+
+    /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
+    pub(crate) fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    /// A statement has failed: what was changed cannot be committed any more.
+    pub(crate) fn lose_change(&mut self) {
+        if self.has_change() {
+            self.change = Change::Lost;
+        }
+    }
+
+    /// Whether the statement that runs has changed something: it cannot be run again within its transaction, as that would be
+    /// there twice.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.is_changing
+    }
+
+    /// Notes that the transaction reads rows of this database.
+    pub(crate) fn note_rows_read(&mut self) {
+        self.has_read_rows = true;
+    }
+
+    /// Whether there is something to commit.
+    pub(crate) fn has_change(&self) -> bool {
+        !matches!(self.change, Change::None)
+    }
+
+    /// Whether the transaction may change something in the cluster, as far as it was declared.
+    pub(crate) fn may_change(&self) -> bool {
+        self.place.declared == Declared::Nothing
+    }
+
+    /// Sees, when a statement has run, that the transaction is still one that there can be. It is asked whether it has written on
+    /// servers if that matters.
+    ///
+    /// # Errors
+    /// `0A000`.
+    pub(crate) fn check(
+        &self,
+        transaction: &Transaction,
+        has_written_on_servers: impl FnOnce() -> bool,
+    ) -> Result<(), SqlError> {
+        if self.has_change() && (transaction.has_writes() || has_written_on_servers()) {
+            return Err(rows_and_loads());
+        }
+        if self.place.isolation != Isolation::Serializable {
+            return Ok(());
+        }
+        if self.has_read_spread && !self.has_change() && transaction.has_writes() {
+            return Err(rows_after_reading());
+        }
+        if self.has_change() && self.has_read_anything(transaction) {
+            return Err(load_after_reading());
+        }
+        Ok(())
+    }
+
+    /// Whether it has read what a load or delete must not have read. A delete looks at the bricks that it deletes, and at nothing else.
+    fn has_read_anything(&self, transaction: &Transaction) -> bool {
+        let is_delete = matches!(self.change, Change::Delete(_));
+        self.has_read_rows || transaction.has_reads() || (self.has_read_spread && !is_delete)
+    }
+
+    /// Sees that a savepoint can be set.
+    ///
+    /// # Errors
+    /// `0A000` beside a load.
+    pub(crate) fn require_no_change(&self) -> Result<(), SqlError> {
+        if !self.has_change() {
+            return Ok(());
+        }
+        Err(SqlError::unsupported("a savepoint behind a load into a table that is spread over a cluster")
+            .with_hint("A load is taken back as a whole: ROLLBACK, or load in a block of its own."))
+    }
+
+    /// Sees that the transaction can change something in the cluster.
+    fn require_change(&self, transaction: &Transaction) -> Result<(), SqlError> {
+        if self.place.declared == Declared::Reader {
+            let message = "cannot load into spread tables, or delete from them, in a read-only transaction";
+            return Err(SqlError::new(SqlState::ReadOnlySqlTransaction, message));
+        }
+        if transaction.has_writes() {
+            return Err(rows_and_loads());
+        }
+        if self.place.within == Within::Savepoints {
+            return Err(SqlError::unsupported(
+                "a change of a table that is spread over a cluster, in a block with savepoints,",
+            )
+            .with_hint("A load is taken back as a whole: load in a block without savepoints."));
+        }
+        let has_read = self.has_read_rows || self.has_read_spread || transaction.has_reads();
+        if self.place.isolation == Isolation::Serializable && has_read && !self.has_change() {
+            return Err(load_after_reading());
+        }
+        Ok(())
+    }
+
+    /// Takes the load out; nothing if it has not begun.
+    fn take_load(&mut self, transaction: &Transaction) -> Result<Option<Box<dyn ClusterLoad>>, SqlError> {
+        self.require_change(transaction)?;
+        self.is_changing = true;
+        match std::mem::replace(&mut self.change, Change::Lost) {
+            Change::None => Ok(None),
+            Change::Load(load) => Ok(Some(load)),
+            Change::Delete(_) => Err(delete_alone()),
+            Change::Lost => Err(lost()),
+        }
+    }
+
+    /// Commits what was changed, if anything was; the part is over then, whatever the outcome.
+    ///
+    /// # Errors
+    /// `40001` if it is rolled back, `08007` if nobody here knows whether it is committed; `57014` if the statement had been
+    /// cancelled before.
+    pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
+        let is_changed = self.has_change();
+        let Self { change, .. } = std::mem::take(self);
+        if is_changed {
+            // Dropped here, it is rolled back for sure.
+            cancel::check()?;
+        }
+        let ended = match change {
+            Change::None => return Ok(()),
+            Change::Load(load) => load.commit(mode),
+            Change::Delete(delete) => delete.commit(mode),
+            Change::Lost => return Err(lost()),
+        };
+        let outcome = engine.runtime().block_on(async { ended.await.map_err(DataFusionError::from) });
+        outcome.map_err(|error| match SqlError::from(error) {
+            error if error.state == SqlState::QueryCanceled => unknown(&error),
+            error => error,
+        })
+    }
+}
+
+/// What the transaction sees of all spread tables: taken at the first use.
+///
+/// # Errors
+/// `57P03` if the node does not serve; `0A000` behind a change of its own, which it would not see.
+pub(crate) fn snapshot(
+    part: &Mutex<SpreadPart>,
+    engine: &Engine,
+    cluster: &Arc<dyn Cluster>,
+) -> Result<Arc<dyn ClusterSnapshot>, SqlError> {
+    {
+        let mut part = part.lock();
+        if part.is_earlier {
+            return Err(SqlError::unsupported(
+                "reading tables that are spread over a cluster behind a change of one in the same transaction",
+            )
+            .with_hint("Commit it first: a load is seen as a whole, by nobody before its end."));
+        }
+        part.has_read_spread = true;
+        if let Some(taken) = &part.snapshot {
+            return Ok(Arc::clone(taken));
+        }
+    }
+    let taken =
+        engine.runtime().block_on(async { cluster.snapshot().await.map_err(DataFusionError::from) })?;
+    part.lock().snapshot = Some(Arc::clone(&taken));
+    Ok(taken)
+}
+
+/// Adds rows, which have all columns of the table in the types of its bricks, to the transaction's load, which begins with the first. If this
+/// fails, nothing of the load can be committed.
+///
+/// # Errors
+/// What the transaction is that cannot load (`0A000`, `25006`); that of a row that is none of the table; `57P03`; that of a
+/// cancelled statement.
+pub(crate) fn append(
+    part: &Mutex<SpreadPart>,
+    engine: &Engine,
+    cluster: &Arc<dyn Cluster>,
+    transaction: &Transaction,
+    (table, batches): (SpaceId, &[RecordBatch]),
+) -> Result<(), SqlError> {
+    let begun = part.lock().take_load(transaction)?;
+    let mut load = match begun {
+        Some(load) => load,
+        None => engine.runtime().block_on(async { cluster.load().await.map_err(DataFusionError::from) })?,
+    };
+    let table = spread_number(table);
+    for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        cancel::check()?;
+        engine
+            .runtime()
+            .block_on(async { load.append(table, batch).await.map_err(DataFusionError::from) })?;
+    }
+    part.lock().change = Change::Load(load);
+    Ok(())
+}
+
+/// Begins to delete bricks: what the delete sees of them, which is what the statement reads from here on.
+///
+/// # Errors
+/// `0A000` in a block, behind another change, and on another node than that with the keeper of views; `25006`, `57P03`.
+pub(crate) fn begin_delete(
+    part: &Mutex<SpreadPart>,
+    engine: &Engine,
+    cluster: &Arc<dyn Cluster>,
+    transaction: &Transaction,
+) -> Result<Arc<dyn ClusterSnapshot>, SqlError> {
+    {
+        let part = part.lock();
+        let is_alone = matches!(part.place.within, Within::Statement | Within::Several);
+        if !is_alone || part.has_change() {
+            return Err(delete_alone());
+        }
+        part.require_change(transaction)?;
+    }
+    let delete =
+        engine.runtime().block_on(async { cluster.delete().await.map_err(DataFusionError::from) })?;
+    let seen = delete.seen();
+    let mut part = part.lock();
+    part.snapshot = Some(Arc::clone(&seen));
+    part.is_changing = true;
+    part.change = Change::Delete(delete);
+    Ok(seen)
+}
+
+/// Deletes what the transaction's delete sees of these bricks.
+///
+/// # Errors
+/// If it is over, or the statement is cancelled. Nothing of it can be committed then.
+pub(crate) fn delete_bricks(
+    part: &Mutex<SpreadPart>,
+    engine: &Engine,
+    table: SpaceId,
+    bricks: &[u64],
+) -> Result<(), SqlError> {
+    let taken = std::mem::replace(&mut part.lock().change, Change::Lost);
+    let Change::Delete(mut delete) = taken else {
+        return Err(SqlError::internal("bricks are deleted without a delete"));
+    };
+    for brick in bricks {
+        cancel::check()?;
+        let table = spread_number(table);
+        engine
+            .runtime()
+            .block_on(async { delete.brick(table, *brick).await.map_err(DataFusionError::from) })?;
+    }
+    part.lock().change = Change::Delete(delete);
+    Ok(())
+}
+
+fn rows_and_loads() -> SqlError {
+    SqlError::unsupported(
+        "a transaction that changes rows, or definitions, and tables that are spread over a cluster",
+    )
+    .with_hint("They have commits of their own: do the one in a transaction of its own.")
+}
+
+fn rows_after_reading() -> SqlError {
+    SqlError::unsupported(
+        "SERIALIZABLE in a transaction that reads tables spread over a cluster and changes rows",
+    )
+    .with_hint("BEGIN ISOLATION LEVEL REPEATABLE READ, or declare READ ONLY what only reads.")
+}
+
+fn load_after_reading() -> SqlError {
+    SqlError::unsupported(
+        "SERIALIZABLE in a transaction that changes tables spread over a cluster and reads others, or any before that,",
+    )
+    .with_hint("Load what was computed before, or BEGIN ISOLATION LEVEL REPEATABLE READ.")
+}
+
+fn delete_alone() -> SqlError {
+    SqlError::unsupported(
+        "deleting from a table that is spread over a cluster, beside other changes or in a block,",
+    )
+    .with_hint("While it runs, nobody sees what is loaded meanwhile: run it outside transaction blocks.")
+}
+
+fn lost() -> SqlError {
+    SqlError::new(SqlState::SerializationFailure, "the load was rolled back when a statement before failed")
+        .with_hint("Run the transaction again.")
+}
+
+/// The commit was asked for, and nobody has waited for what became of it.
+fn unknown(cancelled: &SqlError) -> SqlError {
+    let message =
+        "it is not known whether the load is committed: the statement was cancelled while it waited for that";
+    SqlError::new(SqlState::TransactionResolutionUnknown, message)
+        .with_detail(cancelled.message.clone())
+        .with_hint("Look for what it did before you run it again.")
+}

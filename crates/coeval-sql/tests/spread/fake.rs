@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A cluster in memory: what all nodes share, and a node. Loads are seen as a whole by snapshots that begin behind their commit; a
+//! delete takes what it sees.
+//!
+//! Its tables have a dimension `day`, of integers from 0 on, and perhaps `region`, of texts; other columns are metrics.
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
+use arrow::compute::take_record_batch;
+use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use coeval_sql::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
+use coeval_store::BrickSchema;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What becomes of the next commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NextCommit {
+    #[default]
+    Decided,
+    /// It is rolled back, and may be run again.
+    RolledBack,
+    /// Nobody hears of it.
+    Silent,
+}
+
+/// What all nodes have.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// Snapshots, loads and deletes that nobody has dropped.
+    open: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rows: Vec<Run>,
+    /// How many transactions have been committed.
+    commits: u64,
+    modes: Vec<CommitMode>,
+    regions: Vec<String>,
+    next: NextCommit,
+    reads: Vec<(u64, Vec<usize>)>,
+}
+
+/// Rows of one load in one brick.
+#[derive(Debug)]
+struct Run {
+    table: u64,
+    brick: u64,
+    rows: RecordBatch,
+    from: u64,
+    until: Option<u64>,
+}
+
+impl Shared {
+    pub(crate) fn set_next(&self, next: NextCommit) {
+        self.state.lock().next = next;
+    }
+
+    /// What commits have waited for, in their order.
+    pub(crate) fn modes(&self) -> Vec<CommitMode> {
+        self.state.lock().modes.clone()
+    }
+
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// The bricks that were read since the last time, with their columns.
+    pub(crate) fn take_reads(&self) -> Vec<(u64, Vec<usize>)> {
+        std::mem::take(&mut self.state.lock().reads)
+    }
+
+    fn opened(self: &Arc<Self>) -> Open {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        Open(Arc::clone(self))
+    }
+}
+
+/// Something that is not over.
+#[derive(Debug)]
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A table as a node knows it.
+struct Known {
+    types: Vec<DataType>,
+    names: Vec<String>,
+    brick_of: Box<dyn Fn(&[u64]) -> u64 + Send + Sync>,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Known").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+type Tables = Arc<Mutex<BTreeMap<u64, Arc<Known>>>>;
+
+/// One node. The first has the keeper of views.
+#[derive(Debug)]
+pub(crate) struct Node {
+    shared: Arc<Shared>,
+    tables: Tables,
+    forgotten: Mutex<Vec<u64>>,
+    has_keeper: bool,
+}
+
+impl Node {
+    pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
+        Arc::new(Self {
+            shared: Arc::clone(shared),
+            tables: Tables::default(),
+            forgotten: Mutex::default(),
+            has_keeper: true,
+        })
+    }
+
+    pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
+        let first = Self::first(shared);
+        Arc::new(Self { has_keeper: false, ..Arc::into_inner(first).unwrap() })
+    }
+
+    /// The columns of the tables that are declared here.
+    pub(crate) fn declared(&self) -> Vec<Vec<String>> {
+        self.tables.lock().values().map(|known| known.names.clone()).collect()
+    }
+
+    pub(crate) fn forgotten(&self) -> Vec<u64> {
+        self.forgotten.lock().clone()
+    }
+}
+
+fn known_of(tables: &Tables, table: u64) -> Result<Arc<Known>, SqlError> {
+    let known = tables.lock().get(&table).cloned();
+    known.ok_or_else(|| SqlError::internal(format!("table {table} is not declared")))
+}
+
+impl Cluster for Node {
+    fn replicas(&self) -> usize {
+        2
+    }
+
+    fn declare(&self, table: u64, schema: &BrickSchema) -> Result<(), SqlError> {
+        let layout = schema.layout().clone();
+        let columns = schema.columns();
+        let known = Known {
+            types: columns.iter().map(|column| column.data_type().clone()).collect(),
+            names: columns.iter().map(|column| column.name().to_owned()).collect(),
+            brick_of: Box::new(move |ordinals: &[u64]| layout.brick(ordinals).get()),
+        };
+        self.tables.lock().insert(table, Arc::new(known));
+        Ok(())
+    }
+
+    fn forget(&self, table: u64) {
+        self.tables.lock().remove(&table);
+        self.forgotten.lock().push(table);
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+        let taken: Arc<dyn ClusterSnapshot> = Arc::new(Snapshot::now(&self.shared, &self.tables));
+        async { Ok(taken) }.boxed()
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
+        let load: Box<dyn ClusterLoad> =
+            Box::new(Load { open: self.shared.opened(), tables: Arc::clone(&self.tables), rows: Vec::new() });
+        async { Ok(load) }.boxed()
+    }
+
+    fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>> {
+        let begun: Result<Box<dyn ClusterDelete>, SqlError> = if self.has_keeper {
+            let seen = Arc::new(Snapshot::now(&self.shared, &self.tables));
+            Ok(Box::new(Delete { open: self.shared.opened(), seen, bricks: Vec::new() }))
+        } else {
+            Err(SqlError::unsupported("deleting bricks here").with_hint("Connect to n1.example."))
+        };
+        async { begun }.boxed()
+    }
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    open: Open,
+    tables: Tables,
+    commits: u64,
+}
+
+impl Snapshot {
+    fn now(shared: &Arc<Shared>, tables: &Tables) -> Self {
+        let commits = shared.state.lock().commits;
+        Self { open: shared.opened(), tables: Arc::clone(tables), commits }
+    }
+
+    fn sees(&self, run: &Run) -> bool {
+        run.from <= self.commits && run.until.is_none_or(|until| until > self.commits)
+    }
+
+    fn read(&self, table: u64, brick: u64, columns: &[usize]) -> Result<Vec<RecordBatch>, SqlError> {
+        let known = known_of(&self.tables, table)?;
+        let mut state = self.open.0.state.lock();
+        state.reads.push((brick, columns.to_vec()));
+        let runs = state.rows.iter().filter(|run| run.table == table && run.brick == brick && self.sees(run));
+        let batches = runs.map(|run| {
+            let column = |column: &usize| -> ArrayRef {
+                // Rows from before a column was added.
+                run.rows
+                    .columns()
+                    .get(*column)
+                    .map_or_else(|| new_null_array(&known.types[*column], run.rows.num_rows()), Arc::clone)
+            };
+            let arrays: Vec<ArrayRef> = columns.iter().map(column).collect();
+            let fields = columns
+                .iter()
+                .map(|column| Field::new(&known.names[*column], known.types[*column].clone(), true));
+            let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+            let options = RecordBatchOptions::new().with_row_count(Some(run.rows.num_rows()));
+            Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+        });
+        batches.collect()
+    }
+}
+
+impl ClusterSnapshot for Snapshot {
+    fn bricks(&self, table: u64) -> BoxFuture<'_, Result<Vec<u64>, SqlError>> {
+        let state = self.open.0.state.lock();
+        let runs = state.rows.iter().filter(|run| run.table == table);
+        let mut bricks: Vec<u64> = runs.map(|run| run.brick).collect();
+        bricks.sort_unstable();
+        bricks.dedup();
+        async { Ok(bricks) }.boxed()
+    }
+
+    fn rows(
+        &self,
+        table: u64,
+        brick: u64,
+        columns: Vec<usize>,
+    ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>> {
+        async move { self.read(table, brick, &columns) }.boxed()
+    }
+}
+
+#[derive(Debug)]
+struct Load {
+    open: Open,
+    tables: Tables,
+    rows: Vec<(u64, u64, RecordBatch)>,
+}
+
+impl Load {
+    fn add(&mut self, table: u64, rows: &RecordBatch) -> Result<(), SqlError> {
+        let known = known_of(&self.tables, table)?;
+        let types: Vec<&DataType> = rows.columns().iter().map(|column| column.data_type()).collect();
+        if types != known.types.iter().collect::<Vec<_>>() {
+            return Err(SqlError::internal(format!("columns of {types:?}, the table has {:?}", known.types)));
+        }
+        let mut by_brick: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+        for row in 0..rows.num_rows() {
+            let brick = (known.brick_of)(&self.ordinals(&known, rows, row));
+            by_brick.entry(brick).or_default().push(u32::try_from(row).unwrap());
+        }
+        for (brick, indexes) in by_brick {
+            let taken = take_record_batch(rows, &UInt32Array::from(indexes))?;
+            self.rows.push((table, brick, taken));
+        }
+        Ok(())
+    }
+
+    fn ordinals(&self, known: &Known, rows: &RecordBatch, row: usize) -> Vec<u64> {
+        let mut ordinals = Vec::new();
+        for (name, column) in known.names.iter().zip(rows.columns()) {
+            if name == "day" {
+                ordinals.push(u64::try_from(column.as_primitive::<Int32Type>().value(row)).unwrap());
+            } else if name == "region" {
+                let regions = &mut self.open.0.state.lock().regions;
+                let region = column.as_string::<i32>().value(row);
+                let code = regions.iter().position(|known| known == region).unwrap_or_else(|| {
+                    regions.push(region.to_owned());
+                    regions.len() - 1
+                });
+                ordinals.push(code as u64);
+            }
+        }
+        ordinals
+    }
+}
+
+/// What the next commit comes to, once it has waited for what it waits for.
+fn outcome(shared: &Arc<Shared>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
+    let mut state = shared.state.lock();
+    match std::mem::take(&mut state.next) {
+        NextCommit::Decided => {
+            state.modes.push(mode);
+            async { Ok(()) }.boxed()
+        }
+        NextCommit::RolledBack => {
+            let error = SqlError::new(SqlState::SerializationFailure, "a holder of a brick has left");
+            async { Err(error) }.boxed()
+        }
+        NextCommit::Silent => futures::future::pending().boxed(),
+    }
+}
+
+impl ClusterLoad for Load {
+    fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>> {
+        async move { self.add(table, rows) }.boxed()
+    }
+
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
+        let outcome = outcome(&self.open.0, mode);
+        async move {
+            outcome.await?;
+            let Self { open, rows, .. } = *self;
+            let mut state = open.0.state.lock();
+            state.commits += 1;
+            let from = state.commits;
+            let runs =
+                rows.into_iter().map(|(table, brick, rows)| Run { table, brick, rows, from, until: None });
+            state.rows.extend(runs);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+#[derive(Debug)]
+struct Delete {
+    open: Open,
+    seen: Arc<Snapshot>,
+    bricks: Vec<(u64, u64)>,
+}
+
+impl ClusterDelete for Delete {
+    fn seen(&self) -> Arc<dyn ClusterSnapshot> {
+        Arc::clone(&self.seen) as Arc<dyn ClusterSnapshot>
+    }
+
+    fn brick(&mut self, table: u64, brick: u64) -> BoxFuture<'_, Result<(), SqlError>> {
+        self.bricks.push((table, brick));
+        async { Ok(()) }.boxed()
+    }
+
+    fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
+        let outcome = outcome(&self.open.0, mode);
+        async move {
+            outcome.await?;
+            let mut state = self.open.0.state.lock();
+            state.commits += 1;
+            let until = state.commits;
+            for run in &mut state.rows {
+                if self.bricks.contains(&(run.table, run.brick)) && self.seen.sees(run) {
+                    run.until = Some(until);
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+}
