@@ -26,7 +26,7 @@
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
-//! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
+//! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod codes;
@@ -43,6 +43,7 @@ mod loopback;
 mod loopback_table;
 mod node;
 mod options;
+mod pace;
 mod reading;
 mod snapshot;
 mod status;

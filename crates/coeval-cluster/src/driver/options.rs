@@ -7,6 +7,7 @@ use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
 use coeval_txn::cluster::DictionaryId;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -30,6 +31,10 @@ pub struct NodeOptions {
     pub stride: u32,
     /// Appends of a load that may be unanswered; a further one waits. What a slow holder costs is bounded by that.
     pub append_window: usize,
+    /// How many bytes of bricks come to this node in a second, at most, when they move: so much of its disk and network is not
+    /// there for loads and queries meanwhile. Without a bound they come as fast as they can. Bricks that readers ask for
+    /// do not count.
+    pub copied_bytes_a_second: Option<NonZeroU64>,
     /// How long it waits.
     pub timeouts: ClusterTimeouts,
 }
@@ -52,6 +57,7 @@ impl NodeOptions {
             replicas: 2,
             stride: 1_024,
             append_window: 64,
+            copied_bytes_a_second: None,
             timeouts: ClusterTimeouts::default(),
         }
     }
