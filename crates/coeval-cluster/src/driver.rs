@@ -25,10 +25,14 @@
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
+//! | `adding.rs`, `changing.rs`, `addresses.rs` | nodes that come, are drained, are removed, and where they are |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
+mod adding;
+mod addresses;
+mod changing;
 mod codes;
 mod copying;
 mod counters;
@@ -52,7 +56,7 @@ mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
-pub use error::{CodesError, LoadError, ReadError};
+pub use error::{ChangeNodesError, CodesError, LoadError, ReadError};
 pub use load::{CommitWait, Committed, Load};
 pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};

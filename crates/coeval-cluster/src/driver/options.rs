@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node is told when it starts.
 
+use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
 use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
-use coeval_txn::cluster::DictionaryId;
+use coeval_txn::cluster::{DictionaryId, ViewNumber};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -15,8 +16,11 @@ use std::time::Duration;
 pub struct NodeOptions {
     /// Who it is, and how it talks to others. Its incarnation is found when it starts.
     pub transport: TransportOptions,
-    /// All nodes of the cluster, this one among them; in the product they are in the catalog.
+    /// The nodes of the cluster that are known when it starts, this one among them: all, or some that know the others. The
+    /// keeper's records tell of more, and where nodes are by then.
     pub nodes: Vec<(NodeId, NodeAddress)>,
+    /// As of which record of the keeper that list is: earlier ones do not change it.
+    pub nodes_as_of: ViewNumber,
     /// The brick tables that are declared here.
     pub tables: Tables,
     /// Dictionaries besides those of their columns of texts, each with how many codes it may have. All nodes are told the same.
@@ -50,6 +54,7 @@ impl NodeOptions {
         Self {
             transport,
             nodes,
+            nodes_as_of: ViewNumber::default(),
             tables,
             dictionaries: Vec::new(),
             rounds: RoundOptions::default(),
@@ -60,6 +65,17 @@ impl NodeOptions {
             copied_bytes_a_second: None,
             timeouts: ClusterTimeouts::default(),
         }
+    }
+
+    /// As [`new`](Self::new), of a node that was told its membership when it founded the cluster, or joined it.
+    ///
+    /// # Panics
+    /// If the membership has no node.
+    #[must_use]
+    pub fn of_member(membership: &Membership, transport: TransportOptions, tables: Tables) -> Self {
+        let Membership { nodes, as_of, keeper, replicas, stride, .. } = membership;
+        let usual = Self::new(transport, nodes.clone(), tables);
+        Self { nodes_as_of: *as_of, keeper: *keeper, replicas: *replicas, stride: *stride, ..usual }
     }
 }
 
