@@ -25,7 +25,8 @@
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
-//! | `adding.rs`, `changing.rs`, `addresses.rs` | nodes that come, are drained, are removed, and where they are |
+//! | `adding.rs`, `changing.rs` | nodes that come, are drained, are removed |
+//! | `addresses.rs`, `remembering.rs` | where they are, and what of that is written down |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
@@ -49,6 +50,7 @@ mod node;
 mod options;
 mod pace;
 mod reading;
+mod remembering;
 mod snapshot;
 mod status;
 mod texts;

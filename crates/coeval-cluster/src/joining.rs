@@ -9,6 +9,8 @@
 //! What is written is a log in the node's directory, `membership.log`: the start id before it is told to anybody, so that a node
 //! whose answer was lost is known again; then each membership. The last one counts.
 //!
+//! While a node runs it writes down there too where the others are by then (`driver/remembering.rs`).
+//!
 //! A node that starts again where it was goes by what it has if nobody answers: all may start at once. One that is elsewhere
 //! now has to be heard, since nobody would take its connections.
 
@@ -100,7 +102,7 @@ impl Membership {
     /// # Errors
     /// If it cannot be read.
     pub fn read(directory: &Path) -> Result<Option<Self>, JoinError> {
-        if !directory.join(LOG_NAME).exists() {
+        if !Self::is_kept_in(directory) {
             return Ok(None);
         }
         Ok(Kept::open(directory)?.membership)
@@ -150,6 +152,19 @@ impl Membership {
             }
             sleep(PAUSE).await;
         }
+    }
+
+    /// Whether a directory is that of a node that has founded a cluster or joined one.
+    pub(crate) fn is_kept_in(directory: &Path) -> bool {
+        directory.join(LOG_NAME).exists()
+    }
+
+    /// Keeps this as what the node of this directory was told last.
+    ///
+    /// # Errors
+    /// If the directory cannot be used, also because somebody reads it just now.
+    pub(crate) fn remember(&self, directory: &Path) -> Result<(), JoinError> {
+        Kept::open(directory)?.keep(self)
     }
 
     /// What the node's transport is told: who it is by its membership, and the rest as when it asked.

@@ -89,7 +89,7 @@ impl Engine {
     }
 
     /// What a node is told that is at this address.
-    fn membership_of(&self, node: NodeId, address: NodeAddress) -> Membership {
+    pub(super) fn membership_of(&self, node: NodeId, address: NodeAddress) -> Membership {
         let mut nodes = self.known.list();
         nodes.retain(|(node, _)| !self.protocol.view().removed().contains(node));
         let mut membership = Membership {

@@ -16,12 +16,14 @@ use std::collections::BTreeMap;
 pub(super) struct KnownAddresses {
     nodes: BTreeMap<NodeId, NodeAddress>,
     as_of: ViewNumber,
+    /// How often a node was new or elsewhere.
+    changes: u64,
 }
 
 impl KnownAddresses {
     /// What a node is told, as of a record of the keeper.
     pub(super) fn new(nodes: &[(NodeId, NodeAddress)], as_of: ViewNumber) -> Self {
-        Self { nodes: nodes.iter().cloned().collect(), as_of }
+        Self { nodes: nodes.iter().cloned().collect(), as_of, changes: 0 }
     }
 
     /// Goes on behind a record. Says whether a node is new, or elsewhere.
@@ -33,7 +35,11 @@ impl KnownAddresses {
             return false;
         }
         match address.parse::<NodeAddress>() {
-            Ok(address) => self.nodes.insert(*node, address.clone()) != Some(address),
+            Ok(address) => {
+                let is_change = self.nodes.insert(*node, address.clone()) != Some(address);
+                self.changes += u64::from(is_change);
+                is_change
+            }
             Err(error) => {
                 tracing::error!("the keeper's records have no address of {node}: {error}");
                 false
@@ -49,6 +55,11 @@ impl KnownAddresses {
     /// All of them, ascending.
     pub(super) fn list(&self) -> Vec<(NodeId, NodeAddress)> {
         self.nodes.iter().map(|(node, address)| (*node, address.clone())).collect()
+    }
+
+    /// A number that is another one when a node is new or elsewhere.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// Up to which record this is.

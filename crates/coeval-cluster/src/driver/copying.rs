@@ -50,7 +50,9 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
     let (mut assembly, mut dictionaries) = (PartAssembly::default(), Vec::new());
     while let Some(part) = answer.next().await {
         let part = part?;
-        life.pace.keep(part.len()).await;
+        let bytes = part.len();
+        life.look_into(|engine| engine.copied_bytes += bytes as u64);
+        life.pace.keep(bytes).await;
         let part = match decode(part)? {
             BrickAnswer::Part(part) => part,
             BrickAnswer::Dictionaries(given) => {

@@ -94,6 +94,8 @@ pub(super) struct Engine {
     pub(super) askers: BTreeMap<AskId, oneshot::Sender<AskOutcome>>,
     /// Who is giving bricks, at which view.
     pub(super) copying: BTreeSet<(Member, ViewNumber)>,
+    /// Bytes of bricks that have come for good, in this life.
+    pub(super) copied_bytes: u64,
     /// Who is to be asked for bricks, once the lock is free.
     pub(super) to_copy: Vec<(Member, ViewNumber)>,
     /// When something was last heard of another node.
@@ -145,6 +147,7 @@ impl Engine {
             declarations: 0,
             askers: BTreeMap::new(),
             copying: BTreeSet::new(),
+            copied_bytes: 0,
             to_copy: Vec::new(),
             heard: BTreeMap::new(),
             purged: Epoch::ZERO,

@@ -5,7 +5,7 @@ use super::engine::{EndReason, Engine};
 use super::incoming::Incoming;
 use super::options::NodeOptions;
 use super::pace::Pace;
-use super::{copying, ticking};
+use super::{copying, remembering, ticking};
 use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::log::LogError;
@@ -107,6 +107,9 @@ impl Life {
         // What the start has logged.
         life.step(|engine| engine.begin_life());
         runtime.spawn(ticking::tick_until_end(Arc::clone(&life)));
+        if let Some(directory) = life.options.remembers_in.clone() {
+            runtime.spawn(remembering::remember_until_end(Arc::clone(&life), directory));
+        }
         Ok(life)
     }
 

@@ -12,6 +12,7 @@ use super::snapshot::Snapshot;
 use super::status::NodeStatus;
 use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
+use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::start_error::StartError;
 use crate::store::{ColumnStore, SyncedTo};
@@ -60,12 +61,15 @@ impl Node {
     /// # Errors
     /// If the log or the connections cannot be used.
     pub fn start(
-        options: NodeOptions,
+        mut options: NodeOptions,
         listener: TcpListener,
         runtime: &Handle,
         directory: &Path,
         durability: Durability,
     ) -> Result<Self, StartError> {
+        if Membership::is_kept_in(directory) {
+            options.remembers_in = Some(directory.to_owned());
+        }
         let (directory, tables, rounds) = (directory.to_owned(), options.tables.clone(), options.rounds);
         Self::start_with(options, listener, runtime, move |synced| {
             let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), rounds, synced)?;

@@ -9,6 +9,7 @@ use crate::tables::Tables;
 use crate::transport::TransportOptions;
 use coeval_txn::cluster::{DictionaryId, ViewNumber};
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -21,6 +22,9 @@ pub struct NodeOptions {
     pub nodes: Vec<(NodeId, NodeAddress)>,
     /// As of which record of the keeper that list is: earlier ones do not change it.
     pub nodes_as_of: ViewNumber,
+    /// Where the node keeps what it was told of its cluster ([`Membership`]), if it does: there it writes down who is new or
+    /// elsewhere. [`Node::start`](super::Node::start) finds it in the node's directory.
+    pub remembers_in: Option<PathBuf>,
     /// The brick tables that are declared here.
     pub tables: Tables,
     /// Dictionaries besides those of their columns of texts, each with how many codes it may have. All nodes are told the same.
@@ -55,6 +59,7 @@ impl NodeOptions {
             transport,
             nodes,
             nodes_as_of: ViewNumber::default(),
+            remembers_in: None,
             tables,
             dictionaries: Vec::new(),
             rounds: RoundOptions::default(),

@@ -29,6 +29,10 @@ pub struct NodeStatus {
     pub removed: BTreeSet<NodeId>,
     /// Whether bricks are on their way.
     pub is_moving: bool,
+    /// The nodes that are giving bricks to this one.
+    pub copied_from: BTreeSet<NodeId>,
+    /// Bytes of bricks that have come to it for good, in this life; also those that had to come again.
+    pub copied_bytes: u64,
     /// EC: the clock.
     pub next_epoch: Epoch,
     /// LCE.
@@ -75,6 +79,8 @@ impl Engine {
             drained: node.view().drained().clone(),
             removed: node.view().removed().clone(),
             is_moving: node.view().is_moving(),
+            copied_from: self.copying.iter().map(|(from, _)| from.node).collect(),
+            copied_bytes: self.copied_bytes,
             next_epoch: node.next_epoch(),
             latest_committed: node.latest_committed(),
             latest_safe: node.latest_safe(),

@@ -2,10 +2,11 @@
 //! Nodes that join while others run.
 
 use crate::nodes::{Cluster, wait_until};
-use crate::rows::{BRICKS, brick};
+use crate::rows::{BRICKS, brick, rows_of};
 use crate::sums::{Traffic, check, load, loads};
-use coeval_cluster::{Founding, JoinError, NodeId};
-use std::time::Duration;
+use coeval_cluster::{BrickAddress, CommitWait, Founding, JoinError, Membership, NodeId};
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
 
 /// How many bricks a node has.
 fn bricks_on(cluster: &Cluster, number: u32) -> usize {
@@ -91,6 +92,53 @@ fn a_number_is_not_lost_with_the_answer() {
     assert_eq!(cluster.join(vec![joiner], &[1]), [3]);
     assert_eq!(cluster.join(vec![other], &[3]), [4], "and the new one may be asked too");
     check(&cluster, &[]);
+}
+
+/// Node 3 writes down that there is a node 4, though it is told so long after it has joined.
+#[test]
+fn a_node_remembers_who_came_after_it() {
+    let mut cluster = Cluster::start(2, 1);
+    let joiner = cluster.joiner();
+    cluster.join(vec![joiner], &[1]);
+    cluster.settle();
+    let joiner = cluster.joiner();
+    cluster.join(vec![joiner], &[1]);
+    let directory = cluster.directory(3);
+    wait_until("it has written it down", || {
+        // Whoever looks while it is written is refused.
+        let written = Membership::read(&directory).ok().flatten();
+        written.is_some_and(|written| written.address_of(NodeId::new(4)) == Some(&cluster.address(4)))
+    });
+    check(&cluster, &[]);
+}
+
+#[test]
+fn bricks_come_at_a_pace_while_loads_go_on() {
+    const RATE: u64 = 250_000;
+    let mut cluster = Cluster::start(2, 2);
+    let mut acknowledged = loads(&cluster, 10);
+    // What takes a while to come: no sums are in it.
+    cluster.runtime.block_on(async {
+        let mut load = cluster.node(1).begin().await.unwrap();
+        for number in 0..BRICKS {
+            let brick = BrickAddress { table: 2, brick: number };
+            load.append(brick, rows_of(brick, &[(0, 0); 8 << 10])).await.unwrap();
+        }
+        load.commit(CommitWait::Decided).await.unwrap();
+    });
+    cluster.copied_bytes_a_second = NonZeroU64::new(RATE);
+    let traffic = Traffic::start(&cluster, &[1, 2]);
+    let (joiner, begun) = (cluster.joiner(), Instant::now());
+    cluster.join(vec![joiner], &[1]);
+    traffic.go_on();
+    cluster.settle();
+    let copied = cluster.status(3).unwrap().copied_bytes;
+    let least = Duration::from_millis(copied * 1_000 / RATE);
+    // Of what came for a view that is over nobody waits for the last part.
+    assert!(copied > 0 && begun.elapsed() > least / 2, "{copied} bytes after {:?}", begun.elapsed());
+    let (more, _) = traffic.stop(&cluster);
+    acknowledged.extend(more);
+    check(&cluster, &acknowledged);
 }
 
 /// It tells the others where it is now when it starts; those that were away then learn it too.

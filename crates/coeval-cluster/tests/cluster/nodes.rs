@@ -10,6 +10,7 @@ use coeval_cluster::{
     Membership, Node, NodeAddress, NodeId, NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
 };
 use std::net::TcpListener;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,6 +41,8 @@ pub(crate) struct Cluster {
     replicas: usize,
     /// How long a node waits until it serves, and until an owner of a dictionary answers.
     serve: Duration,
+    /// How fast bricks come to nodes that start from now on.
+    pub(crate) copied_bytes_a_second: Option<NonZeroU64>,
     directory: TempDir,
     pub(crate) runtime: Runtime,
 }
@@ -106,7 +109,16 @@ impl Cluster {
         let of = |number: u32| directory.path().join(format!("n{number}"));
         let places: Vec<Place> = (1..=nodes).map(|number| place(number, of(number))).collect();
         let told = places.len();
-        let mut cluster = Self { places, told, joiners: 0, replicas, serve, directory, runtime };
+        let mut cluster = Self {
+            places,
+            told,
+            joiners: 0,
+            replicas,
+            serve,
+            copied_bytes_a_second: None,
+            directory,
+            runtime,
+        };
         for number in 1..=nodes {
             cluster.begin(number);
         }
@@ -154,6 +166,7 @@ impl Cluster {
 
     fn with_short_times(&self, mut options: NodeOptions) -> NodeOptions {
         options.dictionaries = vec![CITY];
+        options.copied_bytes_a_second = self.copied_bytes_a_second;
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),
