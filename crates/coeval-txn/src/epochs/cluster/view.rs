@@ -239,7 +239,7 @@ impl View {
     ///
     /// # Panics
     ///
-    /// If the record is not the one after those followed so far, or makes a removed node a member.
+    /// If the record is not the one after those followed so far, or has a removed node come back or go again.
     pub fn follow(&mut self, record: &ViewRecord) {
         assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
         self.number = record.number;
@@ -266,6 +266,7 @@ impl View {
                 self.known.insert(*node, KnownNode { address: Arc::clone(address), start: *start });
             }
             ViewChange::Drained { node } => {
+                assert!(!self.removed.contains(node), "who was removed has nothing to give");
                 self.layout = record.number;
                 self.drained.insert(*node);
             }
@@ -275,7 +276,7 @@ impl View {
                     self.layout = record.number;
                 }
                 self.drained.remove(node);
-                self.removed.insert(*node);
+                assert!(self.removed.insert(*node), "each node is removed once");
             }
         }
     }

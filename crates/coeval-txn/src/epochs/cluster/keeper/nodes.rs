@@ -90,6 +90,7 @@ impl ViewKeeper {
             }
             None => self.free_number(stride).ok_or(AddError::NoNumberLeft(stride))?,
         };
+        assert!(!self.view.removed().contains(&node), "who was removed is not added");
         Ok((node, self.note(node, &ask.address, Some(ask.start))))
     }
 
