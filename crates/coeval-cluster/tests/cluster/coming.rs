@@ -55,6 +55,25 @@ fn a_node_joins_through_any_node_and_starts_again_from_what_it_was_told() {
     check(&cluster, &acknowledged);
 }
 
+/// As a cluster comes to be: nobody is told more than an address.
+#[test]
+fn a_cluster_grows_from_one_node_and_starts_again() {
+    let mut cluster = Cluster::found(2);
+    let mut acknowledged = loads(&cluster, 10);
+    for through in [1, 2] {
+        let joiner = cluster.joiner();
+        cluster.join(vec![joiner], &[through]);
+        cluster.settle();
+        acknowledged.extend(loads(&cluster, 10));
+    }
+    check(&cluster, &acknowledged);
+    (1..=3).for_each(|number| cluster.crash(number));
+    // The one with the keeper comes last: the others go by what they have.
+    [3, 2, 1].into_iter().for_each(|number| cluster.begin(number));
+    cluster.start_keeper(Founding::GoOn);
+    check(&cluster, &acknowledged);
+}
+
 #[test]
 fn two_nodes_join_at_once() {
     let mut cluster = Cluster::start(2, 2);

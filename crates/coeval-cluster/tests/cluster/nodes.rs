@@ -64,7 +64,8 @@ fn place(number: u32, directory: PathBuf) -> Place {
 /// What a node at this place asks with.
 fn ask_options(place: &Place) -> AskOptions {
     let mut options = AskOptions::new(place.address.clone(), Formats::up_to(FormatVersion::new(1)));
-    options.timeouts = transport_timeouts();
+    // Where nobody runs, a listener waits all the same.
+    options.timeouts = Timeouts { call: Duration::from_millis(500), ..transport_timeouts() };
     options
 }
 
@@ -101,24 +102,44 @@ impl Cluster {
         Self::start_with(nodes, replicas, Duration::from_secs(20))
     }
 
-    /// As [`start`](Self::start), of nodes that wait so long for others.
-    pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
+    fn without_nodes(replicas: usize, serve: Duration) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let directory = tempfile::tempdir().unwrap();
         tables().declare(texts::TABLE, texts::schema()).unwrap();
-        let of = |number: u32| directory.path().join(format!("n{number}"));
-        let places: Vec<Place> = (1..=nodes).map(|number| place(number, of(number))).collect();
-        let told = places.len();
-        let mut cluster = Self {
-            places,
-            told,
+        Self {
+            places: Vec::new(),
+            told: 0,
             joiners: 0,
             replicas,
             serve,
             copied_bytes_a_second: None,
-            directory,
+            directory: tempfile::tempdir().unwrap(),
             runtime,
-        };
+        }
+    }
+
+    /// One node that has founded a cluster, and was told of no other.
+    pub(crate) fn found(replicas: usize) -> Self {
+        let mut cluster = Self::without_nodes(replicas, Duration::from_secs(20));
+        let directory = cluster.directory.path().join("n1");
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut first = place(1, directory.clone());
+        first.asks = true;
+        let founded = Membership::found(&directory, CLUSTER, first.address.clone(), replicas, 1_024);
+        cluster.places.push(first);
+        cluster.begin_member(1, &founded.unwrap());
+        cluster.start_keeper(Founding::Found);
+        cluster.settle();
+        cluster
+    }
+
+    /// As [`start`](Self::start), of nodes that wait so long for others.
+    pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
+        let mut cluster = Self::without_nodes(replicas, serve);
+        for number in 1..=nodes {
+            let directory = cluster.directory.path().join(format!("n{number}"));
+            cluster.places.push(place(number, directory));
+        }
+        cluster.told = cluster.places.len();
         for number in 1..=nodes {
             cluster.begin(number);
         }
@@ -207,7 +228,8 @@ impl Cluster {
     }
 
     fn begin_member(&mut self, number: u32, membership: &Membership) {
-        let transport = membership.transport(&ask_options(self.at(number)));
+        let mut transport = membership.transport(&ask_options(self.at(number)));
+        transport.timeouts = transport_timeouts();
         let options = NodeOptions::of_member(membership, transport, tables());
         assert_eq!(options.replicas, self.replicas, "it is told how many there are");
         self.begin_with(number, self.with_short_times(options));
