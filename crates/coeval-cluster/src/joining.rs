@@ -31,6 +31,10 @@ use tokio::time::sleep;
 const LOG_NAME: &str = "membership.log";
 /// Before all are asked again, when none has answered.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How often the log is tried to be opened that somebody has open: for half a second in all.
+const ATTEMPTS: u32 = 50;
+/// Between two attempts.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why a process is no node. What was written before stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -162,7 +166,7 @@ impl Membership {
     /// Keeps this as what the node of this directory was told last.
     ///
     /// # Errors
-    /// If the directory cannot be used, also because somebody reads it just now.
+    /// If the directory cannot be used.
     pub(crate) fn remember(&self, directory: &Path) -> Result<(), JoinError> {
         Kept::open(directory)?.keep(self)
     }
@@ -234,7 +238,17 @@ struct Kept {
 
 impl Kept {
     fn open(directory: &Path) -> Result<Self, JoinError> {
-        let (log, records) = LogFile::open(&directory.join(LOG_NAME), Durability::Synced)?;
+        let path = directory.join(LOG_NAME);
+        let mut opened = LogFile::open(&path, Durability::Synced);
+        // A node that runs has it open for as long as a write takes, also when it is about to end.
+        for _ in 0..ATTEMPTS {
+            if !matches!(opened, Err(LogError::InUse(_))) {
+                break;
+            }
+            std::thread::sleep(ATTEMPT_PAUSE);
+            opened = LogFile::open(&path, Durability::Synced);
+        }
+        let (log, records) = opened?;
         let mut kept = Self { log, start: None, membership: None };
         for record in records {
             match decode(record).map_err(|_| JoinError::Unreadable(directory.to_owned()))? {

@@ -124,7 +124,7 @@ fn a_node_remembers_who_came_after_it() {
     cluster.join(vec![joiner], &[1]);
     let directory = cluster.directory(3);
     wait_until("it has written it down", || {
-        // Whoever looks while it is written is refused.
+        // Whoever looks while it is written may be refused.
         let written = Membership::read(&directory).ok().flatten();
         written.is_some_and(|written| written.address_of(NodeId::new(4)) == Some(&cluster.address(4)))
     });
