@@ -116,7 +116,8 @@ impl Membership {
     /// seed is needed unless all nodes are elsewhere by now. On disk in `directory` when this returns. Then the node is started.
     ///
     /// All are asked over and over for as long as `patience`. A node that starts again where it was asks each once,
-    /// and goes by what it was told last if nobody answers; the one with the keeper asks nobody.
+    /// and goes by what it was told last if nobody answers; the one with the keeper asks nobody. That one should stay where it
+    /// is: nobody else can tell the others where it is now, so each has to start again with its new address as a seed.
     ///
     /// # Errors
     /// If the directory or the certificates cannot be used, the cluster does not take the node, or nobody answers. A number
@@ -130,7 +131,14 @@ impl Membership {
         let mut kept = Kept::open(directory)?;
         let before = kept.membership.clone();
         if let Some(mut own) = before.clone().filter(|before| before.keeper == before.node) {
-            // What the others know of it is told them by its own keeper.
+            if own.address() != Some(&options.address) && own.nodes.len() > 1 {
+                tracing::warn!(
+                    "{} has the keeper and is at {} now: the other nodes refuse it until they start again and join \
+                     through that address",
+                    own.node,
+                    options.address
+                );
+            }
             own.set_own_address(options.address.clone());
             kept.keep(&own)?;
             return Ok(own);
@@ -331,7 +339,7 @@ mod tests {
         assert_eq!(Membership::read(directory.path()).unwrap(), Some(membership));
     }
 
-    /// The one with the keeper asks nobody: it may be elsewhere, and tells the others.
+    /// The one with the keeper asks nobody.
     #[test]
     fn the_keepers_node_starts_again_by_itself() {
         let directory = tempfile::tempdir().unwrap();
