@@ -25,11 +25,16 @@
 //! | `life.rs` | the lock, the tasks of a life, how it ends |
 //! | `engine.rs`, `effects.rs` | the state behind the lock, and what is done with effects |
 //! | `texts.rs` | codes for rows that are loaded, texts for rows that go to other nodes and to readers |
+//! | `adding.rs`, `changing.rs` | nodes that come, are drained, are removed |
+//! | `addresses.rs`, `remembering.rs` | where they are, and what of that is written down |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
-//! | `copying.rs`, `reading.rs` | bricks that come from other nodes, for good or for a reader |
+//! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `listing.rs` | which bricks a table has, on any node |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
+mod adding;
+mod addresses;
+mod changing;
 mod codes;
 mod copying;
 mod counters;
@@ -45,7 +50,9 @@ mod loopback;
 mod loopback_table;
 mod node;
 mod options;
+mod pace;
 mod reading;
+mod remembering;
 mod snapshot;
 mod status;
 mod texts;
@@ -53,7 +60,7 @@ mod ticking;
 
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
-pub use error::{CodesError, LoadError, ReadError};
+pub use error::{ChangeNodesError, CodesError, LoadError, ReadError};
 pub use load::{CommitWait, Committed, Load};
 pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};

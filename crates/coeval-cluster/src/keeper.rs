@@ -19,6 +19,9 @@
 //! of each other: of those that do not hear each other, the one with the most such is removed. It may be alive; it learns so
 //! and joins again.
 //!
+//! Which nodes there are is among its records: who asks to belong is given a number, and is answered when the record with it
+//! is on disk. From these records all nodes know where the others are.
+//!
 //! The keeper has nothing that matters but its log. When it is gone, views stand still and loads go on in the last one, as
 //! long as all its members answer.
 
@@ -27,9 +30,10 @@ mod link;
 mod silence;
 
 pub(crate) use keeper_thread::Keeper;
-pub(crate) use link::KeeperLink;
+pub(crate) use link::{KeeperLink, NodeChange};
 
 use crate::node::NodeId;
+use crate::node_address::NodeAddress;
 use std::time::Duration;
 
 /// What the keeper is told when it starts, by the options of the node that it is on.
@@ -37,8 +41,10 @@ use std::time::Duration;
 pub(crate) struct KeeperOptions {
     /// The node that it is on.
     pub(crate) own: NodeId,
-    /// Who is given its records.
-    pub(crate) nodes: Vec<NodeId>,
+    /// The nodes that were told their numbers, this one among them: those that the keeper has not recorded yet it records.
+    pub(crate) nodes: Vec<(NodeId, NodeAddress)>,
+    /// The numbers of nodes go up to it.
+    pub(crate) stride: u32,
     /// On how many nodes each brick is: fewer than so many nodes may be gone at once.
     pub(crate) replicas: usize,
     /// For how long a node may say nothing before it is removed.

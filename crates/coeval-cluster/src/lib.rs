@@ -28,7 +28,7 @@
 //! files of flushed rows, and the bricks of `coeval-brick`, in columns, of the tables that are declared to it ([`Tables`]).
 //!
 //! # Owns
-//! Who a node is ([`NodeAddress`], [`ClusterId`]), the [`Transport`] (the listener, connections to other nodes, who is let in,
+//! Who a node is ([`NodeAddress`], [`ClusterId`]) and how it comes to be one ([`Membership`]), the [`Transport`] (the listener, connections to other nodes, who is let in,
 //! queues, timeouts, counters), the binary form of the protocol's messages and records, the [`Node`] that runs the protocol,
 //! where bricks are ([`RingPlacement`]), and the keeper of the views.
 //!
@@ -45,6 +45,7 @@
 //! - Effects of the protocol are done in their order, under one lock, each once; what promises something is sent only when
 //!   the log is on disk up to there.
 //! - Whatever bytes come, they are a message that the protocol may be handed, or refused.
+//! - A number of a node, and where it is, are on the keeper's disk before anybody hears of them.
 //! - When a [`Transport`] is dropped, all its tasks end; when a [`Node`] is, all of it.
 //!
 //! # Start reading at
@@ -53,8 +54,10 @@
 mod brick_change;
 mod driver;
 mod figure;
+mod joining;
 mod keeper;
 mod log;
+mod membership;
 mod node;
 mod node_address;
 mod placement;
@@ -67,16 +70,18 @@ mod wire;
 
 pub use brick_change::BrickChange;
 pub use coeval_txn::cluster::{
-    BrickAddress, Code, DictionaryError, DictionaryId, Member, Purpose, Spelling, ViewNumber,
+    BrickAddress, ChangeError, Code, DictionaryError, DictionaryId, Member, Purpose, Spelling, ViewNumber,
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts,
-    Node, NodeOptions, NodeStatus, ReadError, Snapshot,
+    ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
+    LoadError, MessageCounts, Node, NodeOptions, NodeStatus, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
+pub use joining::JoinError;
 pub use keeper::Founding;
 pub use log::{Durability, LogError};
+pub use membership::Membership;
 pub use node::{ClusterId, FormatVersion, Incarnation, NodeId};
 pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
@@ -87,7 +92,8 @@ pub use store::{
 pub use tables::{DefinitionError, RowsRefused, Tables};
 pub use texts::{NoText, RowCodes, RowTexts};
 pub use transport::{
-    Answer, AnswerParts, Bounds, CallError, CallRefusal, Certificates, ConfigurationError, ConnectionState,
-    CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions, ReceiverGone,
-    RefusedConnection, Security, SendError, Sender, Timeouts, Transport, TransportOptions, TransportStatus,
+    Answer, AnswerParts, AskOptions, Bounds, CallError, CallRefusal, Certificates, ConfigurationError,
+    ConnectionState, CounterValues, Formats, Handler, LinkError, Misfit, PeerStatus, Peers, ProtocolVersions,
+    ReceiverGone, RefusedConnection, Security, SendError, Sender, Timeouts, Transport, TransportOptions,
+    TransportStatus,
 };

@@ -2,6 +2,7 @@
 //! [`StartError`]: why a node, or the keeper on it, does not start.
 
 use crate::log::LogError;
+use crate::node::NodeId;
 use crate::transport::ConfigurationError;
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ pub enum StartError {
     /// The keeper's records cannot be read.
     #[error("the keeper's log has something else in it")]
     KeeperLog,
+    /// The node was removed from its cluster for good. Nothing of what it keeps is needed any more.
+    #[error("{0} was removed from the cluster; to belong to it again, it joins with an empty directory")]
+    Removed(NodeId),
     /// The node did not come so far in time.
     #[error("the node is not ready after {} ms", after.as_millis())]
     TimedOut {

@@ -7,6 +7,7 @@
 //! | `node_transport.rs`, `peers.rs` | the whole, started and dropped; the handle by which things are sent |
 //! | `handler.rs` | what is done with what comes in |
 //! | `greeting.rs`, `fit.rs` | the first bytes of a connection, and who fits whom |
+//! | `asking.rs` | the question of somebody who is no node yet |
 //! | `tls.rs`, `strangers.rs` | certificates; what else may speak on the port |
 //! | `connection.rs` | a connection that is greeted, and ends when it is told to |
 //! | `dialing.rs`, `listening.rs` | how such a one comes about, on either side |
@@ -18,6 +19,7 @@
 //! The services are those of gRPC (`tonic`), as what distributes queries speaks it, on the same port. Messages are bytes: their
 //! meaning is the business of whoever sends them.
 
+mod asking;
 mod calling;
 mod codec;
 mod connection;
@@ -40,6 +42,8 @@ mod status;
 mod strangers;
 mod tls;
 
+pub use asking::AskOptions;
+pub(crate) use asking::{AskError, ask};
 pub use calling::Answer;
 pub use error::{CallError, ConfigurationError, LinkError, SendError};
 pub use fit::Misfit;

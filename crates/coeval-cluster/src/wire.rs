@@ -23,6 +23,7 @@
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
 //! | `dictionaries.rs` | messages and records of dictionaries, texts of rows |
+//! | `joining.rs` | what is asked and answered when a node wants to belong |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
@@ -32,6 +33,7 @@ mod dictionaries;
 mod epochs;
 mod flushed;
 mod frame;
+mod joining;
 mod message;
 mod reader;
 mod record;
@@ -41,6 +43,7 @@ mod writer;
 
 pub(crate) use flushed::{FlushedBrick, LogHead};
 pub(crate) use frame::{Alive, Frame, FrameKind};
+pub(crate) use joining::{JoinAnswer, JoinRequest, MembershipRecord};
 pub(crate) use reader::Reader;
 pub(crate) use record::NodeRecord;
 pub(crate) use request::{

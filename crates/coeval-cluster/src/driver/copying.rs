@@ -4,6 +4,8 @@
 //! The protocol asks for them again with each resend until all have come, so an attempt that fails is only given up. Each
 //! brick is handed over when it is whole; its rows are in memory until then. Dictionaries come by messages of their own; who
 //! gives says which, and all has come when these have too. The texts of the codes in a brick come before its rows.
+//!
+//! Parts are taken at a pace, and one that is not taken is not sent: so who gives keeps it too, without a bound of its own.
 
 use super::life::Life;
 use crate::tables::RowsRefused;
@@ -47,7 +49,11 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
     let mut answer = life.peers.fetch(from.node, request).await?;
     let (mut assembly, mut dictionaries) = (PartAssembly::default(), Vec::new());
     while let Some(part) = answer.next().await {
-        let part = match decode(part?)? {
+        let part = part?;
+        let bytes = part.len();
+        life.look_into(|engine| engine.copied_bytes += bytes as u64);
+        life.pace.keep(bytes).await;
+        let part = match decode(part)? {
             BrickAnswer::Part(part) => part,
             BrickAnswer::Dictionaries(given) => {
                 dictionaries = given;

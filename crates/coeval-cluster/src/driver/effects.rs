@@ -36,6 +36,9 @@ impl Engine {
         if let Some(failure) = self.store.failure() {
             self.end.get_or_insert(EndReason::Failed(failure.to_string()));
         }
+        if self.protocol.view().removed().contains(&self.own()) {
+            self.end.get_or_insert(EndReason::Removed(self.own()));
+        }
         if self.protocol.has_left() {
             self.end.get_or_insert(EndReason::Left);
         }

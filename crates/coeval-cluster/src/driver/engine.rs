@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Engine`]: the state of one life of a node, behind its lock.
 
+use super::addresses::KnownAddresses;
 use super::codes::bounds_of;
 use super::counters::MessageCounts;
 use super::options::NodeOptions;
@@ -45,6 +46,8 @@ pub(super) struct LoadCaller {
 pub(crate) enum EndReason {
     /// The cluster has gone on without it: the next life begins.
     Left,
+    /// It was removed for good.
+    Removed(NodeId),
     /// The caller wants it.
     Stopped,
     /// It cannot go on.
@@ -55,6 +58,7 @@ impl std::fmt::Display for EndReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Left => f.write_str("the cluster has gone on without it"),
+            Self::Removed(node) => write!(f, "{node} was removed from the cluster"),
             Self::Stopped => f.write_str("it was stopped"),
             Self::Failed(what) => f.write_str(what),
         }
@@ -70,6 +74,8 @@ pub(super) struct Engine {
     pub(super) peers: Peers,
     pub(super) keeper: KeeperLink,
     pub(super) options: NodeOptions,
+    /// The nodes that are known here, and where they are.
+    pub(super) known: KnownAddresses,
     pub(super) counts: MessageCounts,
     /// Messages of the node to itself: they need no network.
     pub(super) to_itself: VecDeque<Message<BrickChange>>,
@@ -88,6 +94,8 @@ pub(super) struct Engine {
     pub(super) askers: BTreeMap<AskId, oneshot::Sender<AskOutcome>>,
     /// Who is giving bricks, at which view.
     pub(super) copying: BTreeSet<(Member, ViewNumber)>,
+    /// Bytes of bricks that have come for good, in this life.
+    pub(super) copied_bytes: u64,
     /// Who is to be asked for bricks, once the lock is free.
     pub(super) to_copy: Vec<(Member, ViewNumber)>,
     /// When something was last heard of another node.
@@ -118,6 +126,7 @@ impl Engine {
             dictionaries.declare(*dictionary, *codes_max);
         }
         let now = Instant::now();
+        let known = KnownAddresses::new(&options.nodes, options.nodes_as_of);
         let mut engine = Self {
             protocol: ClusterNode::recover(member, stride, placement.clone(), records),
             dictionaries,
@@ -126,6 +135,7 @@ impl Engine {
             peers,
             keeper,
             options,
+            known,
             counts: MessageCounts::default(),
             to_itself: VecDeque::new(),
             codes_to_itself: VecDeque::new(),
@@ -137,6 +147,7 @@ impl Engine {
             declarations: 0,
             askers: BTreeMap::new(),
             copying: BTreeSet::new(),
+            copied_bytes: 0,
             to_copy: Vec::new(),
             heard: BTreeMap::new(),
             purged: Epoch::ZERO,
@@ -172,16 +183,21 @@ impl Engine {
 
     /// Follows the keeper's records, as far as they are the next ones.
     pub(super) fn follow(&mut self, records: Vec<ViewRecord>) {
+        let mut is_elsewhere = false;
         for record in records {
             if self.protocol.has_left() || record.number != self.view().next() {
                 continue;
             }
             self.protocol.follow(&record);
             self.dictionaries.follow(self.protocol.view());
+            is_elsewhere |= self.known.follow(&record);
             self.records.push(record);
             // Who is new has not had the time to say anything.
             let now = Instant::now();
             self.heard = self.protocol.view().members().map(|member| (member.node, now)).collect();
+        }
+        if is_elsewhere {
+            self.peers.set_nodes(self.known.list()).expect("a map has each node once");
         }
     }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong, by who is told: [`LoadError`], [`CodesError`], [`ReadError`].
+//! What can go wrong, by who is told: [`LoadError`], [`CodesError`], [`ReadError`], [`ChangeNodesError`].
 
 use crate::node::NodeId;
+use crate::node_address::NodeAddress;
 use crate::tables::RowsRefused;
 use crate::texts::NoText;
 use coeval_txn::Epoch;
-use coeval_txn::cluster::{DictionaryError, DictionaryId};
+use coeval_txn::cluster::{ChangeError, DictionaryError, DictionaryId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,4 +114,31 @@ pub enum ReadError {
     /// The life of the node that gave the snapshot is over.
     #[error("the node that gave the snapshot is not there any more: {0}")]
     Ended(String),
+}
+
+/// Why a node is not drained, or not removed. Nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeNodesError {
+    /// The keeper of the views is on another node: ask there.
+    #[error("the keeper of the views is on {keeper}{}: ask there", at(address.as_ref()))]
+    Elsewhere {
+        /// That node.
+        keeper: NodeId,
+        /// Where it is, if that is known.
+        address: Option<NodeAddress>,
+    },
+    /// The keeper does not run, or has too much to do to answer. It may be asked again.
+    #[error("the keeper of the views does not run here, or has too much to do: ask again")]
+    NoKeeper,
+    /// Without that node there would be no keeper.
+    #[error("{0} has the keeper of the views, and cannot be removed")]
+    HasKeeper(NodeId),
+    /// The keeper refuses.
+    #[error(transparent)]
+    Refused(#[from] ChangeError),
+}
+
+fn at(address: Option<&NodeAddress>) -> String {
+    address.map_or_else(String::new, |address| format!(" at {address}"))
 }

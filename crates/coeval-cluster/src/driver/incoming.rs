@@ -5,12 +5,13 @@ use super::engine::Engine;
 use super::life::Life;
 use crate::brick_change::LabelledChanges;
 use crate::node::NodeId;
+use crate::node_address::NodeAddress;
 use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{
-    BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, decode, encode, parts_of, parts_of_bricks,
-    parts_of_texts,
+    BrickAnswer, BrickRequest, Frame, FrameKind, JoinRequest, Malformed, decode, encode, parts_of,
+    parts_of_bricks, parts_of_texts,
 };
 use bytes::Bytes;
 use coeval_txn::EpochSet;
@@ -63,8 +64,23 @@ impl Handler for Incoming {
         });
     }
 
-    async fn call(&self, _: Sender, _: Bytes) -> Result<Bytes, CallRefusal> {
-        Err(CallRefusal("nothing is answered whole".to_owned()))
+    /// Another node was asked by somebody who wants to belong, and passes it on to the keeper here.
+    async fn call(&self, from: Sender, request: Bytes) -> Result<Bytes, CallRefusal> {
+        let request: JoinRequest = decode(request).map_err(|error| {
+            self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
+            CallRefusal(error.to_string())
+        })?;
+        let answer = self.0.ask_own_keeper(request).await?;
+        Ok(encode(&answer).into())
+    }
+
+    async fn asked(&self, from: NodeAddress, request: Bytes) -> Result<Bytes, CallRefusal> {
+        let request: JoinRequest = decode(request).map_err(|error| CallRefusal(error.to_string()))?;
+        if request.address != from {
+            return Err(CallRefusal("it says to be at two addresses".to_owned()));
+        }
+        let answer = self.0.answer_join(request).await?;
+        Ok(encode(&answer).into())
     }
 
     async fn fetch(&self, from: Sender, request: Bytes, answer: AnswerParts) -> Result<(), CallRefusal> {

@@ -4,7 +4,8 @@
 use super::engine::{EndReason, Engine};
 use super::incoming::Incoming;
 use super::options::NodeOptions;
-use super::{copying, ticking};
+use super::pace::Pace;
+use super::{copying, remembering, ticking};
 use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::log::LogError;
@@ -32,8 +33,8 @@ pub(super) type OpenStore = Arc<dyn Fn(SyncedTo) -> Result<OpenedStore, LogError
 /// # Locking
 /// `engine` guards all state. It is held for one step, which sends into queues and writes into buffers and waits for nothing;
 /// the locks of queues, of the keeper's link and of rings of the placement are taken within it, none of them the other way
-/// round. `transport` and `why` are leaves. `burial` is held while the state is dropped, which waits for the log's thread; it is
-/// taken before `engine` and never within it.
+/// round. `pace` has a lock of its own, which nothing is locked within. `transport` and `why` are leaves. `burial` is held while
+/// the state is dropped, which waits for the log's thread; it is taken before `engine` and never within it.
 pub(crate) struct Life {
     pub(super) member: Member,
     engine: Mutex<Option<Engine>>,
@@ -42,6 +43,8 @@ pub(crate) struct Life {
     burial: Mutex<()>,
     pub(super) peers: Peers,
     pub(super) options: NodeOptions,
+    /// Of bricks that come for good.
+    pub(super) pace: Pace,
     pub(super) runtime: Handle,
     /// Told after each step: whoever waits for something looks whether it is there.
     changed: Notify,
@@ -86,6 +89,7 @@ impl Life {
                 why: Mutex::default(),
                 burial: Mutex::default(),
                 peers,
+                pace: Pace::new(own.copied_bytes_a_second),
                 options: own,
                 runtime: handle,
                 changed: Notify::new(),
@@ -103,6 +107,9 @@ impl Life {
         // What the start has logged.
         life.step(|engine| engine.begin_life());
         runtime.spawn(ticking::tick_until_end(Arc::clone(&life)));
+        if let Some(directory) = life.options.remembers_in.clone() {
+            runtime.spawn(remembering::remember_until_end(Arc::clone(&life), directory));
+        }
         Ok(life)
     }
 

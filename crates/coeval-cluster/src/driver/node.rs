@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`Node`]: a node of a cluster, as callers have it.
 
+use super::addresses::KnownAddresses;
 use super::delete::Delete;
 use super::engine::{EndReason, LoadCaller, Protocol};
 use super::error::{LoadError, ReadError};
@@ -11,6 +12,7 @@ use super::snapshot::Snapshot;
 use super::status::NodeStatus;
 use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
+use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::start_error::StartError;
 use crate::store::{ColumnStore, SyncedTo};
@@ -59,12 +61,15 @@ impl Node {
     /// # Errors
     /// If the log or the connections cannot be used.
     pub fn start(
-        options: NodeOptions,
+        mut options: NodeOptions,
         listener: TcpListener,
         runtime: &Handle,
         directory: &Path,
         durability: Durability,
     ) -> Result<Self, StartError> {
+        if Membership::is_kept_in(directory) {
+            options.remembers_in = Some(directory.to_owned());
+        }
         let (directory, tables, rounds) = (directory.to_owned(), options.tables.clone(), options.rounds);
         Self::start_with(options, listener, runtime, move |synced| {
             let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), rounds, synced)?;
@@ -120,10 +125,13 @@ impl Node {
             Founding::GoOn => None,
         };
         let present = Arc::downgrade(&self.inner.life);
-        let NodeOptions { transport, nodes, replicas, timeouts, .. } = &self.inner.options;
+        let NodeOptions { transport, nodes, replicas, stride, timeouts, .. } = &self.inner.options;
         let own = transport.node;
-        let nodes = nodes.iter().map(|(node, _)| *node).collect();
-        let options = KeeperOptions { own, nodes, replicas: *replicas, silence: timeouts.silence };
+        let mut nodes = nodes.clone();
+        nodes.retain(|(node, _)| *node != own);
+        nodes.push((own, transport.address.clone()));
+        let (replicas, stride, silence) = (*replicas, *stride, timeouts.silence);
+        let options = KeeperOptions { own, nodes, stride, replicas, silence };
         let publish = move |node: NodeId, records: &[ViewRecord]| {
             if let Some(present) = present.upgrade() {
                 let life = Arc::clone(&present.read());
@@ -169,6 +177,7 @@ impl Node {
                     }
                 }
                 EndReason::Left => {}
+                EndReason::Removed(node) => return Err(StartError::Removed(node)),
                 why @ (EndReason::Failed(_) | EndReason::Stopped) => {
                     return Err(StartError::Ended(why.to_string()));
                 }
@@ -303,8 +312,9 @@ async fn live_on(node: Weak<NodeInner>, end: CancellationToken) {
         let Some(inner) = node.upgrade() else { return };
         let runtime = inner.runtime.clone();
         let begun = runtime.spawn_blocking(move || {
+            let known = life.look(|engine| engine.known.clone());
             life.bury();
-            inner.begin_next_life()
+            inner.begin_next_life(known)
         });
         if let Ok(Err(error)) = begun.await {
             tracing::error!("the node does not come back: {error}");
@@ -314,9 +324,15 @@ async fn live_on(node: Weak<NodeInner>, end: CancellationToken) {
 }
 
 impl NodeInner {
-    fn begin_next_life(&self) -> Result<(), StartError> {
+    /// The next life goes by where the one before knew the other nodes: the keeper's first records tell of long ago.
+    fn begin_next_life(&self, known: Option<KnownAddresses>) -> Result<(), StartError> {
         let listener = self.listener.try_clone().map_err(crate::transport::ConfigurationError::Listener)?;
-        let life = Life::begin(&self.options, listener, &self.runtime, &self.open_store, &self.keeper)?;
+        let mut options = self.options.clone();
+        if let Some(known) = known {
+            options.nodes = known.list();
+            options.nodes_as_of = known.as_of();
+        }
+        let life = Life::begin(&options, listener, &self.runtime, &self.open_store, &self.keeper)?;
         if self.end.is_cancelled() {
             life.end(EndReason::Stopped);
         }

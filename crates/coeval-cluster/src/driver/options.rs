@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node is told when it starts.
 
+use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
 use crate::store::RoundOptions;
 use crate::tables::Tables;
 use crate::transport::TransportOptions;
-use coeval_txn::cluster::DictionaryId;
+use coeval_txn::cluster::{DictionaryId, ViewNumber};
+use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -14,8 +17,14 @@ use std::time::Duration;
 pub struct NodeOptions {
     /// Who it is, and how it talks to others. Its incarnation is found when it starts.
     pub transport: TransportOptions,
-    /// All nodes of the cluster, this one among them; in the product they are in the catalog.
+    /// The nodes of the cluster that are known when it starts, this one among them: all, or some that know the others. The
+    /// keeper's records tell of more, and where nodes are by then.
     pub nodes: Vec<(NodeId, NodeAddress)>,
+    /// As of which record of the keeper that list is: earlier ones do not change it.
+    pub nodes_as_of: ViewNumber,
+    /// Where the node keeps what it was told of its cluster ([`Membership`]), if it does: there it writes down who is new or
+    /// elsewhere. [`Node::start`](super::Node::start) finds it in the node's directory.
+    pub remembers_in: Option<PathBuf>,
     /// The brick tables that are declared here.
     pub tables: Tables,
     /// Dictionaries besides those of their columns of texts, each with how many codes it may have. All nodes are told the same.
@@ -30,6 +39,10 @@ pub struct NodeOptions {
     pub stride: u32,
     /// Appends of a load that may be unanswered; a further one waits. What a slow holder costs is bounded by that.
     pub append_window: usize,
+    /// How many bytes of bricks come to this node in a second, at most, when they move: so much of its disk and network is not
+    /// there for loads and queries meanwhile. Without a bound they come as fast as they can. Bricks that readers ask for
+    /// do not count.
+    pub copied_bytes_a_second: Option<NonZeroU64>,
     /// How long it waits.
     pub timeouts: ClusterTimeouts,
 }
@@ -45,6 +58,8 @@ impl NodeOptions {
         Self {
             transport,
             nodes,
+            nodes_as_of: ViewNumber::default(),
+            remembers_in: None,
             tables,
             dictionaries: Vec::new(),
             rounds: RoundOptions::default(),
@@ -52,8 +67,20 @@ impl NodeOptions {
             replicas: 2,
             stride: 1_024,
             append_window: 64,
+            copied_bytes_a_second: None,
             timeouts: ClusterTimeouts::default(),
         }
+    }
+
+    /// As [`new`](Self::new), of a node that was told its membership when it founded the cluster, or joined it.
+    ///
+    /// # Panics
+    /// If the membership has no node.
+    #[must_use]
+    pub fn of_member(membership: &Membership, transport: TransportOptions, tables: Tables) -> Self {
+        let Membership { nodes, as_of, keeper, replicas, stride, .. } = membership;
+        let usual = Self::new(transport, nodes.clone(), tables);
+        Self { nodes_as_of: *as_of, keeper: *keeper, replicas: *replicas, stride: *stride, ..usual }
     }
 }
 

@@ -3,11 +3,12 @@
 
 use super::counters::MessageCounts;
 use super::engine::Engine;
+use crate::node_address::NodeAddress;
 use crate::store::LogPosition;
 use crate::transport::TransportStatus;
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{Incarnation, Member, NodeId, ViewNumber};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What can be seen of a node.
 #[derive(Clone, Debug)]
@@ -20,8 +21,18 @@ pub struct NodeStatus {
     pub members: Vec<Member>,
     /// The nodes that bricks are placed on, each in the life that had all.
     pub placed: BTreeMap<NodeId, Incarnation>,
+    /// The nodes that are known here, and where they are, without those that were removed.
+    pub nodes: BTreeMap<NodeId, NodeAddress>,
+    /// The nodes that are to have no bricks. One of them that is not among `placed` has none.
+    pub drained: BTreeSet<NodeId>,
+    /// The nodes that are out for good.
+    pub removed: BTreeSet<NodeId>,
     /// Whether bricks are on their way.
     pub is_moving: bool,
+    /// The nodes that are giving bricks to this one.
+    pub copied_from: BTreeSet<NodeId>,
+    /// Bytes of bricks that have come to it for good, in this life; also those that had to come again.
+    pub copied_bytes: u64,
     /// EC: the clock.
     pub next_epoch: Epoch,
     /// LCE.
@@ -51,6 +62,11 @@ pub struct NodeStatus {
 }
 
 impl Engine {
+    fn nodes(&self) -> BTreeMap<NodeId, NodeAddress> {
+        let removed = self.protocol.view().removed();
+        self.known.list().into_iter().filter(|(node, _)| !removed.contains(node)).collect()
+    }
+
     /// What can be seen now.
     pub(super) fn status(&self) -> NodeStatus {
         let node = &self.protocol;
@@ -59,7 +75,12 @@ impl Engine {
             view: node.view().number(),
             members: node.view().members().collect(),
             placed: node.view().placed().clone(),
+            nodes: self.nodes(),
+            drained: node.view().drained().clone(),
+            removed: node.view().removed().clone(),
             is_moving: node.view().is_moving(),
+            copied_from: self.copying.iter().map(|(from, _)| from.node).collect(),
+            copied_bytes: self.copied_bytes,
             next_epoch: node.next_epoch(),
             latest_committed: node.latest_committed(),
             latest_safe: node.latest_safe(),

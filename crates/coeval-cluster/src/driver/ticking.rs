@@ -89,7 +89,8 @@ impl Engine {
         let mut told: BTreeSet<NodeId> = if view.has(self.protocol.member()) {
             members
         } else {
-            self.options.nodes.iter().map(|(node, _)| *node).collect()
+            let nodes = self.known.list().into_iter().map(|(node, _)| node);
+            nodes.filter(|node| !view.removed().contains(node)).collect()
         };
         told.insert(self.options.keeper);
         told.remove(&own);

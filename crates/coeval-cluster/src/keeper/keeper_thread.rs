@@ -2,14 +2,16 @@
 //! [`Keeper`]: the thread that keeps the views. It alone waits for the disk that its records are on.
 
 use super::KeeperOptions;
-use super::link::KeeperInput;
+use super::link::{KeeperInput, NodeChange};
 use super::silence::Silence;
 use crate::log::{Batch, Durability, LogError, LogFile};
 use crate::node::NodeId;
+use crate::node_address::NodeAddress;
 use crate::start_error::StartError;
 use crate::wire::{decode, encode};
-use coeval_txn::cluster::{Member, RemoveError, ViewKeeper, ViewRecord};
+use coeval_txn::cluster::{Member, RemoveError, ViewChange, ViewKeeper, ViewRecord};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -41,7 +43,7 @@ impl Keeper {
         let (log, bytes) = LogFile::open(&path, Durability::Synced)?;
         let records: Result<Vec<ViewRecord>, _> = bytes.into_iter().map(decode).collect();
         let records = records.map_err(|_| StartError::KeeperLog)?;
-        let KeeperOptions { own, nodes, replicas, silence } = options;
+        let KeeperOptions { own, nodes, stride, replicas, silence } = options;
         let (keeper, first) = match founder {
             Some(_) if !records.is_empty() => return Err(StartError::Founded),
             None if records.is_empty() => return Err(StartError::NotFounded),
@@ -52,10 +54,11 @@ impl Keeper {
             None => (ViewKeeper::recover(&records, replicas), None),
         };
         let mut keeping =
-            Keeping { keeper, records, log, silence: Silence::new(silence), own, nodes, publish };
+            Keeping { keeper, records, log, silence: Silence::new(silence), own, stride, publish };
         if let Some(record) = first {
             keeping.write(record)?;
         }
+        keeping.know(nodes)?;
         let (inputs, taken) = sync_channel(INPUTS_MAX);
         let period = (silence / 8).max(Duration::from_millis(5));
         let running =
@@ -86,7 +89,7 @@ struct Keeping {
     log: LogFile,
     silence: Silence,
     own: NodeId,
-    nodes: Vec<NodeId>,
+    stride: u32,
     publish: Publish,
 }
 
@@ -121,7 +124,7 @@ impl Keeping {
         match input {
             KeeperInput::Told(told) => {
                 let record = self.keeper.receive(&told);
-                record.map_or(Ok(()), |record| self.write(record))
+                self.write_all(record)
             }
             KeeperInput::Heard(alive) => {
                 self.silence.hear(&alive, self.keeper.view(), Instant::now());
@@ -132,7 +135,45 @@ impl Keeping {
                 }
                 Ok(())
             }
+            KeeperInput::Add(ask, answer) => {
+                let added = match self.keeper.add(&ask, self.stride) {
+                    // It is on disk before anybody hears of it.
+                    Ok((node, record)) => self.write_all(record).map(|()| Ok(node))?,
+                    Err(error) => Err(error),
+                };
+                // Whoever has given up waiting asks again.
+                let _ = answer.send(added);
+                Ok(())
+            }
+            KeeperInput::Change(change, answer) => {
+                let changed = match change {
+                    NodeChange::Drain(node) => self.keeper.drain(node),
+                    NodeChange::Remove(node) => self.keeper.remove_for_good(node),
+                };
+                let changed = match changed {
+                    Ok(record) => self.write_all(record).map(Ok)?,
+                    Err(error) => Err(error),
+                };
+                let _ = answer.send(changed);
+                Ok(())
+            }
         }
+    }
+
+    /// Records where the nodes are that were told their numbers. What has been recorded of others is newer than what this node
+    /// was told when it started; of itself it is not.
+    fn know(&mut self, nodes: Vec<(NodeId, NodeAddress)>) -> Result<(), LogError> {
+        for (node, address) in nodes {
+            if node == self.own || !self.keeper.view().known().contains_key(&node) {
+                let record = self.keeper.know(node, &Arc::from(address.to_string()));
+                self.write_all(record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_all(&mut self, record: Option<ViewRecord>) -> Result<(), LogError> {
+        record.map_or(Ok(()), |record| self.write(record))
     }
 
     /// Removes who is gone, as far as enough replicas are left.
@@ -162,8 +203,16 @@ impl Keeping {
         batch.push(&encode(&record));
         self.log.write(batch)?;
         self.silence.enter(self.keeper.view(), Instant::now());
-        for node in &self.nodes {
-            (self.publish)(*node, std::slice::from_ref(&record));
+        // The node beside the keeper first: it has to know where a new node is to give it anything.
+        (self.publish)(self.own, std::slice::from_ref(&record));
+        let view = self.keeper.view();
+        let is_told = |node: &NodeId| {
+            let is_removed =
+                view.removed().contains(node) && record.change != (ViewChange::Removed { node: *node });
+            *node != self.own && !is_removed
+        };
+        for node in view.known().keys().copied().filter(is_told) {
+            (self.publish)(node, std::slice::from_ref(&record));
         }
         self.records.push(record);
         Ok(())

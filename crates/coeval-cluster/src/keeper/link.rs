@@ -2,16 +2,29 @@
 //! [`KeeperLink`]: how a node reaches the keeper that is beside it, if one is.
 
 use super::keeper_thread::Keeper;
+use crate::node::NodeId;
 use crate::wire::Alive;
-use coeval_txn::cluster::ToKeeper;
+use coeval_txn::cluster::{AddError, ChangeError, NodeAsk, ToKeeper};
 use parking_lot::Mutex;
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
-/// What the keeper is told.
+/// What the keeper is told, or asked.
 #[derive(Debug)]
 pub(super) enum KeeperInput {
     Told(ToKeeper),
     Heard(Alive),
+    Add(NodeAsk, oneshot::Sender<Result<NodeId, AddError>>),
+    Change(NodeChange, oneshot::Sender<Result<(), ChangeError>>),
+}
+
+/// What whoever runs a cluster does with a node of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeChange {
+    /// No bricks are to be on it any more.
+    Drain(NodeId),
+    /// It is out for good.
+    Remove(NodeId),
 }
 
 /// The way to the keeper beside a node. Without one, what it is told is lost; it is said again.
@@ -38,6 +51,21 @@ impl KeeperLink {
 
     pub(crate) fn hear(&self, alive: Alive) {
         self.put(KeeperInput::Heard(alive));
+    }
+
+    /// A node wants to belong, or starts again: its number, once that is recorded. Nothing is answered if there is no keeper
+    /// here, or it has too much to look at: ask again.
+    pub(crate) fn add(&self, ask: NodeAsk) -> oneshot::Receiver<Result<NodeId, AddError>> {
+        let (answer, answered) = oneshot::channel();
+        self.put(KeeperInput::Add(ask, answer));
+        answered
+    }
+
+    /// Somebody wants something done with a node: answered as [`add`](Self::add).
+    pub(crate) fn change(&self, change: NodeChange) -> oneshot::Receiver<Result<(), ChangeError>> {
+        let (answer, answered) = oneshot::channel();
+        self.put(KeeperInput::Change(change, answer));
+        answered
     }
 
     fn put(&self, input: KeeperInput) {

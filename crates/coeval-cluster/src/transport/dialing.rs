@@ -6,9 +6,11 @@ use super::error::{LinkError, in_one_line};
 use super::fit::misfit_of_greetings;
 use super::greeting::{Greeting, GreetingError, read_verdict, write_verdict};
 use super::handler::Sender;
+use super::options::Security;
 use super::own_node::OwnNode;
 use super::peer::Peer;
-use super::tls::link_error;
+use super::tls::{Tls, link_error};
+use crate::node_address::NodeAddress;
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
 use std::future::{Ready, ready};
@@ -86,20 +88,24 @@ async fn dial(own: &OwnNode, peer: &Peer) -> Result<Connection, LinkError> {
     let address = peer.address.to_string();
     let deadline = Instant::now() + own.options.timeouts.connect;
     let in_vain = |what| own.timed_out(&address, what);
-    let socket =
-        timeout_at(deadline, reach(own, peer, &address)).await.map_err(|_| in_vain("a connection"))??;
-    let wire = timeout_at(deadline, encrypt(own, peer, socket, &address))
+    let reaching = reach(&own.options.security, &peer.address);
+    let socket = timeout_at(deadline, reaching).await.map_err(|_| in_vain("a connection"))??;
+    let wire = timeout_at(deadline, encrypt(own.tls.as_ref(), &peer.address, socket))
         .await
         .map_err(|_| in_vain("the end of the TLS handshake"))??;
     timeout_at(deadline, greet(own, peer, wire, &address)).await.map_err(|_| in_vain("a greeting"))?
 }
 
-async fn reach(own: &OwnNode, peer: &Peer, address: &str) -> Result<TcpStream, LinkError> {
-    let unreachable = |error| LinkError::Unreachable { address: address.to_owned(), error: Arc::new(error) };
-    let places = tokio::net::lookup_host((peer.address.host(), peer.address.port()));
-    let mut last = LinkError::NotLoopback { address: address.to_owned() };
+/// Opens a connection to an address, if it may be opened.
+///
+/// # Errors
+/// Why there is none.
+pub(super) async fn reach(security: &Security, to: &NodeAddress) -> Result<TcpStream, LinkError> {
+    let unreachable = |error| LinkError::Unreachable { address: to.to_string(), error: Arc::new(error) };
+    let places = tokio::net::lookup_host((to.host(), to.port()));
+    let mut last = LinkError::NotLoopback { address: to.to_string() };
     for place in places.await.map_err(unreachable)? {
-        if !own.allows(place.ip()) {
+        if !security.allows(place.ip()) {
             continue;
         }
         match TcpStream::connect(place).await.and_then(|socket| socket.set_nodelay(true).map(|()| socket)) {
@@ -110,11 +116,20 @@ async fn reach(own: &OwnNode, peer: &Peer, address: &str) -> Result<TcpStream, L
     Err(last)
 }
 
-async fn encrypt(own: &OwnNode, peer: &Peer, socket: TcpStream, address: &str) -> Result<Wire, LinkError> {
-    let Some(tls) = &own.tls else { return Ok(Wire::Plain(socket)) };
-    let name = ServerName::try_from(peer.address.host().to_owned())
-        .map_err(|error| LinkError::Tls { address: address.to_owned(), what: error.to_string() })?;
-    let stream = tls.connector.connect(name, socket).await.map_err(|error| link_error(address, &error))?;
+/// Encrypts a connection, if this side has certificates; the other one has to prove that it is at that host.
+///
+/// # Errors
+/// Why TLS does not come about.
+pub(super) async fn encrypt(
+    tls: Option<&Tls>,
+    to: &NodeAddress,
+    socket: TcpStream,
+) -> Result<Wire, LinkError> {
+    let Some(tls) = tls else { return Ok(Wire::Plain(socket)) };
+    let address = to.to_string();
+    let name = ServerName::try_from(to.host().to_owned())
+        .map_err(|error| LinkError::Tls { address: address.clone(), what: error.to_string() })?;
+    let stream = tls.connector.connect(name, socket).await.map_err(|error| link_error(&address, &error))?;
     Ok(Wire::Tls(Box::new(stream.into())))
 }
 

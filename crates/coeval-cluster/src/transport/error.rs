@@ -105,6 +105,14 @@ pub enum LinkError {
         /// In what they do not fit.
         misfit: Misfit,
     },
+    /// Somebody has asked to be a node, or to be one again, and is not.
+    #[error("{address} asks to be a node and is not taken: {what}")]
+    NotTaken {
+        /// The other side.
+        address: String,
+        /// Why not.
+        what: String,
+    },
     /// The two nodes do not fit, as the other one sees it.
     #[error("{address} refuses this node: {reason}")]
     Refused {

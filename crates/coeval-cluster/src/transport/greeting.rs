@@ -131,19 +131,36 @@ impl Greeting {
 
     /// Hears it. Nothing behind it is read.
     pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Self, GreetingError> {
-        let mut first = [0; MAGIC.len()];
-        let mut length = 0;
-        while length < first.len() {
-            let read = from.read(&mut first[length..]).await?;
-            length += read;
-            if read == 0 || first[..length] != MAGIC[..length] {
-                return Err(GreetingError::Stranger(what_speaks(&first[..length]).to_owned()));
-            }
-        }
+        read_magic(from, &[MAGIC]).await?;
+        Self::read_behind_magic(from).await
+    }
+
+    /// Hears what follows the first bytes.
+    pub(super) async fn read_behind_magic(
+        from: &mut (impl AsyncRead + Unpin),
+    ) -> Result<Self, GreetingError> {
         let bytes = read_bytes(from, GREETING_BYTES_MAX).await?;
         Self::from_bytes(&bytes)
             .ok_or_else(|| GreetingError::Stranger("its greeting cannot be read".to_owned()))
     }
+}
+
+/// Reads how somebody begins who speaks as expected; no byte more than that, and none behind the first wrong one.
+pub(super) async fn read_magic(
+    from: &mut (impl AsyncRead + Unpin),
+    expected: &[&[u8; MAGIC.len()]],
+) -> Result<[u8; MAGIC.len()], GreetingError> {
+    let mut first = [0; MAGIC.len()];
+    let mut length = 0;
+    while length < first.len() {
+        let read = from.read(&mut first[length..]).await?;
+        length += read;
+        let is_expected = expected.iter().any(|magic| magic.starts_with(&first[..length]));
+        if read == 0 || !is_expected {
+            return Err(GreetingError::Stranger(what_speaks(&first[..length]).to_owned()));
+        }
+    }
+    Ok(first)
 }
 
 /// Says that the other side is taken, or why not.
@@ -172,13 +189,18 @@ pub(super) async fn read_verdict(
     Ok((!text.is_empty()).then_some(text))
 }
 
-fn append(out: &mut Vec<u8>, bytes: &[u8]) {
-    let length = u32::try_from(bytes.len()).expect("greetings and verdicts have a few thousand bytes");
+/// Appends bytes with their length.
+pub(super) fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).expect("what opens a connection has a megabyte at most");
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(bytes);
 }
 
-async fn read_bytes(from: &mut (impl AsyncRead + Unpin), most: usize) -> Result<Vec<u8>, GreetingError> {
+/// Reads bytes with their length.
+pub(super) async fn read_bytes(
+    from: &mut (impl AsyncRead + Unpin),
+    most: usize,
+) -> Result<Vec<u8>, GreetingError> {
     let length = from.read_u32().await? as usize;
     if length > most {
         return Err(GreetingError::Stranger(format!("{length} bytes of greeting, more than {most}")));

@@ -2,6 +2,7 @@
 //! [`Handler`]: what a node does with what comes in.
 
 use crate::node::{Incarnation, NodeId};
+use crate::node_address::NodeAddress;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -33,6 +34,16 @@ pub trait Handler: Send + Sync + 'static {
     /// # Errors
     /// What the other node is told, behind the parts that were given until then.
     async fn fetch(&self, from: Sender, request: Bytes, answer: AnswerParts) -> Result<(), CallRefusal>;
+
+    /// Answers somebody who is no node yet, or does not know whom it reaches, and says to be at `from`, for which it has a
+    /// certificate if certificates are asked for. Nobody is answered by default.
+    ///
+    /// # Errors
+    /// What it is told in place of an answer.
+    async fn asked(&self, from: NodeAddress, request: Bytes) -> Result<Bytes, CallRefusal> {
+        drop((from, request));
+        Err(CallRefusal("this node takes no others".to_owned()))
+    }
 }
 
 /// Why a request is not answered, in words for the other node.

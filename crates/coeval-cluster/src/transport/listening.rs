@@ -3,11 +3,12 @@
 //!
 //! Each connection is greeted in a task of its own, so that one that says nothing holds up no other.
 
+use super::asking::{ASK_MAGIC, Ask, Opening, answer};
 use super::connection::{Connection, Wire};
 use super::error::LinkError;
 use super::fit::misfit_of_greetings;
 use super::greeting::{Greeting, GreetingError, MAGIC, read_verdict, write_verdict};
-use super::handler::Sender;
+use super::handler::{CallRefusal, Handler, Sender};
 use super::own_node::OwnNode;
 use super::status::{RefusedConnection, add};
 use super::strangers::{opens_tls, what_speaks};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Connections that are being greeted at once. Others wait with the system: whoever opens connections and says nothing takes
 /// this much memory and no more.
@@ -40,6 +41,7 @@ struct Refusal {
 /// Takes connections until the transport ends, and gives those of other nodes.
 pub(super) async fn accept_all(
     own: Arc<OwnNode>,
+    handler: Arc<dyn Handler>,
     listener: TcpListener,
     taken: mpsc::Sender<io::Result<Connection>>,
 ) {
@@ -48,10 +50,11 @@ pub(super) async fn accept_all(
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((socket, from)) => {
-                let (own, taken) = (Arc::clone(&own), taken.clone());
+                let (own, handler, taken) = (Arc::clone(&own), Arc::clone(&handler), taken.clone());
                 tokio::spawn(async move {
                     let end = own.end.clone();
-                    end.run_until_cancelled(take(&own, (socket, from), &taken, place)).await;
+                    end.run_until_cancelled(take(&own, handler.as_ref(), (socket, from), &taken, place))
+                        .await;
                 });
             }
             Err(error) => {
@@ -64,12 +67,15 @@ pub(super) async fn accept_all(
 
 async fn take(
     own: &OwnNode,
+    handler: &dyn Handler,
     (socket, from): (TcpStream, SocketAddr),
     taken: &mpsc::Sender<io::Result<Connection>>,
     place: OwnedSemaphorePermit,
 ) {
-    match greeted(own, socket, from).await {
-        Ok(connection) => {
+    match greeted(own, handler, socket, from).await {
+        // Whoever has asked has its answer.
+        Ok(None) => {}
+        Ok(Some(connection)) => {
             // Whoever takes them is gone only at the end.
             let _ = taken.send(Ok(connection)).await;
         }
@@ -83,17 +89,65 @@ async fn take(
     drop(place);
 }
 
-async fn greeted(own: &OwnNode, socket: TcpStream, from: SocketAddr) -> Result<Connection, Refusal> {
+/// The connection of another node; none of somebody who has asked something and was answered.
+async fn greeted(
+    own: &OwnNode,
+    handler: &dyn Handler,
+    socket: TcpStream,
+    from: SocketAddr,
+) -> Result<Option<Connection>, Refusal> {
     let address = from.to_string();
     let silent = |what| Refusal { node: None, error: own.timed_out(&address, what), wire: None };
     let deadline = Instant::now() + own.options.timeouts.connect;
     if !own.allows(from.ip()) {
         return Err(Refusal { node: None, error: LinkError::NotLoopback { address }, wire: None });
     }
-    let wire = timeout_at(deadline, encrypted(own, socket, &address))
+    let mut wire = timeout_at(deadline, encrypted(own, socket, &address))
         .await
         .map_err(|_| silent("the end of the TLS handshake"))??;
-    timeout_at(deadline, greet(own, wire, &address)).await.map_err(|_| silent("a greeting"))?
+    let opening = timeout_at(deadline, Opening::read(&mut wire)).await.map_err(|_| silent("a greeting"))?;
+    match opening {
+        Ok(Opening::Greeting(other)) => {
+            let greeting = timeout_at(deadline, greet(own, wire, other, &address)).await;
+            greeting.map_err(|_| silent("a greeting"))?.map(Some)
+        }
+        Ok(Opening::Ask(asked)) => answer_ask(own, handler, (wire, asked), &address).await.map(|()| None),
+        Err(error) => Err(Refusal { node: None, error: greeting_error(&address, error), wire: Some(wire) }),
+    }
+}
+
+fn greeting_error(address: &str, error: GreetingError) -> LinkError {
+    match error {
+        GreetingError::Io(error) => link_error(address, &error),
+        GreetingError::Stranger(what) => LinkError::Stranger { address: address.to_owned(), what },
+    }
+}
+
+/// Answers somebody who is no node yet, no longer than a call may take.
+async fn answer_ask(
+    own: &OwnNode,
+    handler: &dyn Handler,
+    (mut wire, asked): (Wire, Ask),
+    address: &str,
+) -> Result<(), Refusal> {
+    let patience = own.options.timeouts.call;
+    let answered = match asked.misfit(own, wire.certificate()) {
+        Some(misfit) => Err(misfit),
+        None => match timeout(patience, handler.asked(asked.address, asked.request)).await {
+            Ok(answered) => answered.map_err(|CallRefusal(why)| why),
+            Err(_) => Err(format!("there was no answer for {} ms", patience.as_millis())),
+        },
+    };
+    let told = answer(&mut wire, answered.as_deref().map_err(String::as_str)).await;
+    let error = match (answered, told) {
+        (Err(what), _) => LinkError::NotTaken { address: address.to_owned(), what },
+        (Ok(_), Err(error)) => link_error(address, &error),
+        (Ok(_), Ok(())) => {
+            wire.say_goodbye().await;
+            return Ok(());
+        }
+    };
+    Err(Refusal { node: None, error, wire: Some(wire) })
 }
 
 /// The connection, encrypted if this node has certificates. Whoever speaks otherwise is told so in a greeting without TLS:
@@ -116,10 +170,14 @@ async fn encrypted(own: &OwnNode, socket: TcpStream, address: &str) -> Result<Wi
             Ok(Wire::Tls(Box::new(accepted?.into())))
         }
         None if !opens_tls(first) => Ok(Wire::Plain(socket)),
-        Some(_) if MAGIC.starts_with(first) && length > 0 => {
+        Some(_) if speaks_as_node(first) => {
             let what = "it speaks without TLS, and this node has certificates".to_owned();
-            let wire =
-                tell_plainly(own, socket, &format!("{node} has certificates, and takes TLS only")).await;
+            let told = format!("{node} has certificates, and takes TLS only");
+            let wire = if MAGIC.starts_with(first) {
+                tell_plainly(own, socket, &told).await
+            } else {
+                refuse_plainly(socket, &told).await
+            };
             Err(refuse(LinkError::Stranger { address: address.to_owned(), what }, wire))
         }
         Some(_) => {
@@ -135,6 +193,18 @@ async fn encrypted(own: &OwnNode, socket: TcpStream, address: &str) -> Result<Wi
     }
 }
 
+/// Whether somebody who begins so is a node, or asks to be one.
+fn speaks_as_node(first: &[u8]) -> bool {
+    !first.is_empty() && [MAGIC, ASK_MAGIC].iter().any(|magic| magic.starts_with(first))
+}
+
+/// Somebody who asks reads a verdict, and no greeting before it.
+async fn refuse_plainly(socket: TcpStream, refusal: &str) -> Wire {
+    let mut wire = Wire::Plain(socket);
+    let _ = write_verdict(&mut wire, Some(refusal)).await;
+    wire
+}
+
 async fn tell_plainly(own: &OwnNode, socket: TcpStream, refusal: &str) -> Wire {
     let mut wire = Wire::Plain(socket);
     // Whom it is meant for is not known: it is refused whoever it is. If it does not read that, so be it.
@@ -144,15 +214,8 @@ async fn tell_plainly(own: &OwnNode, socket: TcpStream, refusal: &str) -> Wire {
     wire
 }
 
-async fn greet(own: &OwnNode, mut wire: Wire, address: &str) -> Result<Connection, Refusal> {
-    let failed = |error| match error {
-        GreetingError::Io(error) => link_error(address, &error),
-        GreetingError::Stranger(what) => LinkError::Stranger { address: address.to_owned(), what },
-    };
-    let other = match Greeting::read(&mut wire).await {
-        Ok(other) => other,
-        Err(error) => return Err(Refusal { node: None, error: failed(error), wire: Some(wire) }),
-    };
+async fn greet(own: &OwnNode, mut wire: Wire, other: Greeting, address: &str) -> Result<Connection, Refusal> {
+    let failed = |error| greeting_error(address, error);
     let node = Some(other.node);
     let own_greeting = own.greeting(other.node);
     let admitted = match misfit_of_greetings(&other, &own_greeting) {

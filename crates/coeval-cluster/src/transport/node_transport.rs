@@ -59,11 +59,12 @@ impl Transport {
         listener.set_nonblocking(true).map_err(ConfigurationError::Listener)?;
         let own = Arc::new(own);
         let peers = Peers { own: Arc::clone(&own) };
-        let service = TransportService::new(Arc::clone(&own), make_handler(peers.clone()));
+        let handler = make_handler(peers.clone());
+        let service = TransportService::new(Arc::clone(&own), Arc::clone(&handler));
         let _entered = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(ConfigurationError::Listener)?;
         let (taken, mut connections) = mpsc::channel(GREETED_QUEUE);
-        let accepting = accept_all(Arc::clone(&own), listener, taken);
+        let accepting = accept_all(Arc::clone(&own), handler, listener, taken);
         let end = own.end.clone();
         runtime.spawn(async move { end.run_until_cancelled(accepting).await });
         let half_silence = own.options.timeouts.silence / 2;

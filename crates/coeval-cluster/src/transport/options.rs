@@ -4,6 +4,7 @@
 use crate::node::{ClusterId, FormatVersion, Incarnation, NodeId};
 use crate::node_address::NodeAddress;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -101,6 +102,16 @@ pub enum Security {
     /// By nothing, with the permission of whoever runs the node: anybody who reaches its port can read everything and say to be
     /// any node.
     Insecure,
+}
+
+impl Security {
+    /// Whether connections with this address are allowed.
+    pub(super) fn allows(&self, address: IpAddr) -> bool {
+        match self {
+            Self::LoopbackOnly => address.to_canonical().is_loopback(),
+            Self::Certificates(_) | Self::Insecure => true,
+        }
+    }
 }
 
 /// Files, in PEM, by which nodes prove who they are.

@@ -65,10 +65,7 @@ impl OwnNode {
 
     /// Whether connections with this address are allowed.
     pub(super) fn allows(&self, address: IpAddr) -> bool {
-        match self.options.security {
-            Security::LoopbackOnly => address.to_canonical().is_loopback(),
-            Security::Certificates(_) | Security::Insecure => true,
-        }
+        self.options.security.allows(address)
     }
 
     /// What it says of itself to this node.

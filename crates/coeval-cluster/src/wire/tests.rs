@@ -10,13 +10,14 @@ use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
     DictionaryMessage, DictionaryRecord, EpochKind, GivenText, Incarnation, LogRecord, Member, Message,
-    NodeId, Pending, Purpose, Spelling, Standing, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    NodeId, Pending, Purpose, Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// Values at random, such as the protocol makes.
@@ -185,7 +186,9 @@ impl Values {
     }
 
     fn view_record(&mut self) -> ViewRecord {
-        let change = if self.0.random() {
+        let change = if self.0.random_range(0..4) == 0 {
+            self.change_of_nodes()
+        } else if self.0.random() {
             let (members, mut placed) = (self.lives(), self.lives());
             placed.insert(self.node(), Incarnation::new(1));
             ViewChange::Members { members, placed }
@@ -199,6 +202,18 @@ impl Values {
             }
         };
         ViewRecord { number: self.view(), change }
+    }
+
+    fn change_of_nodes(&mut self) -> ViewChange {
+        let node = self.node();
+        match self.0.random_range(0..4) {
+            0 => ViewChange::Drained { node },
+            1 => ViewChange::Removed { node },
+            _ => {
+                let start = NonZeroU64::new(self.0.random_range(0..3)).map(StartId::new);
+                ViewChange::Known { node, address: self.text(), start }
+            }
+        }
     }
 
     fn frame(&mut self) -> Frame {

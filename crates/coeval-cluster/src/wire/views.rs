@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Members, views, and what the keeper is told and writes.
 
+use super::joining::{get_start, put_start};
 use super::message::{get_terms, put_terms};
 use super::writer::{put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
@@ -10,6 +11,7 @@ use coeval_txn::cluster::{
     ViewRecord,
 };
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Wire for NodeId {
     fn put(&self, out: &mut Vec<u8>) {
@@ -92,6 +94,20 @@ impl Wire for ViewChange {
                 through.put(out);
                 put_list(out, committed);
             }
+            Self::Known { node, address, start } => {
+                out.push(2);
+                node.put(out);
+                address.put(out);
+                put_start(out, *start);
+            }
+            Self::Drained { node } => {
+                out.push(3);
+                node.put(out);
+            }
+            Self::Removed { node } => {
+                out.push(4);
+                node.put(out);
+            }
         }
     }
 
@@ -112,6 +128,12 @@ impl Wire for ViewChange {
                 }
                 Ok(Self::Outcomes { nodes, latest, through, committed: from.list()? })
             }
+            2 => {
+                let (node, address) = (NodeId::take(from)?, <Arc<str>>::take(from)?);
+                Ok(Self::Known { node, address, start: get_start(from)? })
+            }
+            3 => Ok(Self::Drained { node: NodeId::take(from)? }),
+            4 => Ok(Self::Removed { node: NodeId::take(from)? }),
             kind => Err(Malformed::Kind { what: "change of the view", kind }),
         }
     }

@@ -6,9 +6,11 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod codes;
+mod coming;
 mod cuts;
 mod deletes;
 mod figures;
+mod going;
 mod keepers;
 mod lag;
 mod listing;

@@ -6,10 +6,11 @@ use crate::proxy::{Control, lead};
 use crate::rows::tables;
 use crate::texts;
 use coeval_cluster::{
-    ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, Node, NodeAddress, NodeId,
-    NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
+    AskOptions, ClusterId, ClusterTimeouts, Durability, FormatVersion, Formats, Founding, JoinError,
+    Membership, Node, NodeAddress, NodeId, NodeOptions, NodeStatus, RoundOptions, Timeouts, TransportOptions,
 };
 use std::net::TcpListener;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,25 +26,74 @@ struct Place {
     listener: TcpListener,
     control: Arc<Control>,
     node: Option<Node>,
+    directory: PathBuf,
+    /// It was not told of the others: it asks whoever it knows, whenever it starts.
+    asks: bool,
 }
 
 /// Nodes with one runtime, counted from 1. The first one has the keeper.
 pub(crate) struct Cluster {
     places: Vec<Place>,
+    /// So many of them are told of each other when they start.
+    told: usize,
+    /// How many that were to join have a place.
+    joiners: u32,
     replicas: usize,
     /// How long a node waits until it serves, and until an owner of a dictionary answers.
     serve: Duration,
+    /// How fast bricks come to nodes that start from now on.
+    pub(crate) copied_bytes_a_second: Option<NonZeroU64>,
     directory: TempDir,
     pub(crate) runtime: Runtime,
 }
 
-fn place(number: u32) -> Place {
+/// The cluster that all nodes are of.
+const CLUSTER: ClusterId = ClusterId::new(7);
+/// How long a node asks that is to join.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn place(number: u32, directory: PathBuf) -> Place {
     let ip = format!("127.0.0.{number}");
     let listener = TcpListener::bind((ip.as_str(), 0)).unwrap();
     let front = TcpListener::bind((ip.as_str(), 0)).unwrap();
     let address = front.local_addr().unwrap().to_string().parse().unwrap();
     let control = lead(front, listener.local_addr().unwrap());
-    Place { address, listener, control, node: None }
+    Place { address, listener, control, node: None, directory, asks: false }
+}
+
+/// What a node at this place asks with.
+fn ask_options(place: &Place) -> AskOptions {
+    let mut options = AskOptions::new(place.address.clone(), Formats::up_to(FormatVersion::new(1)));
+    // Where nobody runs, a listener waits all the same.
+    options.timeouts = Timeouts { call: Duration::from_millis(500), ..transport_timeouts() };
+    options
+}
+
+fn transport_timeouts() -> Timeouts {
+    Timeouts {
+        connect: Duration::from_millis(300),
+        silence: Duration::from_millis(600),
+        call: Duration::from_millis(1_500),
+        pause_min: Duration::from_millis(10),
+        pause_max: Duration::from_millis(100),
+    }
+}
+
+/// A place for a node that no node knows, and that knows none.
+pub(crate) struct Joiner {
+    place: Place,
+    pub(crate) options: AskOptions,
+}
+
+impl Joiner {
+    /// Asks these.
+    pub(crate) async fn ask(
+        &self,
+        seeds: &[NodeAddress],
+        patience: Duration,
+    ) -> Result<Membership, JoinError> {
+        Membership::join(&self.place.directory, &self.options, seeds, patience).await
+    }
 }
 
 impl Cluster {
@@ -52,13 +102,44 @@ impl Cluster {
         Self::start_with(nodes, replicas, Duration::from_secs(20))
     }
 
+    fn without_nodes(replicas: usize, serve: Duration) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        tables().declare(texts::TABLE, texts::schema()).unwrap();
+        Self {
+            places: Vec::new(),
+            told: 0,
+            joiners: 0,
+            replicas,
+            serve,
+            copied_bytes_a_second: None,
+            directory: tempfile::tempdir().unwrap(),
+            runtime,
+        }
+    }
+
+    /// One node that has founded a cluster, and was told of no other.
+    pub(crate) fn found(replicas: usize) -> Self {
+        let mut cluster = Self::without_nodes(replicas, Duration::from_secs(20));
+        let directory = cluster.directory.path().join("n1");
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut first = place(1, directory.clone());
+        first.asks = true;
+        let founded = Membership::found(&directory, CLUSTER, first.address.clone(), replicas, 1_024);
+        cluster.places.push(first);
+        cluster.begin_member(1, &founded.unwrap());
+        cluster.start_keeper(Founding::Found);
+        cluster.settle();
+        cluster
+    }
+
     /// As [`start`](Self::start), of nodes that wait so long for others.
     pub(crate) fn start_with(nodes: u32, replicas: usize, serve: Duration) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let directory = tempfile::tempdir().unwrap();
-        tables().declare(texts::TABLE, texts::schema()).unwrap();
-        let places = (1..=nodes).map(place).collect();
-        let mut cluster = Self { places, replicas, serve, directory, runtime };
+        let mut cluster = Self::without_nodes(replicas, serve);
+        for number in 1..=nodes {
+            let directory = cluster.directory.path().join(format!("n{number}"));
+            cluster.places.push(place(number, directory));
+        }
+        cluster.told = cluster.places.len();
         for number in 1..=nodes {
             cluster.begin(number);
         }
@@ -85,25 +166,28 @@ impl Cluster {
     }
 
     pub(crate) fn directory(&self, number: u32) -> PathBuf {
-        self.directory.path().join(format!("n{number}"))
+        self.places[number as usize - 1].directory.clone()
+    }
+
+    pub(crate) fn address(&self, number: u32) -> NodeAddress {
+        self.places[number as usize - 1].address.clone()
     }
 
     fn options(&self, number: u32) -> NodeOptions {
-        let known: Vec<(NodeId, NodeAddress)> =
-            (1..).map(NodeId::new).zip(self.places.iter().map(|place| place.address.clone())).collect();
+        let places = self.places.iter().take(self.told).map(|place| place.address.clone());
+        let known: Vec<(NodeId, NodeAddress)> = (1..).map(NodeId::new).zip(places).collect();
         let (node, address) = known[number as usize - 1].clone();
         let formats = Formats::up_to(FormatVersion::new(1));
-        let mut transport = TransportOptions::new(node, address, ClusterId::new(7), formats);
-        transport.timeouts = Timeouts {
-            connect: Duration::from_millis(300),
-            silence: Duration::from_millis(600),
-            call: Duration::from_millis(1_500),
-            pause_min: Duration::from_millis(10),
-            pause_max: Duration::from_millis(100),
-        };
+        let mut transport = TransportOptions::new(node, address, CLUSTER, formats);
+        transport.timeouts = transport_timeouts();
         let mut options = NodeOptions::new(transport, known, tables());
         options.replicas = self.replicas;
+        self.with_short_times(options)
+    }
+
+    fn with_short_times(&self, mut options: NodeOptions) -> NodeOptions {
         options.dictionaries = vec![CITY];
+        options.copied_bytes_a_second = self.copied_bytes_a_second;
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),
@@ -117,12 +201,76 @@ impl Cluster {
 
     /// Starts a node on what its directory has.
     pub(crate) fn begin(&mut self, number: u32) {
+        if self.at(number).asks {
+            return self.begin_again(number).unwrap();
+        }
         let directory = self.directory(number);
         std::fs::create_dir_all(&directory).unwrap();
-        let (options, handle) = (self.options(number), self.runtime.handle().clone());
+        self.begin_with(number, self.options(number));
+    }
+
+    fn begin_with(&mut self, number: u32, options: NodeOptions) {
+        let (directory, handle) = (self.directory(number), self.runtime.handle().clone());
         let listener = self.at(number).listener.try_clone().unwrap();
         let node = Node::start(options, listener, &handle, &directory, Durability::Synced).unwrap();
         self.at(number).node = Some(node);
+    }
+
+    /// Starts a node that has joined: it asks those that it knows where all are by now.
+    pub(crate) fn begin_again(&mut self, number: u32) -> Result<(), JoinError> {
+        let place = self.at(number);
+        let (directory, asked_with) = (place.directory.clone(), ask_options(place));
+        let joining = Membership::join(&directory, &asked_with, &[], PATIENCE);
+        let membership = self.runtime.block_on(joining)?;
+        assert_eq!(membership.node, NodeId::new(number));
+        self.begin_member(number, &membership);
+        Ok(())
+    }
+
+    fn begin_member(&mut self, number: u32, membership: &Membership) {
+        let mut transport = membership.transport(&ask_options(self.at(number)));
+        transport.timeouts = transport_timeouts();
+        let options = NodeOptions::of_member(membership, transport, tables());
+        assert_eq!(options.replicas, self.replicas, "it is told how many there are");
+        self.begin_with(number, self.with_short_times(options));
+    }
+
+    /// A place for a node that is to join.
+    pub(crate) fn joiner(&mut self) -> Joiner {
+        self.joiners += 1;
+        let directory = self.directory.path().join(format!("joiner {}", self.joiners));
+        std::fs::create_dir_all(&directory).unwrap();
+        // No other node is at its address.
+        let mut place = place(100 + self.joiners, directory);
+        place.asks = true;
+        Joiner { options: ask_options(&place), place }
+    }
+
+    /// Nodes join, all at once, through these; gives their numbers.
+    pub(crate) fn join(&mut self, joiners: Vec<Joiner>, through: &[u32]) -> Vec<u32> {
+        let seeds: Vec<NodeAddress> = through.iter().map(|number| self.address(*number)).collect();
+        let asking = joiners.iter().map(|joiner| joiner.ask(&seeds, PATIENCE));
+        let memberships = self.runtime.block_on(futures::future::try_join_all(asking)).unwrap();
+        let mut joined: Vec<(Membership, Joiner)> = memberships.into_iter().zip(joiners).collect();
+        joined.sort_by_key(|(membership, _)| membership.node);
+        let mut numbers = Vec::new();
+        for (membership, joiner) in joined {
+            let number = membership.node.get();
+            assert_eq!(number as usize, self.places.len() + 1, "numbers are given in order");
+            assert_eq!(membership.cluster, CLUSTER, "it is told which cluster it is");
+            self.places.push(joiner.place);
+            self.begin_member(number, &membership);
+            numbers.push(number);
+        }
+        numbers
+    }
+
+    /// A node that has joined is at another address when it starts again.
+    pub(crate) fn move_away(&mut self, number: u32) {
+        let directory = self.directory(number);
+        assert!(self.at(number).node.is_none() && self.at(number).asks);
+        *self.at(number) = place(200 + number, directory);
+        self.at(number).asks = true;
     }
 
     /// Ends a node as a crash does.

@@ -14,6 +14,7 @@ mod cuts;
 mod ending;
 mod figures;
 mod frames;
+mod joining;
 mod membership;
 mod nodes;
 mod other_services;

@@ -19,7 +19,7 @@
 //! - [`ClusterNode`]: a node; all that happens to it is a call, all that it wants is an [`Effect`];
 //! - [`Message`], [`Body`]: what nodes say; [`LogRecord`]: what they log;
 //! - [`View`], [`ViewRecord`], [`Placement`]: who belongs, and where bricks are;
-//! - [`ViewKeeper`]: who writes the views;
+//! - [`ViewKeeper`]: who writes the views; [`NodeAsk`]: what it is asked by who wants to belong;
 //! - [`Dictionaries`]: the codes of texts in rows, and who gives them; its proof is in `dictionaries.rs`.
 //!
 //! Start reading at `load.rs`, the life of a transaction.
@@ -39,14 +39,14 @@ pub use dictionaries::{
     AskId, AskOutcome, Asked, Code, Dictionaries, DictionaryBody, DictionaryBounds, DictionaryEffect,
     DictionaryError, DictionaryId, DictionaryMessage, DictionaryRecord, GivenText, Purpose, Spelling,
 };
-pub use keeper::{ClosedReport, RemoveError, ToKeeper, ViewKeeper};
+pub use keeper::{AddError, ChangeError, ClosedReport, NodeAsk, RemoveError, ToKeeper, ViewKeeper};
 pub use message::{Body, CommitTerms, Message, Pending, Standing};
 pub use node::{ClusterNode, NodeError};
 pub use readers::ReaderId;
 pub use record::{Effect, LoadFate, LoadOutcome, LogRecord};
 pub use view::{
-    BrickAddress, CommittedEpoch, EpochKind, Incarnation, Member, NodeId, Placement, View, ViewChange,
-    ViewNumber, ViewRecord,
+    BrickAddress, CommittedEpoch, EpochKind, Incarnation, KnownNode, Member, NodeId, Placement, StartId,
+    View, ViewChange, ViewNumber, ViewRecord,
 };
 
 #[cfg(test)]

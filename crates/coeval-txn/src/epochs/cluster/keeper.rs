@@ -3,6 +3,12 @@
 //!
 //! It runs beside the primary of the row tables, whose log has its records. Whoever has followed that log can be the
 //! keeper: it has no other state that matters, since what was reported to it is reported again.
+//!
+//! Which nodes there are, by number and address, is among its records too: `keeper/nodes.rs`.
+
+mod nodes;
+
+pub use nodes::{AddError, ChangeError, NodeAsk};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -156,6 +162,9 @@ impl ViewKeeper {
         if self.newest.get(&node).is_some_and(|newest| incarnation <= *newest) {
             return None; // A message of an earlier start, or one that came twice.
         }
+        if self.view.removed().contains(&node) && self.rules.keep(Rule::RemovedStaysOut) {
+            return None;
+        }
         let mut placed = self.view.placed().clone();
         if let Some(before) = self.view.member(node) {
             let has_its_log = before.incarnation >= log_since || !self.rules.keep(Rule::ReturnWithLog);
@@ -178,7 +187,7 @@ impl ViewKeeper {
         lost < copies || !self.view.is_placed(node) || !self.rules.keep(Rule::EnoughReplicas)
     }
 
-    /// Places bricks on all that are live, when each has told that it has them.
+    /// Places bricks on all that are live and not drained, when each has told that it has those that come to it.
     fn complete(&mut self, from: Member, layout: ViewNumber) -> Option<ViewRecord> {
         if !self.view.is_moving() || layout != self.view.layout() {
             return None;
@@ -189,7 +198,9 @@ impl ViewKeeper {
             return None;
         }
         let members = self.members();
-        Some(self.record(ViewChange::Members { placed: members.clone(), members }))
+        let wanted = self.view.wanted().map(|(node, life)| (*node, *life)).collect();
+        let placed = if self.rules.keep(Rule::DrainedLosesPlace) { wanted } else { members.clone() };
+        Some(self.record(ViewChange::Members { placed, members }))
     }
 
     fn closed(&mut self, report: &ClosedReport) -> Option<ViewRecord> {
@@ -257,7 +268,7 @@ impl ViewKeeper {
     fn follow(&mut self, record: &ViewRecord) {
         self.view.follow(record);
         self.reports.clear();
-        if matches!(record.change, ViewChange::Members { .. }) {
+        if self.view.layout() == record.number {
             self.complete.clear();
         }
         let members: Vec<Member> = self.view.members().collect();

@@ -69,6 +69,16 @@ pub(crate) enum Rule {
     CopyBeforeServing,
     /// Only who comes back with its log keeps its place.
     ReturnWithLog,
+    /// A number is given to one node, whatever becomes of that.
+    NumberGivenOnce,
+    /// Who asks for a number again, with the same start, gets the same one.
+    SameStartSameNumber,
+    /// Who was removed does not come back.
+    RemovedStaysOut,
+    /// A node that is drained has its place until the others have its bricks.
+    DrainedServesUntilMoved,
+    /// When they have, it has none.
+    DrainedLosesPlace,
     /// A code is told when it is on the disks of all holders of its dictionary.
     CodesOnAllHolders,
     /// Only the owner of a dictionary gives its codes.
@@ -116,7 +126,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 42] = [
+    pub(crate) const ALL: [Self; 47] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -149,6 +159,11 @@ impl Rule {
         Self::CopyWhatHadEnded,
         Self::CopyBeforeServing,
         Self::ReturnWithLog,
+        Self::NumberGivenOnce,
+        Self::SameStartSameNumber,
+        Self::RemovedStaysOut,
+        Self::DrainedServesUntilMoved,
+        Self::DrainedLosesPlace,
         Self::CodesOnAllHolders,
         Self::OneOwner,
         Self::SamePast,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 mod dictionaries;
+mod nodes;
 mod paper;
 mod rules;
 mod scripts;

@@ -5,8 +5,10 @@
 //! the records up to its number make of the one before; so two nodes at the same number know the same members, and the
 //! same outcomes of the transactions that dead coordinators left behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 
 use crate::epochs::Epoch;
 
@@ -78,6 +80,33 @@ impl fmt::Display for Member {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}", self.node, self.incarnation.get())
     }
+}
+
+/// What a node has drawn before it first asked to belong: by that the keeper knows it again, whatever became of its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StartId(NonZeroU64);
+
+impl StartId {
+    /// The one of this number, which nobody else has drawn.
+    #[must_use]
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> NonZeroU64 {
+        self.0
+    }
+}
+
+/// What the keeper has recorded of a node, whether it is live or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Where it is reached. What that means is the caller's business.
+    pub address: Arc<str>,
+    /// By what it is known again; nothing of a node that has never asked, since it was told its number.
+    pub start: Option<StartId>,
 }
 
 /// The number of a view: how many records it follows.
@@ -162,6 +191,25 @@ pub enum ViewChange {
         /// Those that have committed, ascending.
         committed: Vec<CommittedEpoch>,
     },
+    /// A node has its number, if it had none, and is at this address from now on.
+    Known {
+        /// Its number.
+        node: NodeId,
+        /// Where it is.
+        address: Arc<str>,
+        /// By what it is known again.
+        start: Option<StartId>,
+    },
+    /// No bricks are to be on this node any more. It keeps what it has until the others have it.
+    Drained {
+        /// The node.
+        node: NodeId,
+    },
+    /// The node is out for good, live or not. Nobody will have its number.
+    Removed {
+        /// The node.
+        node: NodeId,
+    },
 }
 
 /// A record of the keeper's log.
@@ -181,6 +229,9 @@ pub struct View {
     members: BTreeMap<NodeId, Incarnation>,
     placed: BTreeMap<NodeId, Incarnation>,
     unclosed: BTreeMap<NodeId, Incarnation>,
+    known: BTreeMap<NodeId, KnownNode>,
+    drained: BTreeSet<NodeId>,
+    removed: BTreeSet<NodeId>,
 }
 
 impl View {
@@ -188,13 +239,14 @@ impl View {
     ///
     /// # Panics
     ///
-    /// If the record is not the one after those followed so far.
+    /// If the record is not the one after those followed so far, or has a removed node come back or go again.
     pub fn follow(&mut self, record: &ViewRecord) {
         assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
         self.number = record.number;
         match &record.change {
             ViewChange::Members { members, placed } => {
                 assert!(!placed.is_empty(), "bricks are placed somewhere");
+                assert!(!members.keys().any(|node| self.removed.contains(node)), "who was removed stays out");
                 let has_gone =
                     |(node, incarnation): &(&NodeId, &Incarnation)| members.get(node) != Some(*incarnation);
                 self.unclosed.extend(self.members.iter().filter(has_gone).map(|(node, life)| (*node, *life)));
@@ -210,6 +262,22 @@ impl View {
                 );
                 self.unclosed.retain(|node, _| !nodes.contains_key(node));
             }
+            ViewChange::Known { node, address, start } => {
+                self.known.insert(*node, KnownNode { address: Arc::clone(address), start: *start });
+            }
+            ViewChange::Drained { node } => {
+                assert!(!self.removed.contains(node), "who was removed has nothing to give");
+                self.layout = record.number;
+                self.drained.insert(*node);
+            }
+            ViewChange::Removed { node } => {
+                if let Some(life) = self.members.remove(node) {
+                    self.unclosed.insert(*node, life);
+                    self.layout = record.number;
+                }
+                self.drained.remove(node);
+                assert!(self.removed.insert(*node), "each node is removed once");
+            }
         }
     }
 
@@ -219,16 +287,41 @@ impl View {
         self.number
     }
 
-    /// The number of the view since which members and places of bricks are these.
+    /// The number of the view since which members, places of bricks, and who is drained are these.
     #[must_use]
     pub fn layout(&self) -> ViewNumber {
         self.layout
     }
 
-    /// Whether bricks are on their way: the live nodes are not those that bricks are placed on.
+    /// Whether bricks are on their way: the live nodes that are to have them are not those that they are placed on.
     #[must_use]
     pub fn is_moving(&self) -> bool {
-        self.members != self.placed
+        !self.wanted().eq(self.placed.iter())
+    }
+
+    /// The live nodes that bricks are to be placed on, in their lives: all that are not drained. If no other is left, those:
+    /// better there than nowhere.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = (&NodeId, &Incarnation)> {
+        let is_last_resort = self.members.keys().all(|node| self.drained.contains(node));
+        self.members.iter().filter(move |(node, _)| is_last_resort || !self.drained.contains(*node))
+    }
+
+    /// What was recorded of nodes, also of those that were removed.
+    #[must_use]
+    pub fn known(&self) -> &BTreeMap<NodeId, KnownNode> {
+        &self.known
+    }
+
+    /// The nodes that are to have no bricks. One that is in no [`placed`](Self::placed) has none.
+    #[must_use]
+    pub fn drained(&self) -> &BTreeSet<NodeId> {
+        &self.drained
+    }
+
+    /// The nodes that are out for good.
+    #[must_use]
+    pub fn removed(&self) -> &BTreeSet<NodeId> {
+        &self.removed
     }
 
     /// Who is live, ascending by node.
@@ -286,7 +379,7 @@ impl View {
         holders
     }
 
-    /// The live nodes that `brick` comes to, when bricks are placed on all that are live.
+    /// The live nodes that `brick` comes to, when bricks are placed on all that are live and not drained.
     ///
     /// # Panics
     ///
@@ -296,7 +389,7 @@ impl View {
         if !self.is_moving() {
             return Vec::new();
         }
-        let nodes: Vec<NodeId> = self.members.keys().copied().collect();
+        let nodes: Vec<NodeId> = self.wanted().map(|(node, _)| *node).collect();
         let serving = self.serving(placement, brick);
         let mut holders = placement.holders(&nodes, brick);
         assert!(holders.iter().all(|node| nodes.contains(node)), "a placement chooses among the nodes given");

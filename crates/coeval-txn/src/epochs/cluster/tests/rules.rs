@@ -39,6 +39,8 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
     assert!(counts.committed > 2 * seeds && counts.reads > 5 * seeds, "too little has happened");
     assert!(counts.crashes > seeds && counts.closed_committed > seeds / 50, "too little has gone wrong");
     assert!(counts.moves > seeds / 20 && counts.losses > seeds / 20, "too few bricks have moved");
+    assert!(counts.came > seeds / 10, "too few nodes have come");
+    assert!(counts.drained > seeds / 50 && counts.removed > seeds / 50, "too few nodes have gone");
     check_texts(seeds, counts);
 }
 

@@ -13,10 +13,13 @@
 //! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
 //!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
 //!   sends nothing to get them;
+//! - nodes that come get numbers that nobody has had, the same when they ask again; who was removed is in no view any more;
+//!   who was drained has no bricks in the end;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
 
 mod check;
 mod machine;
+mod nodes;
 mod run;
 mod texts;
 mod users;
@@ -35,6 +38,7 @@ use crate::epochs::cluster::{
 use crate::epochs::{Epoch, EpochSet};
 
 use machine::{Bricks, Machine};
+use nodes::{Asking, COMING_MAX, changes_nodes};
 
 /// The rows of an append: numbers that no other append has, and the texts of their codes. Which code a row has, its number
 /// tells (`Simulation::row_codes`).
@@ -135,6 +139,12 @@ pub(super) struct Counts {
     pub(super) asked_nobody: usize,
     /// How many rows with a code were logged, on whichever machine.
     pub(super) spelled: usize,
+    /// How many machines came.
+    pub(super) came: usize,
+    /// How many nodes were drained.
+    pub(super) drained: usize,
+    /// How many were removed for good.
+    pub(super) removed: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -155,6 +165,9 @@ impl std::ops::AddAssign for Counts {
         self.unanswered += other.unanswered;
         self.asked_nobody += other.asked_nobody;
         self.spelled += other.spelled;
+        self.came += other.came;
+        self.drained += other.drained;
+        self.removed += other.removed;
     }
 }
 
@@ -171,6 +184,14 @@ struct Simulation {
     random: StdRng,
     /// What happens to dictionaries is chosen by this.
     texts_random: StdRng,
+    /// What happens to the list of nodes is chosen by this.
+    nodes_random: StdRng,
+    /// Whether nodes come and go.
+    changes_nodes: bool,
+    /// So many machines there are at most, and so many numbers.
+    nodes_max: u32,
+    /// The machine that is coming.
+    asking: Option<Asking>,
     /// How often machines break: so often for 100 other events.
     storm: u32,
     /// A machine that nothing reaches and that reaches nobody, for a while.
@@ -220,16 +241,23 @@ impl Simulation {
         let mut random = StdRng::seed_from_u64(seed);
         let count: u32 = [2, 2, 3, 3, 3, 4, 4, 5][random.random_range(0..8)];
         let ring = Ring { replicas: [1, 2, 2, 2, 3, 3][random.random_range(0..6)].min(count as usize) };
+        let changes_nodes = changes_nodes(seed, faults);
+        let nodes_max = if changes_nodes { count + COMING_MAX } else { count };
         let storm = if faults == Faults::Machines { random.random_range(1..8) } else { 0 };
         let member = |node| Member { node: NodeId::new(node), incarnation: Incarnation::new(1) };
         let founders: Vec<Member> = (1..=count).map(member).collect();
         let (mut keeper, record) = ViewKeeper::found(&founders, ring.replicas);
         keeper.keep_rules(rules);
-        let machines = founders.iter().map(|founder| Machine::new(*founder, count, ring, rules)).collect();
+        let machines =
+            founders.iter().map(|founder| Machine::new(*founder, nodes_max, ring, rules)).collect();
         let mut simulation = Self {
             random,
             // Not the same one: what happens to epochs does not depend on what happens to dictionaries, but by their logs.
             texts_random: StdRng::seed_from_u64(!seed),
+            nodes_random: StdRng::seed_from_u64(seed ^ (1 << 63)),
+            changes_nodes,
+            nodes_max,
+            asking: None,
             storm,
             isolated: None,
             ring,

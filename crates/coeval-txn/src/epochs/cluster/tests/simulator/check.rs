@@ -186,6 +186,7 @@ impl Simulation {
         self.check_durable();
         self.check_texts_durable();
         self.check_texts_end();
+        self.check_nodes_end();
         self.check_declared();
         if self.keeper.view().is_moving() {
             self.violate("bricks are still on their way".to_owned());
@@ -196,7 +197,8 @@ impl Simulation {
         let newest =
             self.truth.iter().filter(|(_, truth)| is_acknowledged(truth)).map(|(epoch, _)| *epoch).max();
         let mut wrong = Vec::new();
-        for machine in &mut self.machines {
+        let removed = self.keeper.view().removed().clone();
+        for machine in self.machines.iter_mut().filter(|machine| !removed.contains(&machine.member.node)) {
             let node = machine.process.as_mut().expect("all run");
             let shown = node.declared_read_only().map(|(reader, set)| (node.release(reader), set.newest()).1);
             if shown != Ok(node.latest_committed()) {
@@ -222,7 +224,9 @@ impl Simulation {
 
     /// A last reader finds all that was acknowledged, everywhere.
     fn read_all(&mut self) {
-        let latest = self.machines[0].process.as_ref().expect("all run").latest_committed();
+        let stays = (0..self.machines.len()).find(|machine| !self.is_removed(*machine));
+        let stays = stays.expect("not all nodes are removed");
+        let latest = self.machines[stays].process.as_ref().expect("all run").latest_committed();
         for brick in bricks() {
             for node in self.keeper.view().serving(&self.ring, brick) {
                 self.check_read(node.get() as usize - 1, brick, None, &EpochSet::through(latest));

@@ -29,6 +29,7 @@ impl Simulation {
             }
             self.step();
             self.step_texts();
+            self.step_nodes();
             self.lose_messages();
             self.check_step();
             self.fail()?;
@@ -130,7 +131,7 @@ impl Simulation {
         self.publish(record);
     }
 
-    fn publish(&mut self, record: Option<ViewRecord>) {
+    pub(super) fn publish(&mut self, record: Option<ViewRecord>) {
         if let Some(record) = record {
             self.note_outcomes(&record);
             self.records.push(record);
@@ -324,7 +325,7 @@ impl Simulation {
     }
 
     /// How many nodes have lost their disks while the view still counts on them.
-    fn unnoticed_losses(&self) -> usize {
+    pub(super) fn unnoticed_losses(&self) -> usize {
         self.keeper.view().members().filter(|member| self.has_lost_disk(member.node)).count()
     }
 
@@ -339,7 +340,7 @@ impl Simulation {
     fn mend(&mut self) {
         self.isolated = None;
         for index in 0..self.machines.len() {
-            if self.machines[index].process.is_none() {
+            if self.machines[index].process.is_none() && !self.is_removed(index) {
                 self.start(index);
             }
         }
@@ -353,7 +354,9 @@ impl Simulation {
             }
             if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) {
                 self.stop(index);
-                self.start(index);
+                if !self.is_removed(index) {
+                    self.start(index);
+                }
                 continue;
             }
             self.end_loads(index);
