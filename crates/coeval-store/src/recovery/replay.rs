@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Applying log records to a world.
 
-use super::MendTables;
+use super::new_indexes::NewIndexes;
+use super::{DamagedIndexes, MendTables};
 use crate::bricks::{BrickChange, NotReplayed};
-use crate::build_index::build_index;
 use crate::bulk::is_free;
 use crate::bulk_load::{BulkLoad, inserted_entries};
-use crate::catalog::CatalogChange;
+use crate::catalog::{CatalogChange, TableDef};
 use crate::chunk::Chunk;
 use crate::clock::LogTime;
 use crate::delta::{Delta, DeltaEntry};
@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::log::{Lsn, place_in_log};
 use crate::manifest::Manifest;
 use crate::range::KeyRange;
-use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
+use crate::record::{IndexPlace, LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
@@ -304,8 +304,11 @@ impl<'d> Replayer<'d> {
             | Record::Time(_)
             | Record::Ended(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
-                let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
-                loads.flat_map(|load| load.segments).collect()
+                let of_transaction = |transaction: Replayed| {
+                    let of_loads = transaction.loads.into_iter().flat_map(|load| load.segments);
+                    of_loads.chain(transaction.indexes.into_iter().map(|index| index.segment))
+                };
+                transactions.into_iter().flat_map(of_transaction).collect()
             }
         })
     }
@@ -366,16 +369,17 @@ impl<'d> Replayer<'d> {
     }
 
     fn transaction(&mut self, place: BatchPlace, transaction: Replayed) -> Result<(), ReplayError> {
-        let Replayed { catalog_changes, loads, writes, bricks, first_out: _ } = transaction;
+        let Replayed { catalog_changes, loads, indexes, writes, bricks, first_out: _ } = transaction;
         if self.observer.is_some() || !(catalog_changes.is_empty() && loads.is_empty()) {
             self.apply_gathered();
         }
         if let Some(observer) = &mut self.observer {
             observer.begin(place, &self.world, &catalog_changes)?;
         }
+        self.disk.note_committed(indexes.iter().map(|index| index.segment.number), place.version);
         for change in &catalog_changes {
             self.note_numbers(change);
-            self.change_catalog(change)?;
+            self.change_catalog(change, &indexes)?;
         }
         for load in loads {
             let table = load.table;
@@ -412,7 +416,7 @@ impl<'d> Replayer<'d> {
         }
     }
 
-    fn change_catalog(&mut self, change: &CatalogChange) -> Result<(), ReplayError> {
+    fn change_catalog(&mut self, change: &CatalogChange, places: &[IndexPlace]) -> Result<(), ReplayError> {
         if let (CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id), Some(damaged)) =
             (change, &mut self.damaged)
         {
@@ -435,14 +439,18 @@ impl<'d> Replayer<'d> {
                     .map_err(|error| ReplayError::Malformed(error.to_string()))?;
             }
         }
-        match (self.world.change_catalog(change, build_index), change) {
+        let damaged =
+            if self.damaged.is_some() { DamagedIndexes::BuiltAgain } else { DamagedIndexes::Refused };
+        let mut indexes = NewIndexes { disk: self.disk, mender: self.mender.as_deref_mut(), damaged, places };
+        let build = |table: &Table, def: &TableDef, position: usize| indexes.make(table, def, position);
+        match (self.world.change_catalog(change, build), change) {
             (Ok(()), _) => Ok(()),
             (Err(error), CatalogChange::PutTable(def)) => {
                 // The rows that a new index is of cannot be read.
-                self.without(def.id, error.into())?;
+                self.without(def.id, error)?;
                 self.world.change_catalog(change, |_, _, _| Ok(Space::new()))
             }
-            (Err(error), _) => Err(error.into()),
+            (Err(error), _) => Err(error),
         }
     }
 
