@@ -459,3 +459,6 @@ fn new_definitions(changes: &[CatalogChange]) -> impl Iterator<Item = &TableDef>
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;
