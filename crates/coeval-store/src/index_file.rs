@@ -34,9 +34,19 @@ pub(crate) enum LateEntries {
     OfRows,
 }
 
-/// So many bytes of a record are for the changes of leaders: as many as those of some thousand entries take. More are not worth
-/// the time under the leader's lock.
-pub(crate) const LATE_BYTES_MAX: usize = 512 << 10;
+/// So many bytes of a record are for what the leader does to new indexes at most. More is not worth the time under its lock.
+const LATE_BYTES_MAX: usize = 512 << 10;
+
+/// What an entry takes there, if its key is not a long one.
+const LATE_ENTRY_BYTES: usize = 128;
+
+/// The entries that there is room for beside those of the rows.
+const LATE_ENTRIES_SPARE: usize = 8;
 
 // Bodies leave a mebibyte of a record to what stands before them (`options.rs`).
 const _: () = assert!(LATE_BYTES_MAX < 1 << 20);
+
+/// How many bytes of a record are for what a leader does to new indexes that takes in so many rows.
+pub(crate) fn late_bytes_max(rows_max: usize) -> usize {
+    rows_max.saturating_add(LATE_ENTRIES_SPARE).saturating_mul(LATE_ENTRY_BYTES).min(LATE_BYTES_MAX)
+}

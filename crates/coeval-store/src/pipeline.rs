@@ -279,7 +279,9 @@ impl Pipeline {
                 fitting(&rest[..end], context.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
-            let bytes_of = |submission: &Submission| submission.body.len() + submission.late_bytes_max();
+            let rows_max = context.sizes.leader_rows_max;
+            let bytes_of =
+                |submission: &Submission| submission.body.len() + submission.late_bytes_max(rows_max);
             let bytes = batch_bytes(batch.iter().map(|ticket| ticket.look(bytes_of).unwrap_or(0)));
             let led = match self.log_time(context).and_then(|()| self.lock_leader_to_append(context, bytes)) {
                 Ok(mut leader) => self.lead_batch(&mut leader, context, batch),

@@ -8,7 +8,7 @@ use crate::certification::Certification;
 use crate::conflicts::Party;
 use crate::footprint::{Footmark, GlobalKey};
 use crate::ids::SpaceId;
-use crate::index_file::{IndexFile, LATE_BYTES_MAX};
+use crate::index_file::{IndexFile, late_bytes_max};
 use crate::replicas::SynchronousCommit;
 use crate::space::Space;
 use crate::table::Table;
@@ -99,9 +99,10 @@ impl Submission {
         self.index_files().next().is_some()
     }
 
-    /// How many bytes its record has before the body at most, but for those that every record has.
-    pub(crate) fn late_bytes_max(&self) -> usize {
-        if self.has_index_files() { LATE_BYTES_MAX } else { 0 }
+    /// How many bytes its record has before the body at most, but for those that every record has, if the leader takes in so many
+    /// rows.
+    pub(crate) fn late_bytes_max(&self, rows_max: usize) -> usize {
+        if self.has_index_files() { late_bytes_max(rows_max) } else { 0 }
     }
 
     /// How many rows and index entries it changes.

@@ -8,7 +8,7 @@ use crate::commit_context::CommitContext;
 use crate::delta::Delta;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
-use crate::index_file::{LATE_BYTES_MAX, LateEntries, LateIndex};
+use crate::index_file::{LateEntries, LateIndex, late_bytes_max};
 use crate::log::{Log, LogError, Lsn, PayloadTail, Unfilled};
 use crate::record::{changes_bytes, encode_batch, encode_batch_of_one, encode_batch_with_indexes};
 use crate::submission::{LoadedEntries, Submission};
@@ -26,8 +26,11 @@ impl LateIndexes {
     /// The bytes of an index in the record, without those of its changes.
     const HEAD_BYTES: usize = size_of::<u32>() + 1;
 
-    fn new() -> Self {
-        Self { all: Vec::new(), bytes_left: LATE_BYTES_MAX - 2 * size_of::<u32>() }
+    /// Of a leader that takes in so many rows.
+    fn new(rows_max: usize) -> Self {
+        // Their length and how many they are come first.
+        let bytes_left = late_bytes_max(rows_max).saturating_sub(2 * size_of::<u32>());
+        Self { all: Vec::new(), bytes_left }
     }
 
     /// These changes, or those that nobody knows. Of an index that goes and comes again, the last ones count.
@@ -49,7 +52,7 @@ impl Leader {
         world: &mut World,
         submission: &Submission,
     ) -> Result<Vec<LateIndex>, StoreError> {
-        let (mut merged, mut late) = (Vec::new(), LateIndexes::new());
+        let (mut merged, mut late) = (Vec::new(), LateIndexes::new(self.rows_max));
         for change in &submission.catalog_changes {
             world.change_catalog(change, |table, def, position| {
                 let id = def.indexes[position].id;

@@ -185,8 +185,8 @@ fn new_indexes_in_files_are_read_as_they_were_written() {
 fn late_entries_of_an_index_that_has_no_file_and_rows_among_entries_are_refused() {
     let of_others = batch_with_indexes(&[late(10, LateEntries::OfRows)]);
     assert!(matches!(decode(&of_others), Err(MalformedRecord { offset }) if offset > 0));
-    let twice = || late(8, LateEntries::OfRows);
-    let behind = batch_with_indexes(&[twice(), late(8, LateEntries::Changes(inserted(b"z")))]);
+    let behind =
+        batch_with_indexes(&[late(8, LateEntries::OfRows), late(8, LateEntries::Changes(inserted(b"z")))]);
     assert!(decode(&behind).is_err(), "an index of rows has nothing that changes it");
     let with_row = DeltaEntry::inserted(Some(Row::from_bytes(b"row")));
     let with_row = Delta::from_sorted(vec![(Key::from_slice(b"z"), with_row)]);
