@@ -16,6 +16,7 @@
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
 //!              index files, only in kind 7: count u32, each: index u32, number u64, footer checksum u32,
+//!                     1 byte: 1 if it has the entries of the loads, else 0,
 //!                     length u32, changes since, one list behind the other
 //!              tables: count u32, each: table u32, changes of rows, indexes u32, changes for each
 //!              bricks, only if there are any: count u32, each: table u32, epoch u64, length u32, change
@@ -48,7 +49,7 @@ use crate::index_file::{LateEntries, LateIndex};
 use crate::key::Key;
 use crate::row::Row;
 use crate::segment::SegmentRef;
-use crate::submission::Submission;
+use crate::submission::{LoadedEntries, Submission};
 use crate::table_writes::TableWrites;
 use crate::terms::Term;
 use crate::world::World;
@@ -62,6 +63,9 @@ const KIND_TERM: u8 = 4;
 const KIND_TIME: u8 = 5;
 const KIND_ENDED: u8 = 6;
 const KIND_BATCH_WITH_INDEXES: u8 = 7;
+
+const LOADED_APART: u8 = 0;
+const LOADED_MERGED: u8 = 1;
 
 const LATE_OF_ROWS: u8 = 0;
 const LATE_CHANGES: u8 = 1;
@@ -146,6 +150,8 @@ pub(crate) struct LoadPlaces {
 pub(crate) struct IndexPlace {
     pub(crate) index: SpaceId,
     pub(crate) segment: SegmentRef,
+    /// Where those of rows are that the transaction has loaded.
+    pub(crate) loaded: LoadedEntries,
     /// What has changed of them since they were written, in this order; none if the index is to be built of the rows, whatever
     /// the file says.
     pub(crate) changes: Option<Vec<Delta>>,
@@ -213,9 +219,13 @@ fn encode_segment(segment: SegmentRef, out: &mut Vec<u8>) {
 
 fn encode_index_files(submission: &Submission, out: &mut Vec<u8>) {
     put_u32(out, submission.index_files().count());
-    for (index, file) in submission.index_files() {
-        put_u32(out, index.get() as usize);
+    for (rebuilt, file) in submission.index_files() {
+        put_u32(out, rebuilt.index.get() as usize);
         encode_segment(file.segment, out);
+        out.push(match rebuilt.loaded {
+            LoadedEntries::Apart => LOADED_APART,
+            LoadedEntries::Merged => LOADED_MERGED,
+        });
         put_u32(out, file.changes.len());
         out.extend_from_slice(&file.changes);
     }
@@ -413,7 +423,8 @@ pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<Segment
     let mut segments: Vec<SegmentRef> = loads.into_iter().flat_map(|load| load.segments).collect();
     if late.is_some() {
         for _ in 0..reader.u32()? {
-            let (_, segment, _) = (reader.u32()?, reader.segment()?, reader.prefixed()?);
+            let (_, segment) = (reader.u32()?, reader.segment()?);
+            let (_, _) = (reader.u8()?, reader.prefixed()?);
             segments.push(segment);
         }
     }
@@ -665,12 +676,17 @@ impl<'a> Reader<'a> {
 
     fn index_file(&mut self) -> Result<IndexPlace, MalformedRecord> {
         let (index, segment) = (SpaceId::new(self.u32()?), self.segment()?);
+        let loaded = match self.u8()? {
+            LOADED_APART => LoadedEntries::Apart,
+            LOADED_MERGED => LoadedEntries::Merged,
+            _ => return Err(self.malformed()),
+        };
         let mut lists = self.part()?;
         let mut changes = Vec::new();
         while !lists.is_at_end() {
             changes.push(lists.entry_changes()?);
         }
-        Ok(IndexPlace { index, segment, changes: Some(changes) })
+        Ok(IndexPlace { index, segment, loaded, changes: Some(changes) })
     }
 
     /// Changes of an index, whose entries have no rows.

@@ -90,8 +90,8 @@ impl Submission {
     }
 
     /// Its new indexes whose entries lie in files.
-    pub(crate) fn index_files(&self) -> impl Iterator<Item = (SpaceId, &IndexFile)> {
-        self.rebuilt.iter().filter_map(|rebuilt| Some((rebuilt.index, rebuilt.file.as_ref()?)))
+    pub(crate) fn index_files(&self) -> impl Iterator<Item = (&RebuiltIndex, &IndexFile)> {
+        self.rebuilt.iter().filter_map(|rebuilt| Some((rebuilt, rebuilt.file.as_ref()?)))
     }
 
     /// Whether there are any.

@@ -61,7 +61,7 @@ impl Leader {
                 if loaded == LoadedEntries::Merged {
                     merged.push(id);
                 }
-                if submission.index_files().any(|(index, _)| index == id) {
+                if submission.index_files().any(|(rebuilt, _)| rebuilt.index == id) {
                     late.note(id, changes);
                 }
                 Ok::<_, StoreError>(entries)

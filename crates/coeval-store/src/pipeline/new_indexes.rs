@@ -134,7 +134,7 @@ impl<'s> NewIndexes<'s> {
         Ok(())
     }
 
-    /// Writes those of many rows to files that are in none. Whether there were any.
+    /// Writes those of many rows to files that are in none, if they lack no more than that. Whether there were any.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -142,25 +142,15 @@ impl<'s> NewIndexes<'s> {
         &mut self,
         context: &CommitContext,
         files: &mut Option<NewFiles<'_>>,
+        lacks: &Lacks,
     ) -> Result<bool, StoreError> {
-        // What the transaction has loaded is in files of its own.
-        let Some(files) = files.as_mut().filter(|_| takes_rows_of_others(self.submission, self.def.id))
-        else {
+        // What the transaction has built has the entries of few rows that it loads, which come with the load: built anew, it has
+        // those of others alone.
+        let are_known = takes_rows_of_others(self.submission, self.def.id) || matches!(lacks, Lacks::Nothing);
+        if !are_known || empties(self.submission, self.def.id) {
             return Ok(false);
-        };
-        let rows_min = (context.sizes.direct_load_rows_min as u64).max(1);
-        let mut has_written = false;
-        for index in &mut self.made {
-            if index.file.is_none() && index.entries.len() >= rows_min {
-                context.aside(|| index.write(files))?;
-                has_written = true;
-            }
         }
-        if has_written {
-            context.aside(|| files.disk.sync_segments())?;
-            context.trap.pass(Step::Load);
-        }
-        Ok(has_written)
+        write_files(context, files, self.made.iter_mut().map(|index| (&mut index.entries, &mut index.file)))
     }
 
     fn into_rebuilt(self) -> Vec<RebuiltIndex> {
@@ -177,14 +167,6 @@ impl<'s> NewIndexes<'s> {
 }
 
 impl NewIndex {
-    fn write(&mut self, files: &mut NewFiles<'_>) -> Result<(), StoreError> {
-        let chunks = chunks_of_entries(&self.entries)?;
-        let (segment, chunks) = files.disk.write_index(&chunks, files.written)?;
-        self.entries = Space::from_chunks(chunks);
-        self.file = Some(IndexFile { segment, changes: Vec::new() });
-        Ok(())
-    }
-
     /// Notes what has changed of the entries since the file was written. A file that does not lead to them, or only by so many
     /// changes that it is better written anew, goes.
     fn note(&mut self, changes: Option<&Delta>, changes_max: usize, files: &mut Option<NewFiles<'_>>) {
@@ -195,10 +177,57 @@ impl NewIndex {
         if changes.is_some() && file.changes.len() <= changes_max {
             return;
         }
-        if let Some(files) = files {
-            files.disk.discard_one(files.written, file.segment.number);
+        discard(files, &mut self.file);
+    }
+}
+
+/// Writes the entries of those indexes of many rows that are in no file. Whether there were any.
+///
+/// # Errors
+/// When a file cannot be written.
+fn write_files<'i>(
+    context: &CommitContext,
+    files: &mut Option<NewFiles<'_>>,
+    indexes: impl Iterator<Item = (&'i mut Space, &'i mut Option<IndexFile>)>,
+) -> Result<bool, StoreError> {
+    let Some(files) = files else { return Ok(false) };
+    let rows_min = (context.sizes.direct_load_rows_min as u64).max(1);
+    let mut has_written = false;
+    for (entries, file) in indexes {
+        if file.is_none() && entries.len() >= rows_min {
+            *file = Some(context.aside(|| write_file(entries, files))?);
+            has_written = true;
         }
-        self.file = None;
+    }
+    if has_written {
+        context.aside(|| files.disk.sync_segments())?;
+        context.trap.pass(Step::Load);
+    }
+    Ok(has_written)
+}
+
+/// Writes these entries to a file. Its chunks are theirs then.
+fn write_file(entries: &mut Space, files: &mut NewFiles<'_>) -> Result<IndexFile, StoreError> {
+    let chunks = chunks_of_entries(entries)?;
+    let (segment, chunks) = files.disk.write_index(&chunks, files.written)?;
+    *entries = Space::from_chunks(chunks);
+    Ok(IndexFile { segment, changes: Vec::new() })
+}
+
+/// Indexes over the rows of a table and what is loaded into it.
+type MadeIndexes = (Arc<Table>, Vec<RebuiltIndex>);
+
+/// Removes their files, which lack what others have committed since.
+fn discard_all(files: &mut Option<NewFiles<'_>>, outdated: Option<MadeIndexes>) {
+    for mut index in outdated.into_iter().flat_map(|(_, indexes)| indexes) {
+        discard(files, &mut index.file);
+    }
+}
+
+/// Removes the file of an index, if there is one.
+fn discard(files: &mut Option<NewFiles<'_>>, file: &mut Option<IndexFile>) {
+    if let (Some(files), Some(file)) = (files, file.take()) {
+        files.disk.discard_one(files.written, file.segment.number);
     }
 }
 
@@ -246,7 +275,7 @@ impl Pipeline {
         }
         if has_loaded_many(submission, def.id, context.sizes.leader_rows_max) {
             let positions: Vec<usize> = indexes.made.iter().map(|index| index.position).collect();
-            return self.merge_with_loads(context, submission, def, own, &positions);
+            return self.merge_with_loads(context, files, (submission, own.as_ref()), def, &positions);
         }
         for round in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
@@ -259,7 +288,7 @@ impl Pipeline {
             if !lacks.is_left_to_leader(&table, context.sizes.leader_rows_max) {
                 context.trap.pass(Step::CatchUp);
                 indexes.take_in(context, files, &lacks, (table, version))?;
-            } else if round >= FILE_ROUNDS_MAX || !indexes.write_files(context, files)? {
+            } else if round >= FILE_ROUNDS_MAX || !indexes.write_files(context, files, &lacks)? {
                 break;
             }
         }
@@ -271,14 +300,14 @@ impl Pipeline {
     fn merge_with_loads(
         &self,
         context: &CommitContext,
-        submission: &Submission,
+        files: &mut Option<NewFiles<'_>>,
+        (submission, own): (&Submission, &Table),
         def: &TableDef,
-        own: &Table,
         positions: &[usize],
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let loads: Vec<&BulkLoad> = loads_of(submission, own.id()).collect();
-        let mut made: Option<(Arc<Table>, Vec<RebuiltIndex>)> = None;
-        for _ in 0..ROUNDS_MAX {
+        let mut made: Option<MadeIndexes> = None;
+        for round in 0..ROUNDS_MAX {
             let newest = {
                 let _leader = self.lock_leader(context);
                 context.applied()
@@ -286,11 +315,18 @@ impl Pipeline {
             // A table that is new has no rows of others.
             let table =
                 newest.table(def.id).map_or_else(|| Arc::new(Table::new(Arc::new(def.clone()))), Arc::clone);
-            if made.as_ref().is_some_and(|(read, _)| read.rows().is_same(table.rows())) {
-                break;
+            if let Some((read, indexes)) = &mut made
+                && (newest.table(def.id).is_none() || read.rows().is_same(table.rows()))
+            {
+                let parts = indexes.iter_mut().map(|index| (&mut index.entries, &mut index.file));
+                if round >= FILE_ROUNDS_MAX || !write_files(context, files, parts)? {
+                    break;
+                }
+                continue;
             }
             if table.row_count() == 0 && loads.len() == 1 {
                 // It goes into empty indexes as it is.
+                discard_all(files, made);
                 return Ok(Vec::new());
             }
             context.trap.pass(Step::CatchUp);
@@ -306,11 +342,7 @@ impl Pipeline {
             };
             let indexes: Result<Vec<_>, StoreError> =
                 context.aside(|| positions.iter().map(merged).collect());
-            let is_new = newest.table(def.id).is_none();
-            made = Some((table, indexes?));
-            if is_new {
-                break;
-            }
+            discard_all(files, made.replace((table, indexes?)));
         }
         Ok(made.map(|(_, indexes)| indexes).unwrap_or_default())
     }

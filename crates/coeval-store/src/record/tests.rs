@@ -125,7 +125,7 @@ fn batch_with_indexes(late: &[LateIndex]) -> Vec<u8> {
         vec![0],
     );
     let read = Arc::new(Table::new(Arc::new(def)));
-    let rebuilt = |index: u32, lists: &[Delta]| {
+    let rebuilt = |index: u32, loaded: LoadedEntries, lists: &[Delta]| {
         let mut changes = Vec::new();
         lists.iter().for_each(|list| encode_changes(list, &mut changes));
         RebuiltIndex {
@@ -133,12 +133,14 @@ fn batch_with_indexes(late: &[LateIndex]) -> Vec<u8> {
             version: Version::new(8),
             read: Arc::clone(&read),
             entries: Space::new(),
-            loaded: LoadedEntries::Apart,
+            loaded,
             file: Some(IndexFile { segment: FILE, changes }),
         }
     };
     let mut submission = submission(vec![CatalogChange::Truncate(SpaceId::new(4))], Vec::new());
-    submission.rebuilt = vec![rebuilt(8, &[inserted(b"x"), deleted(b"x")]), rebuilt(9, &[])];
+    let lists = [inserted(b"x"), deleted(b"x")];
+    submission.rebuilt =
+        vec![rebuilt(8, LoadedEntries::Apart, &lists), rebuilt(9, LoadedEntries::Merged, &[])];
     let (mut body, mut record) = (Vec::new(), Vec::new());
     encode_body(&submission, &mut body);
     let (version, boundary, first_out) = (Version::new(9), Version::new(7), Some(Version::new(8)));
@@ -165,6 +167,7 @@ fn new_indexes_in_files_are_read_as_they_were_written() {
     );
     let [changed, of_rows] = &transactions[0].indexes[..] else { panic!("two indexes") };
     assert_eq!((changed.index, changed.segment), (SpaceId::new(8), FILE));
+    assert_eq!((changed.loaded, of_rows.loaded), (LoadedEntries::Apart, LoadedEntries::Merged));
     let lists = changed.changes.as_ref().unwrap().iter();
     let read: Vec<_> = lists
         .flat_map(|list| list.iter().map(|(key, entry)| (key.as_slice().to_vec(), entry.change())))
@@ -213,10 +216,10 @@ fn the_bytes_of_new_indexes_in_files_are_pinned() {
         0, 0, 0, 0, // no loads
         2, 0, 0, 0, // two index files
         8, 0, 0, 0, 0x0b, 0x0a, 0, 0, 0, 0, 0, 0, 0x0d, 0x0c, 0, 0, // index, segment, checksum
-        20, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, b'x', 1, 0, 0, 0, 3, 1, 0, 0, 0,
-        b'x', // two lists of changes
+        0, 20, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, b'x', 1, 0, 0, 0, 3, 1, 0, 0, 0,
+        b'x', // without loads, two lists of changes
         9, 0, 0, 0, 0x0b, 0x0a, 0, 0, 0, 0, 0, 0, 0x0d, 0x0c, 0, 0, // the other one
-        0, 0, 0, 0, // has not changed
+        1, 0, 0, 0, 0, // has the entries of loads, and has not changed
         0, 0, 0, 0, // no tables
     ];
     assert_eq!(body[body.len() - files.len()..], files);

@@ -8,9 +8,12 @@ use super::{DamagedIndexes, MendTables, ReplayError};
 use crate::build_index::build_index;
 use crate::catalog::TableDef;
 use crate::disk::{Disk, chunks_of};
+use crate::ids::SpaceId;
 use crate::record::IndexPlace;
 use crate::space::Space;
+use crate::submission::LoadedEntries;
 use crate::table::Table;
+use crate::world::World;
 
 /// Makes the new indexes of a transaction.
 pub(super) struct NewIndexes<'r, 'd> {
@@ -20,6 +23,8 @@ pub(super) struct NewIndexes<'r, 'd> {
     pub(super) damaged: DamagedIndexes,
     /// Those that lie in files.
     pub(super) places: &'r [IndexPlace],
+    /// Those that have the entries of rows that the transaction loads.
+    pub(super) merged: &'r mut Vec<SpaceId>,
 }
 
 impl NewIndexes<'_, '_> {
@@ -56,13 +61,40 @@ impl NewIndexes<'_, '_> {
         };
         let mut entries = Space::from_chunks(chunks);
         changes.iter().for_each(|changes| entries.apply(changes, None));
+        if place.loaded == LoadedEntries::Merged {
+            self.merged.push(index.id);
+            return Ok(entries);
+        }
         // Of what is damaged there may be less.
-        let is_whole = self.mender.is_none() && self.damaged == DamagedIndexes::Refused;
-        if is_whole && entries.len() != table.row_count() {
-            let what =
-                format!("index {} with {} entries of {} rows", index.name, entries.len(), table.row_count());
-            return Err(ReplayError::Malformed(what));
+        if self.mender.is_none() && self.damaged == DamagedIndexes::Refused {
+            check_count(&index.name, &entries, table)?;
         }
         Ok(entries)
     }
+}
+
+/// Whether these indexes, whose tables have by now what the transaction has loaded, have as many entries as those have rows.
+///
+/// # Errors
+/// [`ReplayError::Malformed`] if not. Cost: a look at each table, if there are any.
+pub(super) fn check_merged(world: &World, merged: &[SpaceId]) -> Result<(), ReplayError> {
+    if merged.is_empty() {
+        return Ok(());
+    }
+    for table in world.tables() {
+        for (index, entries) in table.def().indexes.iter().zip(table.indexes()) {
+            if merged.contains(&index.id) {
+                check_count(&index.name, entries, table)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_count(index: &str, entries: &Space, table: &Table) -> Result<(), ReplayError> {
+    if entries.len() == table.row_count() {
+        return Ok(());
+    }
+    let what = format!("index {index} with {} entries of {} rows", entries.len(), table.row_count());
+    Err(ReplayError::Malformed(what))
 }

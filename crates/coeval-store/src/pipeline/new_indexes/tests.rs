@@ -17,6 +17,7 @@ use crate::row::RowWriter;
 use crate::segment::{SEGMENT_DIR, parse_segment_name};
 use crate::space::Space;
 use crate::store::Store;
+use crate::submission::LoadedEntries;
 use crate::transaction::{AccessMode, Transaction};
 use crate::trap::Step;
 use crate::types::ColumnType;
@@ -170,8 +171,19 @@ fn with_others(wait: &mut dyn FnMut()) {
 /// Commits the definition, whose new index is built. While its file is written others do the first of these things, when that is
 /// synced the second one, and so on.
 fn commit_beside(store: &Store, def: &TableDef, parts: Vec<Part>) -> Result<(), StoreError> {
+    commit_beside_with(store, def, parts, |_| ())
+}
+
+/// The same, of a transaction that does something before.
+fn commit_beside_with(
+    store: &Store,
+    def: &TableDef,
+    parts: Vec<Part>,
+    before: impl FnOnce(&mut Transaction),
+) -> Result<(), StoreError> {
     let old = Arc::clone(store.world().table(def.id).unwrap().def());
     let mut tx = begin(store);
+    before(&mut tx);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone())))?;
     store.set_run_aside(with_others);
     let (beside, mut parts) = (store.clone(), parts.into_iter());
@@ -264,20 +276,75 @@ fn what_others_commit_while_the_file_is_written_and_before_the_leader_takes_it_i
     assert_eq!(files_of_index(&store, &def), [Some(named[0].segment.number)]);
 }
 
+fn load(tx: &mut Transaction, def: &TableDef, ids: Range<i32>) {
+    let column: ArrayRef = Arc::new(Int32Array::from_iter_values(ids));
+    let columns = [("id", Arc::clone(&column)), ("value", column)];
+    tx.bulk_insert(def.id, &[RecordBatch::try_from_iter(columns).unwrap()]).unwrap();
+}
+
+/// Seen to fail if whoever reads the log puts the entries of the load into an index that has them.
+#[test]
+fn an_index_of_a_table_with_rows_into_which_the_transaction_loads_many_is_in_a_file_with_their_entries() {
+    // Nobody writes beside it; somebody does while it is built, and while its file is written.
+    let write: Part = |store, old| insert(store, old, 1_000..1_020);
+    let nothing: Part = |_, _| ();
+    for (seed, parts) in (10..).zip([vec![], vec![write], vec![nothing, write]]) {
+        let files = SimulatedFiles::new(seed);
+        let store = open(&files);
+        let plain = filled(&store, 100);
+        let rows = if parts.is_empty() { 350 } else { 370 };
+        let def = with_index(&store, &plain, Uniqueness::Any);
+        commit_beside_with(&store, &def, parts, |tx| {
+            load(tx, &plain, 5_000..5_200);
+            load(tx, &plain, 4_000..4_050);
+        })
+        .unwrap();
+        let named = places(&files);
+        assert_eq!((named.len(), named[0].loaded), (1, LoadedEntries::Merged));
+        // Those of the loads, of rows alone or with entries, and that.
+        assert!(segments(&files).contains(&named[0].segment.number));
+        let (store, files) = reopened(store, &files, &def);
+        assert_eq!(files_of_index(&store, &def), [Some(named[0].segment.number)]);
+        assert_eq!(store.world().table(def.id).unwrap().row_count(), rows);
+        store.checkpoint().unwrap();
+        drop(reopened(store, &files, &def));
+    }
+}
+
+/// The entries of few rows are put into the index by the leader, and by whoever reads the log.
+#[test]
+fn an_index_of_a_table_with_rows_into_which_the_transaction_loads_few_is_in_a_file_without_their_entries() {
+    let write: Part = |store, old| insert(store, old, 1_000..1_020);
+    let nothing: Part = |_, _| ();
+    for (seed, parts) in (20..).zip([vec![], vec![nothing, write]]) {
+        let files = SimulatedFiles::new(seed);
+        let store = open_with(&files, Sizes { leader_rows_max: 60, ..SIZES() });
+        let plain = filled(&store, 100);
+        let rows = if parts.is_empty() { 150 } else { 170 };
+        let def = with_index(&store, &plain, Uniqueness::Any);
+        commit_beside_with(&store, &def, parts, |tx| load(tx, &plain, 5_000..5_050)).unwrap();
+        let named = places(&files);
+        assert_eq!((named.len(), named[0].loaded), (1, LoadedEntries::Apart));
+        let (store, files) = reopened(store, &files, &def);
+        assert_eq!(files_of_index(&store, &def), [Some(named[0].segment.number)]);
+        assert_eq!(store.world().table(def.id).unwrap().row_count(), rows);
+        store.checkpoint().unwrap();
+        drop(reopened(store, &files, &def));
+    }
+}
+
 /// Nobody knows which entries those are, so the index is built anew; the file without them goes at once.
 #[test]
 fn a_file_beside_which_others_load_many_rows_goes_and_another_one_is_written() {
     let files = SimulatedFiles::new(5);
     let store = open(&files);
     let def = with_index(&store, &filled(&store, 100), Uniqueness::Any);
-    let load: Part = |store, old| {
-        let column: ArrayRef = Arc::new(Int32Array::from_iter_values(5_000..5_050));
-        let columns = [("id", Arc::clone(&column)), ("value", column)];
+    let part: Part = |store, old| {
         let mut tx = begin(store);
-        tx.bulk_insert(old.id, &[RecordBatch::try_from_iter(columns).unwrap()]).unwrap();
+        load(&mut tx, old, 5_000..5_050);
         tx.commit().unwrap();
     };
-    commit_beside(&store, &def, vec![load]).unwrap();
+    commit_beside(&store, &def, vec![part]).unwrap();
     let named = places(&files);
     assert_eq!(named.len(), 1);
     // The load's, of its rows, and the second one of the index.
