@@ -183,7 +183,7 @@ fn every_moment_behind_a_backup_comes_back() {
     }
 }
 
-/// The log names the file of a new index. Seen to fail if a record of one is sent without its file: what is restored does not open.
+/// The log names the file of a new index. Fails if a record of one is sent without its file: what is restored does not open.
 #[test]
 fn a_new_index_comes_back_with_its_file_though_it_is_dropped_later() {
     let archive = archive_in(&Faulty::in_memory(11, 4));

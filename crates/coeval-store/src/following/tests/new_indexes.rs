@@ -74,7 +74,7 @@ fn file_of_index(store: &Store) -> Option<u64> {
     chunks[0].map(|place| place.segment)
 }
 
-/// Seen to fail if who applies the record builds the index: its chunk lies in no file then.
+/// Fails if who applies the record builds the index: its chunk lies in no file then.
 #[test]
 fn a_follower_has_a_new_index_in_the_file_of_its_primary() {
     let (primary, primary_files, store, mut follower) = small_pair();
@@ -100,7 +100,7 @@ enum Restart {
     BehindACheckpoint,
 }
 
-/// Seen to fail if a follower that starts removes the file of a record that it has, or misses it where the record comes again.
+/// Fails if a follower that starts removes the file of a record that it has, or misses it where the record comes again.
 #[test]
 fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
     for restart in
@@ -145,7 +145,7 @@ fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
     }
 }
 
-/// Seen to fail if a checkpoint does not count the file of a new index among those that a slot holds.
+/// Fails if a checkpoint does not count the file of a new index among those that a slot holds.
 #[test]
 fn a_slot_keeps_the_file_of_an_index_that_is_dropped_meanwhile() {
     let (primary, primary_files, store, mut follower) = small_pair();

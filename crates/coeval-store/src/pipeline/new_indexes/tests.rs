@@ -197,7 +197,7 @@ fn commit_beside_with(
     outcome
 }
 
-/// Seen to fail if an open builds the index: its chunks are in no file then.
+/// Fails if an open builds the index: its chunks are in no file then.
 #[test]
 fn an_index_of_many_rows_is_opened_from_the_file_that_its_record_names() {
     let files = SimulatedFiles::new(1);
@@ -249,7 +249,7 @@ fn an_index_of_a_table_that_the_transaction_writes_and_one_of_two_that_goes_agai
     drop(reopened(store, &files, &two));
 }
 
-/// Seen to fail without the changes beside the file, and without those of the leader: then an open finds an index of other rows.
+/// Fails without the changes beside the file, and without those of the leader: then an open finds an index of other rows.
 #[test]
 fn what_others_commit_while_the_file_is_written_and_before_the_leader_takes_it_is_in_the_record() {
     let files = SimulatedFiles::new(4);
@@ -282,7 +282,7 @@ fn load(tx: &mut Transaction, def: &TableDef, ids: Range<i32>) {
     tx.bulk_insert(def.id, &[RecordBatch::try_from_iter(columns).unwrap()]).unwrap();
 }
 
-/// Seen to fail if whoever reads the log puts the entries of the load into an index that has them.
+/// Fails if whoever reads the log puts the entries of the load into an index that has them.
 #[test]
 fn an_index_of_a_table_with_rows_into_which_the_transaction_loads_many_is_in_a_file_with_their_entries() {
     // Nobody writes beside it; somebody does while it is built, and while its file is written.
@@ -406,7 +406,7 @@ fn a_second_owner_of_a_key_that_comes_while_the_file_is_written_is_found_and_no_
     }
 }
 
-/// Seen to fail if files that are not in the log are left, or those of an index of which the log knows are not there.
+/// Fails if files that are not in the log are left, or those of an index of which the log knows are not there.
 #[test]
 fn whichever_call_of_the_disk_fails_there_is_the_whole_index_or_none_and_no_file_too_many() {
     let (mut unknown, mut refused) = (0, 0);

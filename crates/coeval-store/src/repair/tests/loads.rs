@@ -93,7 +93,7 @@ fn damage_keys_of(files: &SimulatedFiles, reference: SegmentRef) {
     files.damage(segment.path(), segment.chunk(0).part_offset(0), 1);
 }
 
-/// Seen to fail if a repair takes the file of a new index as it is, or counts it as rows that are lost.
+/// Fails if a repair takes the file of a new index as it is, or counts it as rows that are lost.
 #[test]
 fn a_damaged_file_of_a_new_index_is_named_and_mended_of_the_rows() {
     for damage in 0..3 {
