@@ -69,7 +69,8 @@ pub(crate) fn build_checked_index(
 }
 
 /// The index at `position` of `def` over the rows of `now`, made of `built`, the same over the rows of `read`.
-/// `changed` are the primary keys of all rows that differ, and perhaps of others. Costs a few look-ups for each.
+/// `changed` are the primary keys of all rows that differ, and perhaps of others. With the changes of entries that make the one
+/// of the other. Costs a few look-ups for each key.
 ///
 /// # Errors
 /// [`StoreError::Constraint`] if the index is unique and one of the changed rows has a key that another one has;
@@ -81,7 +82,7 @@ pub(crate) fn catch_up<'k>(
     def: &TableDef,
     position: usize,
     changed: impl Iterator<Item = &'k Key>,
-) -> Result<Space, StoreError> {
+) -> Result<(Space, Delta), StoreError> {
     let index = &def.indexes[position];
     let missing = missing_values(def);
     let entry_in = |table: &Table, key: &Key| -> Result<_, StoreError> {
@@ -117,7 +118,21 @@ pub(crate) fn catch_up<'k>(
             }
         }
     }
-    Ok(space)
+    Ok((space, changes))
+}
+
+/// The entries of an index as chunks: those of its base if nothing has changed since, else made of one pass over it.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if a chunk is damaged.
+pub(crate) fn chunks_of_entries(entries: &Space) -> Result<Vec<Arc<Chunk>>, StoreError> {
+    if entries.delta().is_empty() {
+        return Ok(entries.base().iter().map(|(_, chunk)| Arc::clone(chunk)).collect());
+    }
+    let keys: Vec<Key> = SpaceCursor::new(entries, None, &KeyRange::all(), Direction::Forward)
+        .map(|entry| entry.map(|(key, _)| key))
+        .collect::<Result<_, _>>()?;
+    Ok(key_chunks(keys.iter().map(Key::as_slice)))
 }
 
 /// An index with the entries that these chunks hold. Costs one pass over both and a parallel sort.

@@ -130,6 +130,20 @@ impl Chunk {
         }
     }
 
+    /// The same of a chunk of these keys alone that has just been written there: they stay in memory as if they had been read.
+    ///
+    /// # Panics
+    /// If that has another number of keys.
+    #[must_use]
+    pub(crate) fn written(segment: &Arc<Segment>, batch: u32, keys: KeyColumn) -> Self {
+        let chunk = Self::of_segment(segment, batch);
+        assert_eq!(keys.len(), chunk.rows(), "the keys are those that were written");
+        if chunk.keys.set(keys).is_ok() {
+            segment.memory().add(segment.chunk(batch).part_bytes(0));
+        }
+        chunk
+    }
+
     /// How many rows.
     #[must_use]
     #[inline]

@@ -3,8 +3,8 @@
 //!
 //! A segment file may go when no one can ask for it again after a crash. Those who can:
 //! 1. the durable manifest;
-//! 2. a log record of a bulk load behind the manifest's log position;
-//! 3. a bulk load on its way into the log.
+//! 2. a log record of a bulk load, or of a new index, behind the manifest's log position;
+//! 3. one of these on its way into the log.
 //!
 //! The first is a list, the others are registered here: *on its way* from before the file is made, *committed*
 //! with the version of the commit until a manifest of that version or a later one is durable. A load that was
@@ -183,17 +183,42 @@ impl Disk {
 
     fn write_load(&self, load: &mut BulkLoad, written: &mut LoadFiles) -> Result<(), StoreError> {
         let mut write = |chunks: &[Arc<Chunk>]| {
-            let number = self.new_segment();
-            // Before the file is made, so that nobody takes it for a leftover.
-            self.loads.lock().insert(number, LoadState::OnItsWay);
-            written.numbers.push(number);
-            let segment = self.open_segment(write_segment(self.place(), number, chunks)?)?;
+            let segment = self.write_chunks(chunks, written)?;
             Ok::<_, StoreError>((segment.reference(), chunks_of(&segment)))
         };
         let rows = write(load.chunks())?;
         let indexes = load.indexes().iter().map(|chunks| write(chunks)).collect::<Result<Vec<_>, _>>()?;
         load.set_written(rows, indexes);
         Ok(())
+    }
+
+    /// Writes these chunks to a new segment file, which counts as on its way into the log.
+    fn write_chunks(
+        &self,
+        chunks: &[Arc<Chunk>],
+        written: &mut LoadFiles,
+    ) -> Result<Arc<Segment>, StoreError> {
+        let number = self.new_segment();
+        // Before the file is made, so that nobody takes it for a leftover.
+        self.loads.lock().insert(number, LoadState::OnItsWay);
+        written.numbers.push(number);
+        self.open_segment(write_segment(self.place(), number, chunks)?)
+    }
+
+    /// Writes the chunks of a new index to a segment file, so that the log can refer to it once
+    /// [its name is durable](Self::sync_segments). Returns the chunks of the file, whose keys are in memory still.
+    ///
+    /// # Errors
+    /// When the file cannot be written; it is to be [discarded](Self::discard) with the others then.
+    pub(crate) fn write_index(
+        &self,
+        chunks: &[Arc<Chunk>],
+        written: &mut LoadFiles,
+    ) -> Result<(SegmentRef, Vec<Arc<Chunk>>), StoreError> {
+        let segment = self.write_chunks(chunks, written)?;
+        let kept =
+            (0..).zip(chunks).map(|(batch, chunk)| Chunk::written(&segment, batch, chunk.keys().clone()));
+        Ok((segment.reference(), kept.map(Arc::new).collect()))
     }
 
     /// Has a damaged file get another name instead of being removed, once nobody needs it, and says which. Durable with
@@ -294,6 +319,13 @@ impl Disk {
         }
     }
 
+    /// Removes one of the files of a transaction, which nobody will refer to.
+    pub(crate) fn discard_one(&self, written: &mut LoadFiles, number: u64) {
+        written.numbers.retain(|written| *written != number);
+        self.loads.lock().remove(&number);
+        self.remove_segment(number);
+    }
+
     /// Removes a segment file that nobody refers to, finished or not, if it is there.
     pub(crate) fn remove_segment(&self, number: u64) {
         let (dir, paths) = (&self.dir, [segment_path, unfinished_path, round_path, unfinished_round_path]);
@@ -364,10 +396,17 @@ impl Disk {
     }
 }
 
-/// The segment files of the bulk loads of one transaction.
+/// The segment files of the bulk loads and new indexes of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct LoadFiles {
     numbers: Vec<u64>,
+}
+
+impl LoadFiles {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
 }
 
 /// All chunks of a segment, in key order.

@@ -83,6 +83,7 @@ mod held_versions;
 #[cfg(test)]
 mod id_value;
 mod ids;
+mod index_file;
 mod index_uses;
 mod ingest;
 mod keeper;

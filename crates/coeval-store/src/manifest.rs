@@ -43,9 +43,11 @@ const FORMAT_VERSION_TERMS: u32 = 6;
 /// The version with synchronous replicas.
 const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
-/// follows another, and with columns of views. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when
-/// records of the log or files of segments get a new form.
-pub const FORMAT_VERSION: u32 = 8;
+/// follows another, and with columns of views.
+const FORMAT_VERSION_DROPPED: u32 = 8;
+/// The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// files of segments get a new form. This one stands for records of new indexes that name files; no manifest has it.
+pub const FORMAT_VERSION: u32 = 9;
 const HEADER_BYTES: usize = 24;
 
 /// The contents of a manifest.
@@ -224,7 +226,7 @@ impl Manifest {
             || self.views.iter().any(|view| view.output.is_some())
             || self.synchronous_replicas.as_ref().is_some_and(follows_another)
         {
-            return FORMAT_VERSION;
+            return FORMAT_VERSION_DROPPED;
         }
         if self.synchronous_replicas.is_some() {
             return FORMAT_VERSION_SYNCHRONOUS;

@@ -17,13 +17,13 @@
 //! # Locking
 //! `leader` before `publishing`; that of `turns` is held for a push or a drain alone. No lock is held across a sync.
 
+mod applying;
 mod certifying;
 mod leading;
 mod new_indexes;
 mod registrations;
 
 use crate::bricks::BrickChanges;
-use crate::catalog::CatalogChange;
 use crate::certification::Certification;
 use crate::checkpoints::Checkpoints;
 use crate::clock::LogTime;
@@ -33,19 +33,19 @@ use crate::durations::DurationCounters;
 use crate::error::StoreError;
 use crate::footprint::{Footmark, GlobalKey, group, heap_bytes};
 use crate::ids::SpaceId;
-use crate::log::{Log, LogError, LogHandle, Lsn, PayloadTail, Unfilled};
+use crate::index_file::LateIndex;
+use crate::log::{Log, LogError, LogHandle, Lsn, Unfilled};
 use crate::options::{Durability, Sizes};
 use crate::publishing::{Publishing, Wanted, contained};
 use crate::reads::ReadSet;
 use crate::recent_loads::{RecentLoad, RecentLoads};
 use crate::record::{
-    BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_batch, encode_batch_of_one, encode_boundary,
-    encode_ended, encode_time,
+    BOUNDARY_BYTES, ENDED_BYTES, TIME_BYTES, batch_bytes, encode_boundary, encode_ended, encode_time,
 };
 use crate::replicas::SynchronousCommit;
 use crate::reservations::{Accessed, Reservations};
 use crate::serializable::Certifications;
-use crate::submission::{LoadedEntries, Submission};
+use crate::submission::Submission;
 use crate::trap::Step;
 use crate::turns::{Next, Taken, Ticket, Turn, Turns};
 use crate::world::World;
@@ -53,6 +53,7 @@ use crate::write_set::WriteSet;
 use coeval_txn::ssi::Certified;
 use coeval_txn::{Access, Certifier, CommitOrder, Epoch, LargeFootprint, LockOwner, TransactionId, Version};
 use leading::Leading;
+pub(crate) use new_indexes::NewFiles;
 use parking_lot::Mutex;
 use registrations::Registrations;
 use std::sync::Arc;
@@ -71,6 +72,8 @@ struct Admitted<'t> {
     submission: Submission,
     /// The version of its first out-edge.
     first_out: Option<Version>,
+    /// What was done to its new indexes whose entries lie in files.
+    late: Vec<LateIndex>,
 }
 
 /// A large body of a batch of one, and its place in the log: it is written there without the leader's lock.
@@ -170,14 +173,13 @@ impl Pipeline {
 
     /// Takes a submission through until it is applied: what it did is visible and durable when its version is
     /// published. Its row locks end when it is applied, or refused: whoever waits for them reads the applied world, and
-    /// is acknowledged later than this is.
+    /// is acknowledged later than this is. Its new indexes have [caught up](Self::catch_indexes_up) before.
     pub(crate) fn commit(
         &self,
         context: &CommitContext,
-        mut submission: Submission,
+        submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<CommitOrder, StoreError> {
-        submission.rebuilt = self.catch_indexes_up(context, &submission)?;
         let ticket = Arc::new(Ticket::new(submission));
         let mut turn = self.turns.enter(&ticket);
         let verdict = loop {
@@ -277,9 +279,10 @@ impl Pipeline {
                 fitting(&rest[..end], context.sizes.batch_bytes_max)
             };
             let (batch, others) = rest.split_at(length);
-            let body =
-                |ticket: &Arc<CommitTicket>| ticket.look(|submission| submission.body.len()).unwrap_or(0);
-            let bytes = batch_bytes(batch.iter().map(body));
+            let rows_max = context.sizes.leader_rows_max;
+            let bytes_of =
+                |submission: &Submission| submission.body.len() + submission.late_bytes_max(rows_max);
+            let bytes = batch_bytes(batch.iter().map(|ticket| ticket.look(bytes_of).unwrap_or(0)));
             let led = match self.log_time(context).and_then(|()| self.lock_leader_to_append(context, bytes)) {
                 Ok(mut leader) => self.lead_batch(&mut leader, context, batch),
                 Err(error) => self.refuse_for_log(batch, error),
@@ -315,11 +318,11 @@ impl Pipeline {
             let certified = is_free.and_then(|()| leader.certify(&newest, &submission));
             let outcome = certified.and_then(|certified| {
                 context.trap.pass(Step::Apply);
-                leader.apply(&mut world, &submission)?;
-                Ok(certified)
+                let late = leader.apply(&mut world, &submission)?;
+                Ok((certified, late))
             });
             match outcome {
-                Ok(certified) => {
+                Ok((certified, late)) => {
                     let position = u32::try_from(admitted.len()).expect("a batch is bounded by its sessions");
                     let first_out = certified.as_ref().and_then(Certified::first_out);
                     let first_out = first_out.map(|first_out| first_out.version);
@@ -328,7 +331,7 @@ impl Pipeline {
                     leader.admit(context, CommitOrder { version, position }, &submission, certified);
                     context.trap.pass(Step::Admit);
                     submission.certification = None;
-                    admitted.push(Admitted { ticket, submission, first_out });
+                    admitted.push(Admitted { ticket, submission, first_out, late });
                 }
                 Err(error) => refused.push((Arc::clone(ticket), Err(leader.with_winner(error)))),
             }
@@ -679,39 +682,6 @@ impl Pipeline {
 }
 
 impl Leader {
-    /// Applies a certified submission to the world of its batch.
-    fn apply(&self, world: &mut World, submission: &Submission) -> Result<(), StoreError> {
-        let mut merged = Vec::new();
-        for change in &submission.catalog_changes {
-            world.change_catalog(change, |table, def, position| {
-                let (entries, loaded) = self.index_for(submission, table, def, position)?;
-                if loaded == LoadedEntries::Merged {
-                    merged.push(def.indexes[position].id);
-                }
-                Ok::<_, StoreError>(entries)
-            })?;
-        }
-        for change in &submission.catalog_changes {
-            let id = match change {
-                CatalogChange::PutTable(def) => def.id,
-                CatalogChange::Truncate(id) => *id,
-                _ => continue,
-            };
-            let read = submission.snapshot.table(id).and_then(|table| table.bricks());
-            if let Some(bricks) = read.filter(|_| world.table(id).is_some()) {
-                world.set_bricks(id, bricks);
-            }
-        }
-        for load in &submission.loads {
-            world.update_table(load.table(), |table| table.load(load, &merged))?;
-        }
-        for writes in &submission.writes {
-            let read = submission.snapshot.table(writes.table);
-            world.update_table(writes.table, |table| table.apply(writes, read.map(AsRef::as_ref)));
-        }
-        Ok(())
-    }
-
     fn admit(
         &mut self,
         context: &CommitContext,
@@ -734,38 +704,6 @@ impl Leader {
                 self.recent_loads.note(RecentLoad { version, table, first, last });
             }
         }
-    }
-
-    fn append(
-        &mut self,
-        context: &CommitContext,
-        version: Version,
-        admitted: &[Admitted<'_>],
-    ) -> Result<(Option<Lsn>, Option<Unfilled>), LogError> {
-        let Some(log) = &mut self.log else { return Ok((None, None)) };
-        let boundary = if context.tells_of_safe() { context.boundary_for_others() } else { Version::ZERO };
-        let (lsn, place) = match admitted {
-            [
-                Admitted {
-                    first_out,
-                    submission: Submission { body, body_checksum: Some(checksum), .. },
-                    ..
-                },
-            ] => {
-                let tail = PayloadTail { bytes: body.len(), checksum: *checksum };
-                let head = |out: &mut Vec<u8>| {
-                    encode_batch_of_one(version, boundary, *first_out, body.len(), out);
-                };
-                log.append_with_tail(head, tail)?
-            }
-            _ => {
-                let transactions =
-                    admitted.iter().map(|admitted| (admitted.first_out, admitted.submission.body.as_slice()));
-                (log.append_with(|out| encode_batch(version, boundary, transactions, out))?, None)
-            }
-        };
-        self.logged_boundary = boundary;
-        Ok((Some(lsn), place))
     }
 
     /// Forgets what no active transaction can conflict with any more.

@@ -9,9 +9,15 @@
 //!   term (4)     number u64, id u64, start u64 (see `terms.rs`)
 //!   time (5)     microseconds since 1970 u64 (see `clock.rs`)
 //!   ended (6)    epoch u64: up to it all epochs of brick tables have ended (see below)
+//!   batch of a transaction with index files (7)
+//!                version u64, boundary u64, late entries, then as a batch (1) of one transaction
+//! late entries length u32, count u32, each: index u32, then 1 byte: 1 and changes, or 0: the index is built of the rows
 //! body         definitions: count u32, each length u32 + JSON
 //!              loads: count u32, each: table u32, segments u32, each: number u64, footer checksum u32
 //!                     (the first for the rows, then one for each index)
+//!              index files, only in kind 7: count u32, each: index u32, number u64, footer checksum u32,
+//!                     1 byte: 1 if it has the entries of the loads, else 0,
+//!                     length u32, changes since, one list behind the other
 //!              tables: count u32, each: table u32, changes of rows, indexes u32, changes for each
 //!              bricks, only if there are any: count u32, each: table u32, epoch u64, length u32, change
 //!              (see `bricks.rs`)
@@ -21,6 +27,9 @@
 //! Numbers are little-endian. `boundary` is a version whose safe snapshot is final with this record, `first_out` the
 //! version of the earliest commit that the transaction has an antidependency to, 0 if none: who reads the log makes the
 //! same safe snapshots of it (`coeval_txn::ssi::SafeSnapshots`) as the store that wrote it.
+//!
+//! An index file has the entries of a new index, of the rows that were there when it was written; the changes beside it, and then
+//! those of the late entries, make them those of the rows that are there with this record (`index_file.rs`).
 //!
 //! `ended` says how far the store that writes the log has purged its bricks. Of the epochs up to there, those that no batch
 //! before the record has committed were rolled back; and each delete in a batch behind it covers all of the others. So who
@@ -36,10 +45,11 @@ use crate::catalog::CatalogChange;
 use crate::clock::LogTime;
 use crate::delta::{BasePosition, Change, Delta, DeltaEntry};
 use crate::ids::{SequenceId, SpaceId};
+use crate::index_file::{LateEntries, LateIndex};
 use crate::key::Key;
 use crate::row::Row;
 use crate::segment::SegmentRef;
-use crate::submission::Submission;
+use crate::submission::{LoadedEntries, Submission};
 use crate::table_writes::TableWrites;
 use crate::terms::Term;
 use crate::world::World;
@@ -52,6 +62,13 @@ const KIND_BOUNDARY: u8 = 3;
 const KIND_TERM: u8 = 4;
 const KIND_TIME: u8 = 5;
 const KIND_ENDED: u8 = 6;
+const KIND_BATCH_WITH_INDEXES: u8 = 7;
+
+const LOADED_APART: u8 = 0;
+const LOADED_MERGED: u8 = 1;
+
+const LATE_OF_ROWS: u8 = 0;
+const LATE_CHANGES: u8 = 1;
 
 const CHANGE_INSERTED: u8 = 1;
 const CHANGE_REPLACED: u8 = 2;
@@ -93,6 +110,7 @@ pub(crate) struct Replayed {
     pub(crate) first_out: Option<Version>,
     pub(crate) catalog_changes: Vec<CatalogChange>,
     pub(crate) loads: Vec<LoadPlaces>,
+    pub(crate) indexes: Vec<IndexPlace>,
     pub(crate) writes: Vec<ReplayedWrites>,
     pub(crate) bricks: Vec<BrickChange>,
 }
@@ -127,6 +145,18 @@ pub(crate) struct LoadPlaces {
     pub(crate) segments: Vec<SegmentRef>,
 }
 
+/// Where the entries of a new index lie.
+#[derive(Debug)]
+pub(crate) struct IndexPlace {
+    pub(crate) index: SpaceId,
+    pub(crate) segment: SegmentRef,
+    /// Where those of rows are that the transaction has loaded.
+    pub(crate) loaded: LoadedEntries,
+    /// What has changed of them since they were written, in this order; none if the index is to be built of the rows, whatever
+    /// the file says.
+    pub(crate) changes: Option<Vec<Delta>>,
+}
+
 /// The record does not read back: damage that the checksum did not see, or a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a log record is malformed at byte {offset}")]
@@ -150,6 +180,9 @@ pub(crate) fn encode_body(submission: &Submission, out: &mut Vec<u8>) {
     put_u32(out, submission.loads.len());
     for load in &submission.loads {
         encode_load(load, out);
+    }
+    if submission.has_index_files() {
+        encode_index_files(submission, out);
     }
     put_u32(out, submission.writes.len());
     for writes in &submission.writes {
@@ -176,13 +209,36 @@ fn encode_load(load: &BulkLoad, out: &mut Vec<u8>) {
     assert!(!load.segments().is_empty(), "the chunks of a load are written before it is logged");
     put_u32(out, load.table().get() as usize);
     put_u32(out, load.segments().len());
-    for segment in load.segments() {
-        out.extend_from_slice(&segment.number.to_le_bytes());
-        out.extend_from_slice(&segment.footer_checksum.to_le_bytes());
+    load.segments().iter().for_each(|segment| encode_segment(*segment, out));
+}
+
+fn encode_segment(segment: SegmentRef, out: &mut Vec<u8>) {
+    out.extend_from_slice(&segment.number.to_le_bytes());
+    out.extend_from_slice(&segment.footer_checksum.to_le_bytes());
+}
+
+fn encode_index_files(submission: &Submission, out: &mut Vec<u8>) {
+    put_u32(out, submission.index_files().count());
+    for (rebuilt, file) in submission.index_files() {
+        put_u32(out, rebuilt.index.get() as usize);
+        encode_segment(file.segment, out);
+        out.push(match rebuilt.loaded {
+            LoadedEntries::Apart => LOADED_APART,
+            LoadedEntries::Merged => LOADED_MERGED,
+        });
+        put_u32(out, file.changes.len());
+        out.extend_from_slice(&file.changes);
     }
 }
 
-fn encode_changes(changes: &Delta, out: &mut Vec<u8>) {
+/// The size of what [`encode_changes`] makes of entries of an index. Costs a step for each.
+pub(crate) fn changes_bytes(changes: &Delta) -> usize {
+    let of_entry = |key: &Key| 1 + size_of::<u32>() + key.as_slice().len();
+    size_of::<u32>() + changes.iter().map(|(key, _)| of_entry(key)).sum::<usize>()
+}
+
+/// Encodes what became of rows or entries.
+pub(crate) fn encode_changes(changes: &Delta, out: &mut Vec<u8>) {
     put_u32(out, changes.len());
     for (key, entry) in changes.iter() {
         let code = match entry.change() {
@@ -212,18 +268,31 @@ pub(crate) fn encode_batch<'a>(
     transactions: impl ExactSizeIterator<Item = (Option<Version>, &'a [u8])>,
     out: &mut Vec<u8>,
 ) {
-    assert!(boundary < version, "a boundary lies among the versions before");
-    out.push(KIND_BATCH);
-    out.extend_from_slice(&version.get().to_le_bytes());
-    out.extend_from_slice(&boundary.get().to_le_bytes());
+    encode_versions(KIND_BATCH, version, boundary, out);
     put_u32(out, transactions.len());
     for (first_out, body) in transactions {
-        let first_out = first_out.unwrap_or(Version::ZERO);
-        assert!(first_out <= version, "an out-edge leads to a commit before");
-        out.extend_from_slice(&first_out.get().to_le_bytes());
-        put_u32(out, body.len());
+        encode_transaction_head(version, first_out, body.len(), out);
         out.extend_from_slice(body);
     }
+}
+
+fn encode_versions(kind: u8, version: Version, boundary: Version, out: &mut Vec<u8>) {
+    assert!(boundary < version, "a boundary lies among the versions before");
+    out.push(kind);
+    out.extend_from_slice(&version.get().to_le_bytes());
+    out.extend_from_slice(&boundary.get().to_le_bytes());
+}
+
+fn encode_transaction_head(
+    version: Version,
+    first_out: Option<Version>,
+    body_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    let first_out = first_out.unwrap_or(Version::ZERO);
+    assert!(first_out <= version, "an out-edge leads to a commit before");
+    out.extend_from_slice(&first_out.get().to_le_bytes());
+    put_u32(out, body_bytes);
 }
 
 /// Encodes a batch of one transaction but for its body, which comes behind.
@@ -234,9 +303,43 @@ pub(crate) fn encode_batch_of_one(
     body_bytes: usize,
     out: &mut Vec<u8>,
 ) {
-    encode_batch(version, boundary, std::iter::once((first_out, [].as_slice())), out);
-    out.truncate(out.len() - size_of::<u32>());
-    put_u32(out, body_bytes);
+    encode_versions(KIND_BATCH, version, boundary, out);
+    put_u32(out, 1);
+    encode_transaction_head(version, first_out, body_bytes, out);
+}
+
+/// As [`encode_batch_of_one`], of a transaction whose body names files of new indexes.
+pub(crate) fn encode_batch_with_indexes(
+    version: Version,
+    boundary: Version,
+    late: &[LateIndex],
+    first_out: Option<Version>,
+    body_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    encode_versions(KIND_BATCH_WITH_INDEXES, version, boundary, out);
+    encode_late_entries(late, out);
+    put_u32(out, 1);
+    encode_transaction_head(version, first_out, body_bytes, out);
+}
+
+fn encode_late_entries(late: &[LateIndex], out: &mut Vec<u8>) {
+    let length_at = out.len();
+    put_u32(out, 0);
+    let start = out.len();
+    put_u32(out, late.len());
+    for LateIndex { index, entries } in late {
+        put_u32(out, index.get() as usize);
+        match entries {
+            LateEntries::OfRows => out.push(LATE_OF_ROWS),
+            LateEntries::Changes(changes) => {
+                out.push(LATE_CHANGES);
+                encode_changes(changes, out);
+            }
+        }
+    }
+    let length = u32::try_from(out.len() - start).expect("late entries are bounded");
+    out[length_at..start].copy_from_slice(&length.to_le_bytes());
 }
 
 /// The bytes of a record that [`encode_boundary`] makes.
@@ -281,7 +384,7 @@ pub(crate) fn encode_term(term: Term, out: &mut Vec<u8>) {
 pub(crate) fn decode_mark(bytes: &[u8]) -> Result<LogMark, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
     Ok(match reader.u8()? {
-        KIND_BATCH => LogMark::Batch(Version::new(reader.u64()?)),
+        KIND_BATCH | KIND_BATCH_WITH_INDEXES => LogMark::Batch(Version::new(reader.u64()?)),
         KIND_TERM => LogMark::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         KIND_TIME => LogMark::Time(LogTime::from_micros(reader.u64()?)),
         KIND_SEQUENCE | KIND_BOUNDARY | KIND_ENDED => LogMark::Other,
@@ -295,24 +398,20 @@ pub(crate) fn decode_mark(bytes: &[u8]) -> Result<LogMark, MalformedRecord> {
 /// If the bytes are not a record.
 pub(crate) fn decode_count(bytes: &[u8]) -> Result<u32, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
-    if reader.u8()? != KIND_BATCH {
-        return Ok(0);
+    match reader.batch_head()? {
+        Some(_) => reader.u32(),
+        None => Ok(0),
     }
-    let (_, _) = (reader.u64()?, reader.u64()?);
-    reader.u32()
 }
 
 /// The version of a batch, and the segment files that it names; none for another record. Reads no row: a transaction with
-/// a bulk load is alone in its batch.
+/// a bulk load or a new index is alone in its batch.
 ///
 /// # Errors
 /// If the bytes are not a record.
 pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<SegmentRef>)>, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
-    if reader.u8()? != KIND_BATCH {
-        return Ok(None);
-    }
-    let (version, _) = (Version::new(reader.u64()?), reader.u64()?);
+    let Some(BatchHead { version, late, .. }) = reader.batch_head()? else { return Ok(None) };
     if reader.u32()? != 1 {
         return Ok(Some((version, Vec::new())));
     }
@@ -321,7 +420,15 @@ pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<Segment
         reader.prefixed()?;
     }
     let loads: Vec<LoadPlaces> = (0..reader.u32()?).map(|_| reader.load()).collect::<Result<_, _>>()?;
-    Ok(Some((version, loads.into_iter().flat_map(|load| load.segments).collect())))
+    let mut segments: Vec<SegmentRef> = loads.into_iter().flat_map(|load| load.segments).collect();
+    if late.is_some() {
+        for _ in 0..reader.u32()? {
+            let (_, segment) = (reader.u32()?, reader.segment()?);
+            let (_, _) = (reader.u8()?, reader.prefixed()?);
+            segments.push(segment);
+        }
+    }
+    Ok(Some((version, segments)))
 }
 
 /// The definitions that a record changes, in order. Reads no row.
@@ -331,10 +438,9 @@ pub(crate) fn decode_places(bytes: &[u8]) -> Result<Option<(Version, Vec<Segment
 pub(crate) fn decode_definitions(bytes: &[u8]) -> Result<Vec<CatalogChange>, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
     let mut definitions = Vec::new();
-    if reader.u8()? != KIND_BATCH {
+    if reader.batch_head()?.is_none() {
         return Ok(definitions);
     }
-    let (_, _) = (reader.u64()?, reader.u64()?);
     for _ in 0..reader.u32()? {
         let _ = reader.u64()?;
         let end = reader.u32()? as usize + reader.at;
@@ -353,10 +459,9 @@ pub(crate) fn decode_definitions(bytes: &[u8]) -> Result<Vec<CatalogChange>, Mal
 /// If the bytes are not a record.
 pub(crate) fn decode_earliest_out(bytes: &[u8]) -> Result<Option<Version>, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
-    if reader.u8()? != KIND_BATCH {
+    if reader.batch_head()?.is_none() {
         return Ok(None);
     }
-    let (_, _) = (reader.u64()?, reader.u64()?);
     let mut earliest: Option<Version> = None;
     for _ in 0..reader.u32()? {
         let first_out = Version::new(reader.u64()?);
@@ -383,16 +488,12 @@ pub(crate) fn encode_sequence(id: SequenceId, next: Option<i64>, out: &mut Vec<u
 /// If the bytes are not a record.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
     let mut reader = Reader { bytes, at: 0 };
+    if let Some(head) = reader.batch_head()? {
+        let record = reader.batch(head)?;
+        return if reader.is_at_end() { Ok(record) } else { Err(reader.malformed()) };
+    }
+    let mut reader = Reader { bytes, at: 0 };
     let record = match reader.u8()? {
-        KIND_BATCH => {
-            let (version, boundary) = (Version::new(reader.u64()?), Version::new(reader.u64()?));
-            if boundary >= version {
-                return Err(reader.malformed());
-            }
-            let count = reader.u32()?;
-            let transactions = (0..count).map(|_| reader.transaction(version)).collect::<Result<_, _>>()?;
-            Record::Batch { version, boundary, transactions }
-        }
         KIND_SEQUENCE => {
             let id = SequenceId::new(reader.u32()?);
             let next = i64::from_le_bytes(reader.array()?);
@@ -405,12 +506,27 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Record, MalformedRecord> {
         KIND_TERM => Record::Term(Term::from((reader.u64()?, reader.u64()?, reader.u64()?))),
         _ => return Err(MalformedRecord { offset: 0 }),
     };
-    if reader.at == bytes.len() { Ok(record) } else { Err(reader.malformed()) }
+    if reader.is_at_end() { Ok(record) } else { Err(reader.malformed()) }
 }
 
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+}
+
+/// What comes before the transactions of a batch.
+struct BatchHead<'a> {
+    version: Version,
+    boundary: Version,
+    /// The late entries of one with index files.
+    late: Option<Reader<'a>>,
+}
+
+/// Whether the body of a transaction names files of new indexes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BodyForm {
+    Plain,
+    WithIndexFiles,
 }
 
 impl<'a> Reader<'a> {
@@ -448,7 +564,61 @@ impl<'a> Reader<'a> {
         self.slice(length as usize)
     }
 
-    fn transaction(&mut self, version: Version) -> Result<Replayed, MalformedRecord> {
+    fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// A reader of as many of the next bytes as the length before them says.
+    fn part(&mut self) -> Result<Self, MalformedRecord> {
+        let length = self.u32()? as usize;
+        let (bytes, at) = (self.bytes, self.at);
+        self.slice(length)?;
+        Ok(Self { bytes: &bytes[..self.at], at })
+    }
+
+    /// Of another record none; then the place is not where it was.
+    fn batch_head(&mut self) -> Result<Option<BatchHead<'a>>, MalformedRecord> {
+        let kind = self.u8()?;
+        if !matches!(kind, KIND_BATCH | KIND_BATCH_WITH_INDEXES) {
+            return Ok(None);
+        }
+        let (version, boundary) = (Version::new(self.u64()?), Version::new(self.u64()?));
+        let late = if kind == KIND_BATCH { None } else { Some(self.part()?) };
+        Ok(Some(BatchHead { version, boundary, late }))
+    }
+
+    fn batch(&mut self, head: BatchHead<'_>) -> Result<Record, MalformedRecord> {
+        let BatchHead { version, boundary, late } = head;
+        if boundary >= version {
+            return Err(self.malformed());
+        }
+        let form = if late.is_none() { BodyForm::Plain } else { BodyForm::WithIndexFiles };
+        let count = self.u32()?;
+        let transactions = (0..count).map(|_| self.transaction(version, form));
+        let mut transactions: Vec<Replayed> = transactions.collect::<Result<_, _>>()?;
+        if let Some(late) = late {
+            let [transaction] = &mut transactions[..] else { return Err(self.malformed()) };
+            late.late_entries(&mut transaction.indexes)?;
+        }
+        Ok(Record::Batch { version, boundary, transactions })
+    }
+
+    /// Puts late entries behind what has changed of these indexes.
+    fn late_entries(mut self, indexes: &mut [IndexPlace]) -> Result<(), MalformedRecord> {
+        for _ in 0..self.u32()? {
+            let malformed = self.malformed();
+            let index = SpaceId::new(self.u32()?);
+            let place = indexes.iter_mut().find(|place| place.index == index).ok_or(malformed)?;
+            match self.u8()? {
+                LATE_OF_ROWS => place.changes = None,
+                LATE_CHANGES => place.changes.as_mut().ok_or(malformed)?.push(self.entry_changes()?),
+                _ => return Err(malformed),
+            }
+        }
+        if self.is_at_end() { Ok(()) } else { Err(self.malformed()) }
+    }
+
+    fn transaction(&mut self, version: Version, form: BodyForm) -> Result<Replayed, MalformedRecord> {
         let first_out = match Version::new(self.u64()?) {
             Version::ZERO => None,
             later if later > version => return Err(self.malformed()),
@@ -457,6 +627,12 @@ impl<'a> Reader<'a> {
         let end = self.u32()? as usize + self.at;
         let catalog_changes = (0..self.u32()?).map(|_| self.definition()).collect::<Result<_, _>>()?;
         let loads = (0..self.u32()?).map(|_| self.load()).collect::<Result<_, _>>()?;
+        let indexes = match form {
+            BodyForm::Plain => Vec::new(),
+            BodyForm::WithIndexFiles => {
+                (0..self.u32()?).map(|_| self.index_file()).collect::<Result<_, _>>()?
+            }
+        };
         let writes = (0..self.u32()?).map(|_| self.writes()).collect::<Result<_, _>>()?;
         let bricks = if self.at < end {
             (0..self.u32()?).map(|_| self.brick_change()).collect::<Result<_, _>>()?
@@ -466,7 +642,7 @@ impl<'a> Reader<'a> {
         if self.at != end {
             return Err(self.malformed());
         }
-        Ok(Replayed { first_out, catalog_changes, loads, writes, bricks })
+        Ok(Replayed { first_out, catalog_changes, loads, indexes, writes, bricks })
     }
 
     fn brick_change(&mut self) -> Result<BrickChange, MalformedRecord> {
@@ -490,10 +666,36 @@ impl<'a> Reader<'a> {
 
     fn load(&mut self) -> Result<LoadPlaces, MalformedRecord> {
         let table = SpaceId::new(self.u32()?);
-        let segment =
-            |reader: &mut Self| Ok(SegmentRef { number: reader.u64()?, footer_checksum: reader.u32()? });
-        let segments = (0..self.u32()?).map(|_| segment(self)).collect::<Result<_, _>>()?;
+        let segments = (0..self.u32()?).map(|_| self.segment()).collect::<Result<_, _>>()?;
         Ok(LoadPlaces { table, segments })
+    }
+
+    fn segment(&mut self) -> Result<SegmentRef, MalformedRecord> {
+        Ok(SegmentRef { number: self.u64()?, footer_checksum: self.u32()? })
+    }
+
+    fn index_file(&mut self) -> Result<IndexPlace, MalformedRecord> {
+        let (index, segment) = (SpaceId::new(self.u32()?), self.segment()?);
+        let loaded = match self.u8()? {
+            LOADED_APART => LoadedEntries::Apart,
+            LOADED_MERGED => LoadedEntries::Merged,
+            _ => return Err(self.malformed()),
+        };
+        let mut lists = self.part()?;
+        let mut changes = Vec::new();
+        while !lists.is_at_end() {
+            changes.push(lists.entry_changes()?);
+        }
+        Ok(IndexPlace { index, segment, loaded, changes: Some(changes) })
+    }
+
+    /// Changes of an index, whose entries have no rows.
+    fn entry_changes(&mut self) -> Result<Delta, MalformedRecord> {
+        let changes = self.changes()?;
+        if changes.iter().any(|(_, entry)| entry.row().is_some()) {
+            return Err(self.malformed());
+        }
+        Ok(Delta::from_sorted(changes))
     }
 
     fn writes(&mut self) -> Result<ReplayedWrites, MalformedRecord> {

@@ -15,6 +15,7 @@
 //! Versions of records follow one another without a gap; a gap is damage.
 
 mod directory;
+mod new_indexes;
 mod replay;
 mod salvage;
 
@@ -176,7 +177,7 @@ fn lies_beyond(payload: &[u8], role: Role) -> Result<bool, ReplayError> {
     Ok(decode_places(payload)?.is_some_and(|(version, _)| version > newest))
 }
 
-/// The files of bulk loads that a record names stay until it is applied.
+/// The files of bulk loads and new indexes that a record names stay until it is applied.
 fn keep_loads(disk: &Disk, payload: &[u8]) -> Result<(), ReplayError> {
     if let Some((version, segments)) = decode_places(payload)? {
         disk.note_committed(segments.iter().map(|segment| segment.number), version);
@@ -296,6 +297,9 @@ pub(crate) trait MendTables {
 
     /// What can be read of the chunks of a bulk load that the log names: those of the rows, then of each index.
     fn load(&mut self, def: &TableDef, segments: &[SegmentRef]) -> Vec<Vec<Arc<Chunk>>>;
+
+    /// What can be read of the chunks of a new index that the log names.
+    fn index(&mut self, def: &TableDef, position: usize, segment: SegmentRef) -> Vec<Arc<Chunk>>;
 
     /// Whether rows that the log adds to a brick table, and that do not fit what it has, do not because of what was lost of it
     /// before. They are lost then, too.

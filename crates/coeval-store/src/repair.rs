@@ -314,6 +314,10 @@ impl MendTables for Mender<'_> {
         chunks.collect()
     }
 
+    fn index(&mut self, def: &TableDef, position: usize, segment: SegmentRef) -> Vec<Arc<Chunk>> {
+        self.of_space(def, Some(position), |mender, name| mender.chunks(name, def.id, segment, 0..u32::MAX))
+    }
+
     fn loses_append(&mut self, def: &TableDef) -> bool {
         let is_lossy = self.lossy.contains(&def.id);
         if is_lossy {

@@ -11,7 +11,7 @@ use crate::checks::{CheckCompiler, RowChecks};
 use crate::clock::{LogClock, LogTime};
 use crate::commit_context::CommitContext;
 use crate::conflicts::{Conflicts, Party};
-use crate::disk::Disk;
+use crate::disk::{Disk, LoadFiles};
 use crate::error::StoreError;
 use crate::footprint::GlobalKey;
 use crate::freshness::Freshness;
@@ -20,7 +20,7 @@ use crate::index_uses::IndexUses;
 use crate::log::{Log, LogHandle, Lsn, PayloadTail};
 use crate::memory_accounts::MemoryAccounts;
 use crate::options::{Durability, Sizes, StoreOptions};
-use crate::pipeline::Pipeline;
+use crate::pipeline::{NewFiles, Pipeline};
 use crate::promises::{KeptPromise, Promises};
 use crate::publishing::Until;
 use crate::record::encode_body;
@@ -216,33 +216,62 @@ impl Shared {
         self.pipeline.certify_reader(self, party, certification)
     }
 
-    /// Commits a transaction that wrote something, up to the applied world; one with bulk loads until it is durable here.
+    /// Commits a transaction that wrote something, up to the applied world; one with files of its own, of bulk loads or new
+    /// indexes, until it is durable here.
     pub(crate) fn commit(
         &self,
         mut submission: Submission,
         locks: Option<LockOwner<GlobalKey>>,
     ) -> Result<CommitOrder, StoreError> {
-        let Some(disk) = &self.disk else { return self.pipeline.commit(self, submission, locks) };
-        if submission.loads.is_empty() {
+        let Some(disk) = &self.disk else {
+            submission.rebuilt = self.pipeline.catch_indexes_up(self, None, &submission)?;
+            return self.pipeline.commit(self, submission, locks);
+        };
+        if !submission.is_structural() {
             self.encode(&mut submission)?;
             return self.pipeline.commit(self, submission, locks);
         }
-        self.aside(|| {
-            let loads = disk.write_loads(&mut submission.loads)?;
+        self.aside(|| self.commit_structural(disk, submission, locks))
+    }
+
+    /// The same for one that changes definitions or loads rows in bulk.
+    fn commit_structural(
+        &self,
+        disk: &Disk,
+        mut submission: Submission,
+        locks: Option<LockOwner<GlobalKey>>,
+    ) -> Result<CommitOrder, StoreError> {
+        let mut files = disk.write_loads(&mut submission.loads)?;
+        if let Err(error) = self.prepare_structural(disk, &mut files, &mut submission) {
+            disk.discard(&files);
+            return Err(error);
+        }
+        let applied = self.pipeline.commit(self, submission, locks);
+        if files.is_empty() {
+            return applied;
+        }
+        let verdict = applied.and_then(|order| {
+            let durable = self.pipeline.publishing.wait(self, order.version, Until::Durable, None);
+            durable.map_err(StoreError::under_commit)?;
+            Ok(order)
+        });
+        disk.settle_loads(&files, &verdict);
+        verdict
+    }
+
+    /// Its new indexes catch up with others, and its record is made, which may name files of theirs.
+    fn prepare_structural(
+        &self,
+        disk: &Disk,
+        files: &mut LoadFiles,
+        submission: &mut Submission,
+    ) -> Result<(), StoreError> {
+        if !files.is_empty() {
             self.trap.pass(Step::Load);
-            if let Err(error) = self.encode(&mut submission) {
-                disk.discard(&loads);
-                return Err(error);
-            }
-            let applied = self.pipeline.commit(self, submission, locks);
-            let verdict = applied.and_then(|order| {
-                let durable = self.pipeline.publishing.wait(self, order.version, Until::Durable, None);
-                durable.map_err(StoreError::under_commit)?;
-                Ok(order)
-            });
-            disk.settle_loads(&loads, &verdict);
-            verdict
-        })
+        }
+        let new_files = NewFiles { disk, written: files };
+        submission.rebuilt = self.pipeline.catch_indexes_up(self, Some(new_files), submission)?;
+        self.encode(submission)
     }
 
     /// Makes the body of a submission's log record.

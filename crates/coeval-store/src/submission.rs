@@ -8,6 +8,7 @@ use crate::certification::Certification;
 use crate::conflicts::Party;
 use crate::footprint::{Footmark, GlobalKey};
 use crate::ids::SpaceId;
+use crate::index_file::{IndexFile, late_bytes_max};
 use crate::replicas::SynchronousCommit;
 use crate::space::Space;
 use crate::table::Table;
@@ -26,6 +27,8 @@ pub(crate) struct RebuiltIndex {
     pub(crate) read: Arc<Table>,
     pub(crate) entries: Space,
     pub(crate) loaded: LoadedEntries,
+    /// Where the base of the entries lies, if it is large and there are files.
+    pub(crate) file: Option<IndexFile>,
 }
 
 /// Where the entries of rows are that a transaction has loaded in bulk.
@@ -84,6 +87,22 @@ impl Submission {
     /// Whether it takes so many bytes in the log that it is a batch of its own.
     pub(crate) fn is_large(&self) -> bool {
         self.body_checksum.is_some()
+    }
+
+    /// Its new indexes whose entries lie in files.
+    pub(crate) fn index_files(&self) -> impl Iterator<Item = (&RebuiltIndex, &IndexFile)> {
+        self.rebuilt.iter().filter_map(|rebuilt| Some((rebuilt, rebuilt.file.as_ref()?)))
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_index_files(&self) -> bool {
+        self.index_files().next().is_some()
+    }
+
+    /// How many bytes its record has before the body at most, but for those that every record has, if the leader takes in so many
+    /// rows.
+    pub(crate) fn late_bytes_max(&self, rows_max: usize) -> usize {
+        if self.has_index_files() { late_bytes_max(rows_max) } else { 0 }
     }
 
     /// How many rows and index entries it changes.

@@ -67,7 +67,7 @@ pub(crate) enum Step {
     FollowInstall,
     /// A replica holds what its safe snapshots are made of.
     FollowSafe,
-    /// A session has written the files of a bulk load, and not submitted it.
+    /// A session has written the files of a bulk load or of new indexes, and not submitted it.
     Load,
     /// A session has its new index take in what others have committed.
     CatchUp,

@@ -10,9 +10,9 @@ use arrow::datatypes::{DataType, Field, Schema};
 use coeval_store::files::{FileSystem, SimulatedFiles};
 use coeval_store::log::Lsn;
 use coeval_store::{
-    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, Key, KeyRange,
-    KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef, Transaction,
-    Value,
+    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, IndexDef, Key,
+    KeyRange, KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef,
+    Transaction, Uniqueness, Value,
 };
 use coeval_txn::{Isolation, Version};
 use rand::rngs::StdRng;
@@ -218,6 +218,40 @@ impl Primary {
         self.note(version);
     }
 
+    /// A new index: with as many rows as a load has, the log names its file.
+    pub(super) fn make_index(&mut self) {
+        let mut def = self.def.clone().unwrap();
+        def.indexes.push(IndexDef {
+            id: self.store().new_space_id(),
+            name: "items_value".to_owned(),
+            columns: vec![1],
+            uniqueness: Uniqueness::Any,
+            declared_order: Vec::new(),
+        });
+        self.put_table(def);
+    }
+
+    pub(super) fn drop_index(&mut self) {
+        let mut def = self.def.clone().unwrap();
+        def.indexes.clear();
+        self.put_table(def);
+    }
+
+    fn put_table(&mut self, def: TableDef) {
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+        let version = transaction.commit().unwrap().version;
+        self.def = Some(def);
+        self.note(version);
+    }
+
+    /// Whether what the index had when it was made lies in a file.
+    pub(super) fn has_index_in_file(&self) -> bool {
+        let world = self.store().world();
+        let table = world.table_named(&QualifiedName::new("public", "items")).unwrap();
+        table.indexes()[0].base().iter().all(|(_, chunk)| chunk.place().is_some())
+    }
+
     fn new_ids(&mut self) -> Vec<i32> {
         self.loaded += 5_000;
         (0..4_200).map(|row| self.loaded + row).collect()
@@ -344,4 +378,8 @@ pub(super) fn check_restore(archive: &Archive, target: Target, history: Option<u
     let store = open(&files.crash());
     assert_eq!(store.world().version(), moment.version);
     assert!(rows_of(&store) == *moment.rows, "other rows at version {}", moment.version);
+    for table in store.world().tables() {
+        let lengths: Vec<u64> = table.indexes().iter().map(|index| index.len()).collect();
+        assert!(lengths.iter().all(|length| *length == table.row_count()), "{lengths:?} entries");
+    }
 }

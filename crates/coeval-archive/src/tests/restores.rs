@@ -183,6 +183,36 @@ fn every_moment_behind_a_backup_comes_back() {
     }
 }
 
+/// The log names the file of a new index. Fails if a record of one is sent without its file: what is restored does not open.
+#[test]
+fn a_new_index_comes_back_with_its_file_though_it_is_dropped_later() {
+    let archive = archive_in(&Faulty::in_memory(11, 4));
+    let mut primary = Primary::new(11);
+    primary.load();
+    let base = crate::backup::Base::send(primary.store(), &archive, &mut Default::default(), &mut |_| Ok(()))
+        .unwrap();
+    let from = primary.last().version;
+    primary.commit();
+    primary.make_index();
+    assert!(primary.has_index_in_file());
+    (0..3).for_each(|_| primary.commit());
+    primary.drop_index();
+    primary.store().checkpoint().unwrap();
+    primary.wait_durable();
+    let (copy, entry) = base.into_parts();
+    let mut sender =
+        crate::log_sender::LogSender::new(archive.clone(), primary.store(), copy.into_feed().unwrap(), 600);
+    sender.send_to(primary.last().end).unwrap();
+    entry.finish(&archive, sender.sent().end, 0).unwrap();
+    let moments = primary.moments.iter().filter(|moment| moment.version >= from);
+    let mut count = 0;
+    for moment in moments {
+        check_restore(&archive, Target::Version(moment.version), None, moment);
+        count += 1;
+    }
+    assert!(count >= 4, "{count} moments");
+}
+
 /// A safe snapshot has commits of later versions than its own, and a token of it brought back a database without them. Seen to fail if
 /// `Plan::without_snapshot` gives the version alone, or the end.
 #[test]

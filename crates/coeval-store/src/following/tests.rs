@@ -8,6 +8,7 @@ mod changes;
 mod failover;
 mod kept;
 mod left_behind;
+mod new_indexes;
 mod panics;
 mod paused;
 mod rewinding;

@@ -6,6 +6,9 @@
 //! meanwhile. When little is left, the leader adds that. If that never happens, because rows come faster than the index can
 //! follow, the transaction is refused; no other commit waits for an index under the leader's lock.
 //!
+//! An index of many rows that is caught up is written to a file, which the log names, so that whoever reads the log need not
+//! build it (`index_file.rs`). What others commit meanwhile is taken in by further rounds, and noted beside the file.
+//!
 //! Entries of rows that the transaction has loaded in bulk are kept with the load. If an index has other entries, they would have to
 //! be put between those one by one when the load is taken in, under the leader's lock. So entries of many rows are merged with the
 //! index before. That holds for the rows that were there then: if others have committed to the table since, the
@@ -13,13 +16,17 @@
 
 use super::certifying::conflict_beside_index;
 use super::{Leader, Pipeline};
-use crate::build_index::{build_checked_index, build_index, catch_up, with_loaded};
+use crate::build_index::{build_checked_index, build_index, catch_up, chunks_of_entries, with_loaded};
 use crate::bulk_load::BulkLoad;
 use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::commit_context::CommitContext;
+use crate::delta::Delta;
+use crate::disk::{Disk, LoadFiles};
 use crate::error::StoreError;
 use crate::ids::SpaceId;
+use crate::index_file::IndexFile;
 use crate::key::Key;
+use crate::record::encode_changes;
 use crate::space::Space;
 use crate::submission::{LoadedEntries, RebuiltIndex, Submission};
 use crate::table::Table;
@@ -30,6 +37,20 @@ use std::sync::Arc;
 
 /// Each round leaves what is committed during it, so few are needed where the index is faster than those who write.
 const ROUNDS_MAX: usize = 16;
+
+/// From this round on no file is written any more: those that are left are for what others commit while one is written.
+const FILE_ROUNDS_MAX: usize = 8;
+
+/// The changes beside a file may take one part in so many of what a record has room for. With more the file is written anew.
+const CHANGES_SHARE: usize = 16;
+
+const _: () = assert!(FILE_ROUNDS_MAX < ROUNDS_MAX);
+
+/// Where the files of new indexes are written, and those of the transaction that there are.
+pub(crate) struct NewFiles<'d> {
+    pub(crate) disk: &'d Disk,
+    pub(crate) written: &'d mut LoadFiles,
+}
 
 /// What an index lacks of the newest rows of its table.
 enum Lacks {
@@ -43,15 +64,184 @@ enum Lacks {
     Everything,
 }
 
+/// An index with what it has lacked.
+struct TakenIn {
+    entries: Space,
+    /// What has changed of the entries; none if it was built anew.
+    changes: Option<Delta>,
+}
+
+/// A new index as the leader takes it.
+pub(super) struct LedIndex {
+    pub(super) entries: Space,
+    pub(super) loaded: LoadedEntries,
+    /// What the leader has changed of the entries; none if it has built them anew.
+    pub(super) changes: Option<Delta>,
+}
+
+/// The new indexes of a table, over its rows as `read` has them, the newest ones of version `since`.
+struct NewIndexes<'s> {
+    submission: &'s Submission,
+    def: &'s TableDef,
+    read: Arc<Table>,
+    since: Version,
+    made: Vec<NewIndex>,
+}
+
+/// One of them.
+struct NewIndex {
+    /// Its place in the definition.
+    position: usize,
+    entries: Space,
+    file: Option<IndexFile>,
+}
+
+impl<'s> NewIndexes<'s> {
+    /// As the transaction has built them. Others of the definition are there already, and followed by every commit.
+    fn new(
+        submission: &'s Submission,
+        def: &'s TableDef,
+        read: &Arc<Table>,
+        applied: Option<&Table>,
+    ) -> Self {
+        let is_known = |index: &IndexDef| applied.is_some_and(|table| table.index(index.id).is_some());
+        let built =
+            |index: &IndexDef| (!is_known(index)).then(|| Some(read.index(index.id)?.1.clone())).flatten();
+        let made = (0..def.indexes.len()).filter_map(|position| {
+            Some(NewIndex { position, entries: built(&def.indexes[position])?, file: None })
+        });
+        let made = made.collect();
+        Self { submission, def, read: Arc::clone(read), since: submission.snapshot_version, made }
+    }
+
+    /// Has them take in what they lack of the rows of `table`, which are those of `version`.
+    fn take_in(
+        &mut self,
+        context: &CommitContext,
+        files: &mut Option<NewFiles<'_>>,
+        lacks: &Lacks,
+        (table, version): (Arc<Table>, Version),
+    ) -> Result<(), StoreError> {
+        let changes_max = context.sizes.batch_bytes_max / CHANGES_SHARE;
+        for index in &mut self.made {
+            let taken_in = context.aside(|| {
+                lacks.taken_in(self.submission, &self.read, &index.entries, &table, self.def, index.position)
+            })?;
+            index.entries = taken_in.entries;
+            index.note(taken_in.changes.as_ref(), changes_max, files);
+        }
+        (self.read, self.since) = (table, version);
+        Ok(())
+    }
+
+    /// Writes those of many rows to files that are in none, if they lack no more than that. Whether there were any.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    fn write_files(
+        &mut self,
+        context: &CommitContext,
+        files: &mut Option<NewFiles<'_>>,
+        lacks: &Lacks,
+    ) -> Result<bool, StoreError> {
+        // What the transaction has built has the entries of few rows that it loads, which come with the load: built anew, it has
+        // those of others alone.
+        let are_known = takes_rows_of_others(self.submission, self.def.id) || matches!(lacks, Lacks::Nothing);
+        if !are_known || empties(self.submission, self.def.id) {
+            return Ok(false);
+        }
+        write_files(context, files, self.made.iter_mut().map(|index| (&mut index.entries, &mut index.file)))
+    }
+
+    fn into_rebuilt(self) -> Vec<RebuiltIndex> {
+        let made = self.made.into_iter().map(|index| RebuiltIndex {
+            index: self.def.indexes[index.position].id,
+            version: self.since,
+            read: Arc::clone(&self.read),
+            entries: index.entries,
+            loaded: LoadedEntries::Apart,
+            file: index.file,
+        });
+        made.collect()
+    }
+}
+
+impl NewIndex {
+    /// Notes what has changed of the entries since the file was written. A file that does not lead to them, or only by so many
+    /// changes that it is better written anew, goes.
+    fn note(&mut self, changes: Option<&Delta>, changes_max: usize, files: &mut Option<NewFiles<'_>>) {
+        let Some(file) = &mut self.file else { return };
+        if let Some(changes) = changes.filter(|changes| !changes.is_empty()) {
+            encode_changes(changes, &mut file.changes);
+        }
+        if changes.is_some() && file.changes.len() <= changes_max {
+            return;
+        }
+        discard(files, &mut self.file);
+    }
+}
+
+/// Writes the entries of those indexes of many rows that are in no file. Whether there were any.
+///
+/// # Errors
+/// When a file cannot be written.
+fn write_files<'i>(
+    context: &CommitContext,
+    files: &mut Option<NewFiles<'_>>,
+    indexes: impl Iterator<Item = (&'i mut Space, &'i mut Option<IndexFile>)>,
+) -> Result<bool, StoreError> {
+    let Some(files) = files else { return Ok(false) };
+    let rows_min = (context.sizes.direct_load_rows_min as u64).max(1);
+    let mut has_written = false;
+    for (entries, file) in indexes {
+        if file.is_none() && entries.len() >= rows_min {
+            *file = Some(context.aside(|| write_file(entries, files))?);
+            has_written = true;
+        }
+    }
+    if has_written {
+        context.aside(|| files.disk.sync_segments())?;
+        context.trap.pass(Step::Load);
+    }
+    Ok(has_written)
+}
+
+/// Writes these entries to a file. Its chunks are theirs then.
+fn write_file(entries: &mut Space, files: &mut NewFiles<'_>) -> Result<IndexFile, StoreError> {
+    let chunks = chunks_of_entries(entries)?;
+    let (segment, chunks) = files.disk.write_index(&chunks, files.written)?;
+    *entries = Space::from_chunks(chunks);
+    Ok(IndexFile { segment, changes: Vec::new() })
+}
+
+/// Indexes over the rows of a table and what is loaded into it.
+type MadeIndexes = (Arc<Table>, Vec<RebuiltIndex>);
+
+/// Removes their files, which lack what others have committed since.
+fn discard_all(files: &mut Option<NewFiles<'_>>, outdated: Option<MadeIndexes>) {
+    for mut index in outdated.into_iter().flat_map(|(_, indexes)| indexes) {
+        discard(files, &mut index.file);
+    }
+}
+
+/// Removes the file of an index, if there is one.
+fn discard(files: &mut Option<NewFiles<'_>>, file: &mut Option<IndexFile>) {
+    if let (Some(files), Some(file)) = (files, file.take()) {
+        files.disk.discard_one(files.written, file.segment.number);
+    }
+}
+
 impl Pipeline {
-    /// Brings a transaction's new indexes up to what others have committed by now.
+    /// Brings a transaction's new indexes up to what others have committed by now. Those of many rows lie in files then, if there
+    /// is a place for them.
     ///
     /// # Errors
     /// [`StoreError::Constraint`] if a unique one has two owners of a key by now; [`StoreError::Corrupt`] if a chunk is
-    /// damaged.
-    pub(super) fn catch_indexes_up(
+    /// damaged; [`StoreError::File`] if a file cannot be written. The files are to be discarded then.
+    pub(crate) fn catch_indexes_up(
         &self,
         context: &CommitContext,
+        mut files: Option<NewFiles<'_>>,
         submission: &Submission,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let mut all = Vec::new();
@@ -62,70 +252,47 @@ impl Pipeline {
             if let Some(read) = submission.snapshot.table(def.id)
                 && def.indexes.iter().any(|index| read.index(index.id).is_some())
             {
-                all.append(&mut self.catch_up_with(context, submission, def, read)?);
+                all.append(&mut self.catch_up_with(context, &mut files, submission, def, read)?);
             }
         }
         Ok(all)
     }
 
-    /// The same for the indexes of one table, which were built over `read`.
+    /// The same for the indexes of one table, which were built over `own`.
     fn catch_up_with(
         &self,
         context: &CommitContext,
+        files: &mut Option<NewFiles<'_>>,
         submission: &Submission,
         def: &TableDef,
-        read: &Arc<Table>,
+        own: &Arc<Table>,
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
-        let own = read;
-        let (mut read, mut since) = (Arc::clone(read), submission.snapshot_version);
-        // Others of the definition are there already, and followed by every commit.
         let applied = context.applied();
-        let is_known =
-            |index: &IndexDef| applied.table(def.id).is_some_and(|table| table.index(index.id).is_some());
-        let built =
-            |index: &IndexDef| (!is_known(index)).then(|| Some(read.index(index.id)?.1.clone())).flatten();
-        let mut indexes: Vec<(usize, Space)> = (0..def.indexes.len())
-            .filter_map(|position| Some((position, built(&def.indexes[position])?)))
-            .collect();
-        if indexes.is_empty() {
+        let mut indexes = NewIndexes::new(submission, def, own, applied.table(def.id).map(AsRef::as_ref));
+        drop(applied);
+        if indexes.made.is_empty() {
             return Ok(Vec::new());
         }
         if has_loaded_many(submission, def.id, context.sizes.leader_rows_max) {
-            let positions: Vec<usize> = indexes.iter().map(|(position, _)| *position).collect();
-            return self.merge_with_loads(context, submission, def, own, &positions);
+            let positions: Vec<usize> = indexes.made.iter().map(|index| index.position).collect();
+            return self.merge_with_loads(context, files, (submission, own.as_ref()), def, &positions);
         }
-        for _ in 0..ROUNDS_MAX {
+        for round in 0..ROUNDS_MAX {
             let (table, version, lacks) = {
                 let leader = self.lock_leader(context);
                 let newest = context.applied();
                 let Some(table) = newest.table(def.id) else { break };
-                let lacks = leader.lacks(submission, &read, since, table);
+                let lacks = leader.lacks(submission, &indexes.read, indexes.since, table);
                 (Arc::clone(table), newest.version(), lacks)
             };
-            let few = context.sizes.leader_rows_max;
-            let is_left_to_leader = match &lacks {
-                Lacks::Nothing => true,
-                Lacks::Keys { among, .. } => *among <= few,
-                Lacks::Everything => table.row_count() <= few as u64,
-            };
-            if is_left_to_leader {
+            if !lacks.is_left_to_leader(&table, context.sizes.leader_rows_max) {
+                context.trap.pass(Step::CatchUp);
+                indexes.take_in(context, files, &lacks, (table, version))?;
+            } else if round >= FILE_ROUNDS_MAX || !indexes.write_files(context, files, &lacks)? {
                 break;
             }
-            context.trap.pass(Step::CatchUp);
-            for (position, entries) in &mut indexes {
-                *entries =
-                    context.aside(|| lacks.taken_in(submission, &read, entries, &table, def, *position))?;
-            }
-            (read, since) = (table, version);
         }
-        let made = |(position, entries): (usize, Space)| RebuiltIndex {
-            index: def.indexes[position].id,
-            version: since,
-            read: Arc::clone(&read),
-            entries,
-            loaded: LoadedEntries::Apart,
-        };
-        Ok(indexes.into_iter().map(made).collect())
+        Ok(indexes.into_rebuilt())
     }
 
     /// The same for a table into which the transaction has loaded many rows: the indexes at these positions over the newest rows of
@@ -133,14 +300,14 @@ impl Pipeline {
     fn merge_with_loads(
         &self,
         context: &CommitContext,
-        submission: &Submission,
+        files: &mut Option<NewFiles<'_>>,
+        (submission, own): (&Submission, &Table),
         def: &TableDef,
-        own: &Table,
         positions: &[usize],
     ) -> Result<Vec<RebuiltIndex>, StoreError> {
         let loads: Vec<&BulkLoad> = loads_of(submission, own.id()).collect();
-        let mut made: Option<(Arc<Table>, Vec<RebuiltIndex>)> = None;
-        for _ in 0..ROUNDS_MAX {
+        let mut made: Option<MadeIndexes> = None;
+        for round in 0..ROUNDS_MAX {
             let newest = {
                 let _leader = self.lock_leader(context);
                 context.applied()
@@ -148,11 +315,18 @@ impl Pipeline {
             // A table that is new has no rows of others.
             let table =
                 newest.table(def.id).map_or_else(|| Arc::new(Table::new(Arc::new(def.clone()))), Arc::clone);
-            if made.as_ref().is_some_and(|(read, _)| read.rows().is_same(table.rows())) {
-                break;
+            if let Some((read, indexes)) = &mut made
+                && (newest.table(def.id).is_none() || read.rows().is_same(table.rows()))
+            {
+                let parts = indexes.iter_mut().map(|index| (&mut index.entries, &mut index.file));
+                if round >= FILE_ROUNDS_MAX || !write_files(context, files, parts)? {
+                    break;
+                }
+                continue;
             }
             if table.row_count() == 0 && loads.len() == 1 {
                 // It goes into empty indexes as it is.
+                discard_all(files, made);
                 return Ok(Vec::new());
             }
             context.trap.pass(Step::CatchUp);
@@ -164,15 +338,11 @@ impl Pipeline {
                     .flat_map(|place| loads.iter().flat_map(move |load| &load.indexes()[place]));
                 let entries = with_loaded(&build_index(&table, def, position)?, chunks)?;
                 let (version, read) = (newest.version(), Arc::clone(&table));
-                Ok(RebuiltIndex { index, version, read, entries, loaded: LoadedEntries::Merged })
+                Ok(RebuiltIndex { index, version, read, entries, loaded: LoadedEntries::Merged, file: None })
             };
             let indexes: Result<Vec<_>, StoreError> =
                 context.aside(|| positions.iter().map(merged).collect());
-            let is_new = newest.table(def.id).is_none();
-            made = Some((table, indexes?));
-            if is_new {
-                break;
-            }
+            discard_all(files, made.replace((table, indexes?)));
         }
         Ok(made.map(|(_, indexes)| indexes).unwrap_or_default())
     }
@@ -192,7 +362,8 @@ fn has_loaded_many(submission: &Submission, table: SpaceId, few: usize) -> bool 
 
 impl Leader {
     /// The new index at `position` of `def` over the rows of `table`: the one that the transaction built, caught
-    /// up with what was committed since; and whether it has the entries of what the transaction has loaded.
+    /// up with what was committed since; whether it has the entries of what the transaction has loaded; and what has changed of it
+    /// here.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if that is too much to be done now; as [`Pipeline::catch_indexes_up`].
@@ -202,12 +373,13 @@ impl Leader {
         table: &Table,
         def: &TableDef,
         position: usize,
-    ) -> Result<(Space, LoadedEntries), StoreError> {
+    ) -> Result<LedIndex, StoreError> {
+        let unchanged = |entries, loaded| LedIndex { entries, loaded, changes: Some(Delta::default()) };
         let id = def.indexes[position].id;
         let read = submission.snapshot.table(def.id);
         let Some((read, (_, built))) = read.and_then(|read| Some((read, read.index(id)?))) else {
             // It goes again before the transaction ends.
-            return Ok((Space::new(), LoadedEntries::Apart));
+            return Ok(unchanged(Space::new(), LoadedEntries::Apart));
         };
         let rebuilt = submission.rebuilt.iter().find(|rebuilt| rebuilt.index == id);
         let (read, built, since) = match rebuilt {
@@ -219,7 +391,7 @@ impl Leader {
             // A table that is new has no rows but those that are loaded.
             let is_same = matches!(lacks, Lacks::Nothing) || read.row_count() == 0 && table.row_count() == 0;
             return if is_same {
-                Ok((entries.clone(), LoadedEntries::Merged))
+                Ok(unchanged(entries.clone(), LoadedEntries::Merged))
             } else {
                 Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)))
             };
@@ -235,7 +407,8 @@ impl Leader {
         if rows > self.rows_max as u64 {
             return Err(StoreError::Conflict(conflict_beside_index(table, def, position, since)));
         }
-        Ok((lacks.taken_in(submission, read, built, table, def, position)?, LoadedEntries::Apart))
+        let TakenIn { entries, changes } = lacks.taken_in(submission, read, built, table, def, position)?;
+        Ok(LedIndex { entries, loaded: LoadedEntries::Apart, changes })
     }
 
     /// What an index over the rows of `read`, as of `since`, lacks of those of `table`.
@@ -263,6 +436,15 @@ impl Leader {
 }
 
 impl Lacks {
+    /// Whether so little is left, or so few rows are there, that the leader sees to it. It may take in so many.
+    fn is_left_to_leader(&self, table: &Table, few: usize) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Keys { among, .. } => *among <= few,
+            Self::Everything => table.row_count() <= few as u64,
+        }
+    }
+
     /// The index with it.
     fn taken_in(
         &self,
@@ -272,17 +454,21 @@ impl Lacks {
         table: &Table,
         def: &TableDef,
         position: usize,
-    ) -> Result<Space, StoreError> {
-        match self {
-            Self::Nothing => Ok(built.clone()),
-            Self::Keys { keys, .. } => catch_up(read, built, table, def, position, keys.iter()),
+    ) -> Result<TakenIn, StoreError> {
+        let entries = match self {
+            Self::Nothing => return Ok(TakenIn { entries: built.clone(), changes: Some(Delta::default()) }),
+            Self::Keys { keys, .. } => {
+                let (entries, changes) = catch_up(read, built, table, def, position, keys.iter())?;
+                return Ok(TakenIn { entries, changes: Some(changes) });
+            }
             Self::Everything if takes_rows_of_others(submission, def.id) => {
-                build_checked_index(table, def, position)
+                build_checked_index(table, def, position)?
             }
             // What the transaction loaded or emptied is still to come, so there may be two owners of a key here
             // and one in the end. The transaction saw to that, and its footprint lets nobody write beside it.
-            Self::Everything => build_index(table, def, position),
-        }
+            Self::Everything => build_index(table, def, position)?,
+        };
+        Ok(TakenIn { entries, changes: None })
     }
 }
 
@@ -305,3 +491,6 @@ fn new_definitions(changes: &[CatalogChange]) -> impl Iterator<Item = &TableDef>
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Applying log records to a world.
 
-use super::MendTables;
+use super::new_indexes::{NewIndexes, check_merged};
+use super::{DamagedIndexes, MendTables};
 use crate::bricks::{BrickChange, NotReplayed};
-use crate::build_index::build_index;
 use crate::bulk::is_free;
 use crate::bulk_load::{BulkLoad, inserted_entries};
-use crate::catalog::CatalogChange;
+use crate::catalog::{CatalogChange, IndexDef, TableDef};
 use crate::chunk::Chunk;
 use crate::clock::LogTime;
 use crate::delta::{Delta, DeltaEntry};
@@ -17,7 +17,7 @@ use crate::key::Key;
 use crate::log::{Lsn, place_in_log};
 use crate::manifest::Manifest;
 use crate::range::KeyRange;
-use crate::record::{LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
+use crate::record::{IndexPlace, LoadPlaces, MalformedRecord, Record, Replayed, ReplayedWrites, decode};
 use crate::row::Row;
 use crate::segment::SegmentRef;
 use crate::space::{Found, Space};
@@ -304,8 +304,11 @@ impl<'d> Replayer<'d> {
             | Record::Time(_)
             | Record::Ended(_) => Vec::new(),
             Record::Batch { transactions, .. } => {
-                let loads = transactions.into_iter().flat_map(|transaction| transaction.loads);
-                loads.flat_map(|load| load.segments).collect()
+                let of_transaction = |transaction: Replayed| {
+                    let of_loads = transaction.loads.into_iter().flat_map(|load| load.segments);
+                    of_loads.chain(transaction.indexes.into_iter().map(|index| index.segment))
+                };
+                transactions.into_iter().flat_map(of_transaction).collect()
             }
         })
     }
@@ -366,22 +369,27 @@ impl<'d> Replayer<'d> {
     }
 
     fn transaction(&mut self, place: BatchPlace, transaction: Replayed) -> Result<(), ReplayError> {
-        let Replayed { catalog_changes, loads, writes, bricks, first_out: _ } = transaction;
+        let Replayed { catalog_changes, loads, indexes, writes, bricks, first_out: _ } = transaction;
         if self.observer.is_some() || !(catalog_changes.is_empty() && loads.is_empty()) {
             self.apply_gathered();
         }
         if let Some(observer) = &mut self.observer {
             observer.begin(place, &self.world, &catalog_changes)?;
         }
+        self.disk.note_committed(indexes.iter().map(|index| index.segment.number), place.version);
+        let mut merged = Vec::new();
         for change in &catalog_changes {
             self.note_numbers(change);
-            self.change_catalog(change)?;
+            self.change_catalog(change, &indexes, &mut merged)?;
         }
         for load in loads {
             let table = load.table;
             if !self.is_without(table) {
-                self.load(place.version, load).or_else(|error| self.without(table, error))?;
+                self.load(place.version, load, &merged).or_else(|error| self.without(table, error))?;
             }
+        }
+        if self.mender.is_none() && self.damaged.is_none() {
+            check_merged(&self.world, &merged)?;
         }
         let seen = if self.observer.is_some() { writes.clone() } else { Vec::new() };
         for writes in writes {
@@ -412,7 +420,13 @@ impl<'d> Replayer<'d> {
         }
     }
 
-    fn change_catalog(&mut self, change: &CatalogChange) -> Result<(), ReplayError> {
+    /// Adds those of the new indexes in files that have the entries of loads.
+    fn change_catalog(
+        &mut self,
+        change: &CatalogChange,
+        places: &[IndexPlace],
+        merged: &mut Vec<SpaceId>,
+    ) -> Result<(), ReplayError> {
         if let (CatalogChange::Truncate(id) | CatalogChange::RemoveTable(id), Some(damaged)) =
             (change, &mut self.damaged)
         {
@@ -435,14 +449,19 @@ impl<'d> Replayer<'d> {
                     .map_err(|error| ReplayError::Malformed(error.to_string()))?;
             }
         }
-        match (self.world.change_catalog(change, build_index), change) {
+        let damaged =
+            if self.damaged.is_some() { DamagedIndexes::BuiltAgain } else { DamagedIndexes::Refused };
+        let mender = self.mender.as_deref_mut();
+        let mut indexes = NewIndexes { disk: self.disk, mender, damaged, places, merged };
+        let build = |table: &Table, def: &TableDef, position: usize| indexes.make(table, def, position);
+        match (self.world.change_catalog(change, build), change) {
             (Ok(()), _) => Ok(()),
             (Err(error), CatalogChange::PutTable(def)) => {
                 // The rows that a new index is of cannot be read.
-                self.without(def.id, error.into())?;
+                self.without(def.id, error)?;
                 self.world.change_catalog(change, |_, _, _| Ok(Space::new()))
             }
-            (Err(error), _) => Err(error.into()),
+            (Err(error), _) => Err(error),
         }
     }
 
@@ -496,7 +515,8 @@ impl<'d> Replayer<'d> {
         }
     }
 
-    fn load(&mut self, version: Version, places: LoadPlaces) -> Result<(), ReplayError> {
+    /// The indexes of `merged` have its entries already.
+    fn load(&mut self, version: Version, places: LoadPlaces, merged: &[SpaceId]) -> Result<(), ReplayError> {
         self.disk.note_committed(places.segments.iter().map(|segment| segment.number), version);
         let table = self.table(places.table)?;
         if places.segments.len() != table.indexes().len() + 1 {
@@ -514,10 +534,10 @@ impl<'d> Replayer<'d> {
         }
         if let Some((first, last)) = load.key_span() {
             let span = KeyRange { lower: Bound::Included(first), upper: Bound::Included(last) };
-            if takes_chunks(&table, &span)? {
-                self.world.update_table(places.table, |table| table.load(&load, &[]))?;
+            if takes_chunks(&table, &span, merged)? {
+                self.world.update_table(places.table, |table| table.load(&load, merged))?;
             } else {
-                let writes = writes_of_load(&table, &load)?;
+                let writes = writes_of_load(&table, &load, merged)?;
                 self.world.update_table(places.table, |table| table.apply(&writes, None));
             }
         }
@@ -647,12 +667,14 @@ fn add_up(mut changes: Vec<(Key, DeltaEntry)>) -> Delta {
 }
 
 /// Whether the chunks of a load can be added as they are.
-fn takes_chunks(table: &Table, span: &KeyRange) -> Result<bool, StoreError> {
-    Ok(is_free(table, span)? && table.indexes().iter().all(|index| index.has_no_parts()))
+fn takes_chunks(table: &Table, span: &KeyRange, merged: &[SpaceId]) -> Result<bool, StoreError> {
+    let mut indexes = table.def().indexes.iter().zip(table.indexes());
+    let are_free = indexes.all(|(index, entries)| merged.contains(&index.id) || entries.has_no_parts());
+    Ok(are_free && is_free(table, span)?)
 }
 
-/// A load row by row.
-fn writes_of_load(table: &Table, load: &BulkLoad) -> Result<TableWrites, StoreError> {
+/// A load row by row, without entries for the indexes of `merged`.
+fn writes_of_load(table: &Table, load: &BulkLoad, merged: &[SpaceId]) -> Result<TableWrites, StoreError> {
     load.chunks().iter().try_for_each(|chunk| chunk.check_whole())?;
     let row = |chunk: &Chunk, index: usize| {
         let row = RowRef::new(table.def(), table.missing(), Found::Base(chunk, index)).to_row();
@@ -661,9 +683,13 @@ fn writes_of_load(table: &Table, load: &BulkLoad) -> Result<TableWrites, StoreEr
     let rows = load.chunks().iter().flat_map(|chunk| {
         (0..chunk.rows()).map(|index| (Key::from_slice(chunk.keys().get(index)), row(chunk, index)))
     });
+    let entries = |(index, chunks): (&IndexDef, &Vec<Arc<Chunk>>)| {
+        if merged.contains(&index.id) { Ok(Delta::default()) } else { inserted_entries(chunks) }
+    };
+    let indexes = table.def().indexes.iter().zip(load.indexes()).map(entries);
     Ok(TableWrites {
         table: load.table(),
         rows: Delta::from_sorted(rows.collect()),
-        indexes: load.indexes().iter().map(|chunks| inserted_entries(chunks)).collect::<Result<_, _>>()?,
+        indexes: indexes.collect::<Result<_, _>>()?,
     })
 }

@@ -30,6 +30,9 @@ use std::sync::Arc;
 /// Kind, version, boundary and how many; first out-edge and length of the only one.
 const HEAD_OF_ONE: usize = 1 + 8 + 8 + 4 + 8 + 4;
 
+/// The kind of a batch whose only transaction has new indexes in files.
+const KIND_WITH_INDEXES: u8 = 7;
+
 /// What a primary had and wrote, its batches put together so that many have several transactions.
 struct Source {
     records: Vec<LogRecord>,
@@ -120,6 +123,11 @@ fn batched(single: &[LogRecord], dice: &mut StdRng) -> (Vec<LogRecord>, Vec<u64>
         match LogMark::of(record).unwrap() {
             LogMark::Batch(version) => {
                 versions.push(version.get());
+                if record.payload[0] == KIND_WITH_INDEXES {
+                    records.end_batch();
+                    records.push_renumbered(record.payload.clone());
+                    continue;
+                }
                 let is_load =
                     decode_places(&record.payload).unwrap().is_some_and(|(_, places)| !places.is_empty());
                 if is_load {
@@ -161,6 +169,18 @@ impl Batched {
         let transactions = bodies.iter().map(|body| (None, body.as_slice()));
         encode_batch(self.version.next(), self.version, transactions, &mut payload);
         self.version = self.version.next();
+        self.push(payload);
+    }
+
+    /// A batch of its own with the next version, and without an out-edge.
+    fn push_renumbered(&mut self, mut payload: Vec<u8>) {
+        let version = self.version.next();
+        payload[1..9].copy_from_slice(&version.get().to_le_bytes());
+        payload[9..17].copy_from_slice(&self.version.get().to_le_bytes());
+        let late_bytes = u32::from_le_bytes(*payload[17..].first_chunk().unwrap());
+        let first_out = 17 + 4 + late_bytes as usize + 4;
+        payload[first_out..first_out + 8].fill(0);
+        self.version = version;
         self.push(payload);
     }
 

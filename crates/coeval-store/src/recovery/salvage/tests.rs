@@ -10,7 +10,7 @@ use crate::manifest::Manifest;
 use crate::options::{CheckpointPolicy, DamagedTables, Sizes, StoreOptions};
 use crate::range::{Direction, KeyRange};
 use crate::row::RowWriter;
-use crate::segment::{round_path, segment_path};
+use crate::segment::{SEGMENT_DIR, parse_segment_name, round_path, segment_path};
 use crate::store::{SetValue, Store};
 use crate::transaction::{AccessMode, Transaction};
 use crate::types::ColumnType;
@@ -194,6 +194,36 @@ fn a_damaged_index_alone_is_built_again_in_memory() {
     let store = salvaged(&files);
     assert_eq!(store.damaged_tables(), []);
     assert_eq!(ids(&store, &defs[1]).unwrap(), (1..=23).collect::<Vec<_>>());
+}
+
+/// Its file is named by the log alone.
+#[test]
+fn a_damaged_file_of_a_new_index_is_refused_and_built_again_in_memory() {
+    for is_gone in [false, true] {
+        let (files, defs) = database();
+        let store = try_open(&files, DamagedTables::Refuse).unwrap();
+        let mut def = defs[0].clone();
+        def.indexes[0].id = store.new_space_id();
+        let mut tx = begin(&store);
+        tx.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+        tx.commit().unwrap();
+        insert(&store, &def, 24..=30);
+        drop(store);
+        let files = files.restart();
+        let names = files.list(&Path::new(DIR).join(SEGMENT_DIR)).unwrap();
+        let newest = names.iter().filter_map(|name| parse_segment_name(name)).max().unwrap();
+        let path = segment_path(Path::new(DIR), newest);
+        if is_gone {
+            files.remove(&path).unwrap();
+        } else {
+            damage(&files, &path, 40);
+        }
+        let refused = try_open(&files, DamagedTables::Refuse).unwrap_err().to_string();
+        assert!(refused.contains(&path.display().to_string()), "{refused}");
+        let store = salvaged(&files);
+        assert_eq!(store.damaged_tables(), []);
+        assert_eq!(ids(&store, &def).unwrap(), (1..=30).collect::<Vec<_>>());
+    }
 }
 
 #[test]
