@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`intervals`] | `age`, `justify_days`, `make_interval` ... |
 //! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
+//! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
@@ -29,6 +30,7 @@ mod intervals;
 mod long;
 mod number_pattern;
 mod numbers;
+mod places;
 mod regular;
 mod search;
 mod texts;
@@ -56,6 +58,7 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
+pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
 };
@@ -97,13 +100,14 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 10] = [
+    let lists: [&[Entry]; 11] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         digests::ENTRIES,
         intervals::ENTRIES,
         number_pattern::ENTRIES,
         numbers::ENTRIES,
+        places::ENTRIES,
         regular::ENTRIES,
         regular::LIST_ENTRIES,
         texts::ENTRIES,

@@ -10,7 +10,7 @@ use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::{SequenceId, SpaceId};
 use crate::log::ChecksumPolicy;
 use crate::replicas::{ReplicaChoice, SynchronousReplicas};
-use crate::types::ColumnType;
+use crate::types::{ColumnType, ElementType};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -123,6 +123,24 @@ fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read()
     assert_eq!(decode(&with.encode()).unwrap(), with);
 }
 
+/// A program that does not know the type is told a version, and not that the file is damaged.
+#[test]
+fn places_of_logs_make_it_a_manifest_of_version_9() {
+    let with = |ty| {
+        let mut manifest = some_manifest();
+        manifest.views[0].output = Some(vec![ViewColumn { name: "place".into(), ty }]);
+        manifest
+    };
+    for ty in [ColumnType::PgLsn, ColumnType::Array(ElementType::PgLsn)] {
+        let manifest = with(ty);
+        assert_eq!(version_of(&manifest), 9);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+    let mut of_table = some_manifest();
+    of_table.tables[0].definition.columns[0].ty = ColumnType::PgLsn;
+    assert_eq!(version_of(&of_table), 9);
+}
+
 #[test]
 fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
@@ -163,12 +181,12 @@ fn a_manifest_that_was_only_written_aside_is_not_there_yet() {
 #[test]
 fn another_version_is_told_from_damage() {
     let mut bytes = some_manifest().encode();
-    bytes[8] = 9;
+    bytes[8] = 10;
     assert!(matches!(decode(&bytes), Err(StoreError::Corrupt { offset: 0, .. })));
     let checksum = checksum_of(&bytes);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     let error = decode(&bytes).unwrap_err();
-    assert!(matches!(error, StoreError::UnsupportedVersion { found: 9, supported: 8, .. }), "{error}");
+    assert!(matches!(error, StoreError::UnsupportedVersion { found: 10, supported: 9, .. }), "{error}");
 }
 
 #[test]
