@@ -18,6 +18,7 @@
 //! | [`bytes`] | bits and bytes of `bytea` |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
+//! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod arrays;
@@ -30,6 +31,7 @@ mod intervals;
 mod long;
 mod number_pattern;
 mod numbers;
+mod ordered_sets;
 mod places;
 mod regular;
 mod search;
@@ -58,6 +60,7 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
+pub(crate) use ordered_sets::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
@@ -114,7 +117,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         time_pattern::ENTRIES,
     ];
     let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
-    listed.chain(enums::functions()).chain(long::functions())
+    listed.chain(enums::functions()).chain(long::functions()).chain(ordered_sets::functions())
 }
 
 struct Function {

@@ -26,12 +26,14 @@
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
+//! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
 mod distinct_on;
 mod dotted_names;
 mod merged_columns;
+mod ordered_sets;
 mod overlaps;
 mod patterns;
 mod quantifiers;
@@ -202,7 +204,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
             casts::rewritten(expr, data_type).or_else(|| casts::rounded(expression))
         }
         Expr::UnaryOp { op, expr } => sign(*op, expr),
-        Expr::Function(function) => rewritten_function(function),
+        Expr::Function(function) => {
+            ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function))
+        }
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
             if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
                 let literal = otherwise.as_ref().clone();
