@@ -13,6 +13,7 @@
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
+//! | [`row_counts`] | how many rows LIMIT and OFFSET count |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
@@ -34,6 +35,7 @@ mod numbers;
 mod ordered_sets;
 mod places;
 mod regular;
+mod row_counts;
 mod search;
 mod texts;
 mod time_pattern;
@@ -65,6 +67,7 @@ pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
 };
+pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -103,7 +106,7 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 11] = [
+    let lists: [&[Entry]; 12] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         digests::ENTRIES,
@@ -113,6 +116,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         places::ENTRIES,
         regular::ENTRIES,
         regular::LIST_ENTRIES,
+        row_counts::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
     ];

@@ -25,6 +25,7 @@
 //! | a part of WITH with a point in its name | one with another name inside the plan |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
+//! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
@@ -37,6 +38,7 @@ mod ordered_sets;
 mod overlaps;
 mod patterns;
 mod quantifiers;
+mod row_counts;
 mod row_subqueries;
 mod rows;
 mod sets;
@@ -105,7 +107,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        if let Err(error) = distinct_on::follow_order(query) {
+        if let Err(error) = distinct_on::follow_order(query).and_then(|()| row_counts::rewrite(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
