@@ -19,6 +19,7 @@ mod merge_actions;
 mod operators;
 mod overriding;
 mod postgres;
+mod select_into;
 mod servers;
 mod short_forms;
 mod whole_tables;
@@ -53,6 +54,7 @@ use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
+use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use whole_tables::spell_tables;
@@ -141,6 +143,7 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     cancel::check()?;
     let has_long_chain = balance::has_long_chain(&tokens);
     let compares_distinct = compares_distinct(&tokens);
+    let has_into = tokens.iter().any(|token| is_word(token, "into"));
     let mut syntax = parse_tokens(tokens, sql, own)?;
     cancel::check()?;
     if let Syntax::Statement(statement) = &mut syntax {
@@ -155,6 +158,9 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
         }
         if let Some(whose) = overriding {
             put_overriding(statement, whose);
+        }
+        if has_into {
+            as_definition(statement)?;
         }
     }
     Ok(Piece { syntax, deferrable, bricks, server })

@@ -152,7 +152,7 @@ pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
     ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
-    Uniqueness, ViewColumn, ViewDef,
+    Uniqueness, Validity, ViewColumn, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;

@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn` |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, or constraints that are not valid |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -46,7 +46,7 @@ const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
 /// follows another, and with columns of views.
 const FORMAT_VERSION_DROPPED: u32 = 8;
-/// The version with columns of type `pg_lsn`. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when
+/// The version with columns of type `pg_lsn`, and with constraints that are not valid. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when
 /// records of the log or files of segments get a new form.
 pub const FORMAT_VERSION: u32 = 9;
 const HEADER_BYTES: usize = 24;
@@ -231,7 +231,12 @@ impl Manifest {
         let has_dropped =
             |table: &TableEntry| table.definition.columns.iter().any(|column| column.dropped_at().is_some());
         let follows_another = |list: &SynchronousReplicas| !list.before.is_empty();
-        if self.column_types().any(is_place) {
+        let is_unsure = |table: &TableEntry| {
+            let (checks, keys) = (&table.definition.checks, &table.definition.foreign_keys);
+            let validities = checks.iter().map(|check| check.validity);
+            validities.chain(keys.iter().map(|key| key.validity)).any(|validity| !validity.is_valid())
+        };
+        if self.column_types().any(is_place) || self.tables.iter().any(is_unsure) {
             return FORMAT_VERSION;
         }
         if self.tables.iter().any(has_dropped)

@@ -512,7 +512,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         "variance" => "var_samp".to_owned(),
         // DataFusion's functions of these names stop at the first element.
         "array_remove" | "array_replace" => format!("{name}_all"),
-        "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
+        "gen_random_uuid" | "uuid_generate_v4" => {
+            return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid));
+        }
         _ => name,
     };
     function.name = ObjectName::from(vec![Ident::new(name)]);

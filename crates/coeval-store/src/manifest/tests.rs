@@ -3,7 +3,7 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewColumn, ViewDef};
+use crate::catalog::{CheckDef, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -139,6 +139,19 @@ fn places_of_logs_make_it_a_manifest_of_version_9() {
     let mut of_table = some_manifest();
     of_table.tables[0].definition.columns[0].ty = ColumnType::PgLsn;
     assert_eq!(version_of(&of_table), 9);
+}
+
+#[test]
+fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
+    let mut manifest = some_manifest();
+    let check = CheckDef {
+        name: "positive".to_owned(),
+        expression: "price > 0".to_owned(),
+        validity: Validity::NotValid,
+    };
+    manifest.tables[0].definition.checks.push(check);
+    assert_eq!(version_of(&manifest), 9);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
 #[test]
