@@ -27,6 +27,7 @@ mod index;
 mod index_keys;
 mod index_memory;
 mod instants;
+mod like_columns;
 mod lookup;
 mod naming;
 mod owners;

@@ -15,6 +15,7 @@ mod distinct;
 mod element_targets;
 mod fetch_counts;
 mod identity;
+mod like_columns;
 mod merge_actions;
 mod operators;
 mod overriding;
@@ -31,6 +32,7 @@ pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
 pub(crate) use fetch_counts::WITH_TIES;
+pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
 
@@ -50,6 +52,7 @@ use distinct::compares_distinct;
 use element_targets::{put_elements, spell_elements};
 use fetch_counts::spell_fetch;
 use identity::order_identity_options;
+use like_columns::spell_like;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
@@ -136,7 +139,7 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
         tokens,
     )))))));
-    let (mut tokens, has_elements) = spell_elements(spell_short_forms(tokens));
+    let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
     let overriding = take_overriding(&mut tokens);
     let bricks = take_bricks(&mut tokens)?;
     let server = take_server(&mut tokens)?;
