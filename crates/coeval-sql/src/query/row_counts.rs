@@ -78,12 +78,16 @@ impl Ordered {
     }
 }
 
+/// The function over all rows in this order.
+fn over(function: Expr, keys: &[SortExpr]) -> Result<Expr> {
+    if keys.is_empty() { function.partition_by(Vec::new()) } else { function.order_by(keys.to_vec()) }.build()
+}
+
 fn counted(limit: Limit) -> Result<LogicalPlan> {
     let Ordered { selected, keys, rows } = Ordered::of(&limit.input)?;
     let shown: Vec<Expr> = rows.schema().columns().into_iter().map(Expr::Column).collect();
     let is_ordered = !keys.is_empty();
-    let place = row_number().order_by(keys.clone()).build()?;
-    let first = rank().order_by(keys).build()?;
+    let (place, first) = (over(row_number(), &keys)?, over(rank(), &keys)?);
     let named = |window: &Expr| Expr::Column(Column::from_name(window.schema_name().to_string()));
     let order = named(&place);
     let (number, first_number) = (cast(named(&place), DataType::Int64), cast(named(&first), DataType::Int64));
