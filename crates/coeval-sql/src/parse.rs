@@ -14,6 +14,7 @@ mod depth;
 mod distinct;
 mod element_targets;
 mod fetch_counts;
+mod frame_exclusions;
 mod identity;
 mod like_columns;
 mod merge_actions;
@@ -51,6 +52,7 @@ use deferrable::take_deferrable;
 use distinct::compares_distinct;
 use element_targets::{put_elements, spell_elements};
 use fetch_counts::spell_fetch;
+use frame_exclusions::take_exclusions;
 use identity::order_identity_options;
 use like_columns::spell_like;
 use merge_actions::spell_merge;
@@ -134,6 +136,7 @@ pub(crate) fn pieces<O, P>(
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
     order_identity_options(&mut tokens);
+    take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
