@@ -104,3 +104,44 @@ fn clause(tokens: &[TokenWithSpan], like: usize) -> Option<(Vec<Token>, usize)> 
     }
     Some((column, place))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    fn spelled(sql: &str) -> String {
+        let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql).tokenize_with_location().unwrap();
+        spell_like(tokens).iter().map(|token| token.token.to_string()).collect()
+    }
+
+    #[test]
+    fn a_clause_is_a_column_with_what_is_left_included() {
+        assert_eq!(
+            spelled(
+                "CREATE TABLE t (a int, LIKE S.\"T\" INCLUDING ALL EXCLUDING INDEXES EXCLUDING STORAGE, b int)"
+            ),
+            format!(
+                "CREATE TABLE t (a int, \"{LIKE_COLUMNS}\"\"s\".\"T\"\
+                 (commentscompressionconstraintsdefaultsgeneratedidentitystatistics), b int)"
+            )
+        );
+        assert_eq!(
+            spelled("CREATE TEMP TABLE t (LIKE s)"),
+            format!("CREATE TEMP TABLE t (\"{LIKE_COLUMNS}\"\"s\")")
+        );
+    }
+
+    #[test]
+    fn other_words_stay() {
+        for sql in [
+            "CREATE TABLE t (a text CHECK (a LIKE 'x%'), CHECK (a NOT LIKE 'y'))",
+            "CREATE TABLE t (LIKE s INCLUDING nonsense)",
+            "CREATE TABLE t AS SELECT a FROM s WHERE a LIKE 'x'",
+            "SELECT a FROM s WHERE f(a, like)",
+        ] {
+            assert_eq!(spelled(sql), sql);
+        }
+    }
+}
