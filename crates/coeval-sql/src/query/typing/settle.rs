@@ -322,7 +322,8 @@ fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes text literals among arrays arrays, too, and among values of an enum its labels; whether there are any.
+/// Makes text literals among arrays arrays, too, among values of an enum its labels, and among places in a log places; whether
+/// there are any.
 fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     let list = |choice: &&mut Expr| match choice.get_type(schema) {
         Ok(DataType::List(element)) => Some(element),
@@ -342,12 +343,16 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
 }
 
 fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
-    let of_enum = |choice: &&mut Expr| EnumType::of_arrow(&choice.get_type(schema).ok()?);
-    let Some(ty) = choices.iter().find_map(of_enum) else { return Ok(false) };
+    let strict = |choice: &&mut Expr| {
+        let ty = choice.get_type(schema).ok()?;
+        let is_place = ty == ColumnType::PgLsn.arrow();
+        EnumType::of_arrow(&ty).map(ColumnType::Enum).or_else(|| is_place.then_some(ColumnType::PgLsn))
+    };
+    let Some(ty) = choices.iter().find_map(strict) else { return Ok(false) };
     let mut has_literals = false;
     for choice in choices {
         if matches!(&**choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
-            **choice = literal_as(choice.clone(), ColumnType::Enum(ty))?;
+            **choice = literal_as(choice.clone(), ty)?;
             has_literals = true;
             continue;
         }
