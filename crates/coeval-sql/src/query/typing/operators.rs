@@ -19,7 +19,7 @@ use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::places;
-use super::settle::{comparable_pair, concatenation, pair};
+use super::settle::{comparable_pair, concatenation, make_labels, pair};
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
@@ -125,6 +125,7 @@ impl ExprPlanner for PostgresOperators {
     ) -> Result<PlannerResult<Vec<Expr>>> {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
+        make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 

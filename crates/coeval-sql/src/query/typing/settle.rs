@@ -342,7 +342,11 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     Ok(has_literals)
 }
 
-fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
+/// Makes text literals among values of an enum its labels, and among places in a log places; whether there are any.
+///
+/// # Errors
+/// `42804` for something of another type among them.
+pub(super) fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let strict = |choice: &&mut Expr| {
         let ty = choice.get_type(schema).ok()?;
         let is_place = ty == ColumnType::PgLsn.arrow();
