@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// # Errors
 /// If it does not answer.
 pub(crate) fn log_end(primary: &Server) -> Result<Lsn, BenchError> {
-    place_of(&primary.connect()?, "SELECT pg_current_wal_flush_lsn()")
+    place_of(&primary.connect()?, "SELECT pg_current_wal_flush_lsn()::text")
 }
 
 /// Up to where a replica has the log.
@@ -28,7 +28,7 @@ pub(crate) fn log_end(primary: &Server) -> Result<Lsn, BenchError> {
 /// # Errors
 /// If it does not answer.
 pub(crate) fn received(replica: &Server) -> Result<Lsn, BenchError> {
-    place_of(&replica.connect()?, "SELECT pg_last_wal_receive_lsn()")
+    place_of(&replica.connect()?, "SELECT pg_last_wal_receive_lsn()::text")
 }
 
 /// Waits until a replica shows the log up to there.
@@ -38,7 +38,7 @@ pub(crate) fn received(replica: &Server) -> Result<Lsn, BenchError> {
 pub(crate) fn wait_until_shown(replica: &Server, wanted: Lsn) -> Result<(), BenchError> {
     let connection = replica.connect()?;
     until(&format!("the replica does not come to {wanted}"), || {
-        Ok(place_of(&connection, "SELECT pg_last_wal_replay_lsn()")? >= wanted)
+        Ok(place_of(&connection, "SELECT pg_last_wal_replay_lsn()::text")? >= wanted)
     })
 }
 

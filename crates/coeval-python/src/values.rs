@@ -63,6 +63,9 @@ impl<'py> Values<'py> {
             (ColumnType::Time, ValueRef::Int64(micros)) => self.time(micros)?,
             (ColumnType::Timestamp, ValueRef::Int64(micros)) => self.timestamp(micros)?,
             (ColumnType::TimestampTz, ValueRef::Int64(micros)) => self.instant(micros)?,
+            (ColumnType::PgLsn, ValueRef::Int64(_)) => {
+                text_of(value, ty, self.zone).into_pyobject(py)?.into_any()
+            }
             (ColumnType::Enum(labels), ValueRef::Int64(place)) => {
                 labels.def().label_at(place).into_pyobject(py)?.into_any()
             }

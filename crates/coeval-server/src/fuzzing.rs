@@ -14,7 +14,7 @@ use coeval_sql::Verifier;
 use std::sync::{Arc, OnceLock};
 
 /// The types that parameters have, one after the other.
-const TYPES: [ColumnType; 19] = [
+const TYPES: [ColumnType; 20] = [
     ColumnType::BigInt,
     ColumnType::Text,
     ColumnType::Numeric { precision: 38, scale: 10 },
@@ -32,6 +32,7 @@ const TYPES: [ColumnType; 19] = [
     ColumnType::Time,
     ColumnType::TimestampTz,
     ColumnType::Uuid,
+    ColumnType::PgLsn,
     ColumnType::Json,
     ColumnType::Char(3),
 ];

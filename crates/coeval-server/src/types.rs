@@ -35,6 +35,7 @@ pub(crate) mod oid {
     pub(crate) const INTERVAL: u32 = 1186;
     pub(crate) const NUMERIC: u32 = 1700;
     pub(crate) const UUID: u32 = 2950;
+    pub(crate) const PG_LSN: u32 = 3220;
     /// The first number of what users make.
     pub(crate) const FIRST_OF_USERS: u32 = 16_384;
 }
@@ -85,6 +86,7 @@ impl WireType {
             ColumnType::TimestampTz => Self::new(oid::TIMESTAMPTZ, 8),
             ColumnType::Interval => Self::new(oid::INTERVAL, 16),
             ColumnType::Uuid => Self::new(oid::UUID, 16),
+            ColumnType::PgLsn => Self::new(oid::PG_LSN, 8),
             ColumnType::Json => Self::new(oid::JSON, SIZE_VARIES),
             ColumnType::Jsonb => Self::new(oid::JSONB, SIZE_VARIES),
             ColumnType::Enum(ty) => Self::new(user_oid(ColumnType::Enum(ty)), 4),
@@ -117,6 +119,7 @@ impl WireType {
             ColumnType::TimestampTz => 1185,
             ColumnType::Interval => 1187,
             ColumnType::Uuid => 2951,
+            ColumnType::PgLsn => 3221,
             ColumnType::Json => 199,
             ColumnType::Jsonb => 3807,
             ColumnType::Enum(ty) => user_oid(ColumnType::Array(ElementType::Enum(ty))),

@@ -27,6 +27,7 @@ mod index;
 mod index_keys;
 mod index_memory;
 mod instants;
+mod like_columns;
 mod lookup;
 mod naming;
 mod owners;
@@ -82,7 +83,7 @@ pub(crate) fn execute(
         Statement::Truncate(truncate) => truncate::execute(context, truncate)?,
         Statement::CreateSchema { .. } => create_schema(context, statement)?,
         Statement::Drop { .. } => drop_objects(context, statement)?,
-        Statement::CreateExtension(create) => create_extension(create)?,
+        Statement::CreateExtension(create) => create_extension(context, create)?,
         Statement::Comment { object_type, object_name, comment, .. } => {
             comment::execute(context, *object_type, object_name, comment.as_deref())?
         }
@@ -107,18 +108,30 @@ fn create_row_table(
     create_table::execute(context, create, None)
 }
 
+/// What scripts ask for and what is always there: the language that every database of PostgreSQL has, and the extensions of which
+/// a random UUID is wanted.
+const BUILT_IN: [&str; 3] = ["plpgsql", "pgcrypto", "uuid-ossp"];
+
 /// PostgreSQL has `plpgsql` in every database, and scripts make sure of it whether or not they use it. There are no
-/// extensions here, and none is needed for what else such scripts say.
-fn create_extension(create: &CreateExtension) -> Result<StatementResult, SqlError> {
+/// extensions here; of some the functions that scripts call are built in.
+///
+/// # Errors
+/// `42710` for one that is always there, `0A000` for all others.
+fn create_extension(
+    context: &mut StatementContext<'_>,
+    create: &CreateExtension,
+) -> Result<StatementResult, SqlError> {
     let name = lookup::fold(&create.name);
-    match (name.as_str(), create.if_not_exists) {
-        ("plpgsql", true) => Ok(StatementResult::plain("CREATE EXTENSION")),
-        ("plpgsql", false) => {
-            let message = format!("extension \"{name}\" already exists");
-            Err(SqlError::new(SqlState::DuplicateObject, message))
-        }
-        (_, _) => Err(SqlError::unsupported(format!("extension \"{name}\""))),
+    if !BUILT_IN.contains(&name.as_str()) {
+        return Err(SqlError::unsupported(format!("extension \"{name}\"")));
     }
+    if !create.if_not_exists {
+        let message = format!("extension \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DuplicateObject, message));
+    }
+    let message = format!("extension \"{name}\" already exists, skipping");
+    context.notice(SqlState::DuplicateObject, message);
+    Ok(StatementResult::plain("CREATE EXTENSION"))
 }
 
 fn create_schema(

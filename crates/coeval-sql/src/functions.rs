@@ -9,14 +9,17 @@
 //! |---|---|
 //! | [`intervals`] | `age`, `justify_days`, `make_interval` ... |
 //! | [`numbers`] | `width_bucket`, `div`, trigonometry in degrees ... |
+//! | [`places`] | `pg_wal_lsn_diff`, places in a log moved by bytes |
 //! | [`number_pattern`] | `to_char` and `to_number` of numbers |
 //! | [`time_pattern`] | `to_char` of times |
 //! | [`regular`] | the `regexp_` functions, patterns of `SIMILAR TO`, lists of patterns |
+//! | [`row_counts`] | how many rows LIMIT and OFFSET count |
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
+//! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod arrays;
@@ -29,7 +32,10 @@ mod intervals;
 mod long;
 mod number_pattern;
 mod numbers;
+mod ordered_sets;
+mod places;
 mod regular;
+mod row_counts;
 mod search;
 mod texts;
 mod time_pattern;
@@ -56,9 +62,12 @@ use std::sync::{Arc, LazyLock};
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
+pub(crate) use ordered_sets::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
+pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
 };
+pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {
@@ -97,20 +106,22 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 10] = [
+    let lists: [&[Entry]; 12] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         digests::ENTRIES,
         intervals::ENTRIES,
         number_pattern::ENTRIES,
         numbers::ENTRIES,
+        places::ENTRIES,
         regular::ENTRIES,
         regular::LIST_ENTRIES,
+        row_counts::ENTRIES,
         texts::ENTRIES,
         time_pattern::ENTRIES,
     ];
     let listed = lists.into_iter().flatten().map(|entry| ScalarUDF::from(Function::new(entry)));
-    listed.chain(enums::functions()).chain(long::functions())
+    listed.chain(enums::functions()).chain(long::functions()).chain(ordered_sets::functions())
 }
 
 struct Function {

@@ -27,7 +27,7 @@ pub use crate::copy::fuzzing::copy;
 /// What the functions of one call may take.
 const MEMORY_BYTES: usize = 64 << 20;
 
-const TYPES: [ColumnType; 24] = [
+const TYPES: [ColumnType; 25] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -46,6 +46,7 @@ const TYPES: [ColumnType; 24] = [
     ColumnType::TimestampTz,
     ColumnType::Interval,
     ColumnType::Uuid,
+    ColumnType::PgLsn,
     ColumnType::Json,
     ColumnType::Jsonb,
     ColumnType::Array(ElementType::Int),

@@ -15,11 +15,14 @@ mod depth;
 mod distinct;
 mod element_targets;
 mod fetch_counts;
+mod frame_exclusions;
 mod identity;
+mod like_columns;
 mod merge_actions;
 mod operators;
 mod overriding;
 mod postgres;
+mod select_into;
 mod servers;
 mod short_forms;
 mod whole_tables;
@@ -30,6 +33,8 @@ pub(crate) use copy_options::MAX_REJECTED_MARK;
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
+pub(crate) use fetch_counts::WITH_TIES;
+pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
 
@@ -48,11 +53,14 @@ use deferrable::take_deferrable;
 use distinct::compares_distinct;
 use element_targets::{put_elements, spell_elements};
 use fetch_counts::spell_fetch;
+use frame_exclusions::take_exclusions;
 use identity::order_identity_options;
+use like_columns::spell_like;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
+use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use whole_tables::spell_tables;
@@ -129,18 +137,20 @@ pub(crate) fn pieces<O, P>(
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
     order_identity_options(&mut tokens);
+    take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
         tokens,
     )))))));
-    let (mut tokens, has_elements) = spell_elements(spell_short_forms(tokens));
+    let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
     let overriding = take_overriding(&mut tokens);
     let bricks = take_bricks(&mut tokens)?;
     let server = take_server(&mut tokens)?;
     cancel::check()?;
     let has_long_chain = balance::has_long_chain(&tokens);
     let compares_distinct = compares_distinct(&tokens);
+    let has_into = tokens.iter().any(|token| is_word(token, "into"));
     let mut syntax = parse_tokens(tokens, sql, own)?;
     cancel::check()?;
     if let Syntax::Statement(statement) = &mut syntax {
@@ -155,6 +165,9 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
         }
         if let Some(whose) = overriding {
             put_overriding(statement, whose);
+        }
+        if has_into {
+            as_definition(statement)?;
         }
     }
     Ok(Piece { syntax, deferrable, bricks, server })

@@ -29,6 +29,7 @@ mod plan;
 mod plan_size;
 mod planner;
 mod pushdown;
+mod row_counts;
 mod run;
 mod scopes;
 mod series;

@@ -11,6 +11,7 @@ pub use named_types::CatalogType;
 pub(crate) use own::{is_own, is_unqualified};
 
 use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use coeval_store::ColumnType;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
@@ -115,6 +116,7 @@ fn scalar(type_name: &str) -> DataType {
         "float8" => DataType::Float64,
         "bool" => DataType::Boolean,
         "bytea" => DataType::BinaryView,
+        "pg_lsn" => ColumnType::PgLsn.arrow(),
         "timestamptz" | "time_stamp" => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         "interval" => DataType::Interval(IntervalUnit::MonthDayNano),
         _ => DataType::Utf8View,

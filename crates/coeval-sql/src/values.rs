@@ -135,8 +135,9 @@ pub(crate) fn is_volatile(context: &StatementContext<'_>, expr: &Expr) -> bool {
         let name = function.name.to_string().to_lowercase();
         let known = functions.get(&name).map(|function| function.signature().volatility);
         // A function that DataFusion does not know is one of ours; `now` is one of the stable ones.
-        (known == Some(Volatility::Volatile) || matches!(name.as_str(), "nextval" | "gen_random_uuid"))
-            .then_some(())
+        (known == Some(Volatility::Volatile)
+            || matches!(name.as_str(), "nextval" | "gen_random_uuid" | "uuid_generate_v4"))
+        .then_some(())
     };
     search(expr, volatile).is_some()
 }

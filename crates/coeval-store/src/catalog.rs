@@ -10,7 +10,7 @@ mod kept_bytes;
 mod objects;
 
 pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
-pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction};
+pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction, Validity};
 pub use objects::Catalog;
 
 use crate::access_rights::{ObjectAccess, RoleDef};
@@ -239,6 +239,9 @@ pub struct CheckDef {
     pub name: String,
     /// The condition as SQL text over the table's columns.
     pub expression: String,
+    /// Whether the rows that were there before it meet the condition.
+    #[serde(default, skip_serializing_if = "Validity::is_default")]
+    pub validity: Validity,
 }
 
 /// A table.

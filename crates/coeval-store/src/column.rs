@@ -3,7 +3,7 @@
 
 use crate::enum_type::EnumType;
 use crate::types::{ColumnType, ElementType, Physical};
-use crate::value::{KeyReader, ListRef, Nullable, UUID_SIZE, Value, ValueRef};
+use crate::value::{KeyReader, ListRef, Nullable, PLACE_SIZE, UUID_SIZE, Value, ValueRef, place_of};
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Int64Array,
     ListArray, NullArray, NullBufferBuilder, PrimitiveBuilder, StringViewBuilder, StructArray,
@@ -113,6 +113,7 @@ enum Inner {
     Timestamp(PrimitiveBuilder<TimestampMicrosecondType>),
     Interval(PrimitiveBuilder<IntervalMonthDayNanoType>),
     Uuid(FixedSizeBinaryBuilder),
+    Place(FixedSizeBinaryBuilder),
     Enum(EnumType, PrimitiveBuilder<Int64Type>),
     List(ListBuilder),
 }
@@ -188,6 +189,7 @@ impl ColumnBuilder {
             }
             ColumnType::Interval => Inner::Interval(PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Uuid => Inner::Uuid(FixedSizeBinaryBuilder::with_capacity(capacity, UUID_SIZE)),
+            ColumnType::PgLsn => Inner::Place(FixedSizeBinaryBuilder::with_capacity(capacity, PLACE_SIZE)),
             ColumnType::Enum(ty) => Inner::Enum(ty, PrimitiveBuilder::with_capacity(capacity)),
             ColumnType::Array(element) => Inner::List(ListBuilder::new(element, capacity)),
         };
@@ -218,6 +220,9 @@ impl ColumnBuilder {
             }
             (Inner::Uuid(b), ValueRef::Uuid(v)) => {
                 b.append_value(v).expect("a uuid has sixteen bytes");
+            }
+            (Inner::Place(b), ValueRef::Int64(v)) => {
+                b.append_value(place_of(v).to_be_bytes()).expect("a place has eight bytes");
             }
             (Inner::Enum(_, b), ValueRef::Int64(v)) => b.append_value(v),
             (Inner::List(b), ValueRef::List(v)) => b.push(v),
@@ -257,7 +262,7 @@ impl ColumnBuilder {
             Inner::Time(b) => b.append_null(),
             Inner::Timestamp(b) => b.append_null(),
             Inner::Interval(b) => b.append_null(),
-            Inner::Uuid(b) => b.append_null(),
+            Inner::Uuid(b) | Inner::Place(b) => b.append_null(),
             Inner::Enum(_, b) => b.append_null(),
             Inner::List(b) => b.push_null(),
         }
@@ -279,7 +284,7 @@ impl ColumnBuilder {
             Inner::Time(b) => Arc::new(b.finish()),
             Inner::Timestamp(b) => Arc::new(b.finish()),
             Inner::Interval(b) => Arc::new(b.finish()),
-            Inner::Uuid(b) => Arc::new(b.finish()),
+            Inner::Uuid(b) | Inner::Place(b) => Arc::new(b.finish()),
             Inner::Enum(ty, b) => enums(*ty, b.finish()),
             Inner::List(b) => Arc::new(b.finish()),
         }

@@ -153,7 +153,7 @@ pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
     Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
     ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
-    Uniqueness, ViewColumn, ViewDef,
+    Uniqueness, Validity, ViewColumn, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;
@@ -225,7 +225,8 @@ pub use transaction::{
 };
 pub use types::{ColumnType, ElementType, NUMERIC_PRECISION_MAX, NUMERIC_PRECISION_SHORT_MAX, Physical};
 pub use value::{
-    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, Nullable, Value, ValueRef, value_at,
+    IntervalValue, KeyDamage, KeyReader, KeyWriter, ListEncoder, ListRef, Nullable, Value, ValueRef,
+    kept_place, place_of, value_at,
 };
 pub use verify::{Problem, VerifyReport, verify};
 pub use view::{

@@ -8,12 +8,13 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, or constraints that are not valid |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
 
 use crate::access_rights::{ObjectAccess, RoleDef};
+use crate::brick_def::BrickDef;
 use crate::catalog::{SequenceDef, TableDef, TypeDef, ViewDef};
 use crate::error::StoreError;
 use crate::files::{FileSystem, put_in_place, write_aside};
@@ -21,6 +22,7 @@ use crate::ids::SequenceId;
 use crate::log::ChecksumPolicy;
 use crate::replicas::SynchronousReplicas;
 use crate::terms::Term;
+use crate::types::{ColumnType, ElementType};
 use coeval_txn::{Epoch, EpochSet};
 use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
@@ -45,8 +47,9 @@ const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
 /// follows another, and with columns of views.
 const FORMAT_VERSION_DROPPED: u32 = 8;
-/// The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
-/// files of segments get a new form. This one stands for records of new indexes that name files; no manifest has it.
+/// The version with columns of type `pg_lsn`, with constraints that are not valid, and with brick tables that are spread over nodes. The
+/// newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// files of segments get a new form. This one stands for records of new indexes that name files as well.
 pub const FORMAT_VERSION: u32 = 9;
 const HEADER_BYTES: usize = 24;
 
@@ -212,6 +215,14 @@ impl Manifest {
         EpochSet::through(epoch(flushed.through)).without(flushed.except.iter().copied().map(epoch))
     }
 
+    /// The types of all columns of tables and views.
+    fn column_types(&self) -> impl Iterator<Item = ColumnType> {
+        let of_tables =
+            self.tables.iter().flat_map(|table| &table.definition.columns).map(|column| column.ty);
+        let of_views = self.views.iter().filter_map(|view| view.output.as_ref()).flatten();
+        of_tables.chain(of_views.map(|column| column.ty))
+    }
+
     /// The version that it is written as.
     fn format_version(&self) -> u32 {
         let objects = (self.tables.iter().map(|table| &table.definition.access))
@@ -222,6 +233,18 @@ impl Manifest {
         let has_dropped =
             |table: &TableEntry| table.definition.columns.iter().any(|column| column.dropped_at().is_some());
         let follows_another = |list: &SynchronousReplicas| !list.before.is_empty();
+        let is_unsure = |table: &TableEntry| {
+            let (checks, keys) = (&table.definition.checks, &table.definition.foreign_keys);
+            let validities = checks.iter().map(|check| check.validity);
+            validities.chain(keys.iter().map(|key| key.validity)).any(|validity| !validity.is_valid())
+        };
+        let is_spread =
+            |table: &TableEntry| table.definition.bricks.as_ref().is_some_and(BrickDef::is_spread);
+        if self.column_types().any(is_place)
+            || self.tables.iter().any(|table| is_unsure(table) || is_spread(table))
+        {
+            return FORMAT_VERSION;
+        }
         if self.tables.iter().any(has_dropped)
             || self.views.iter().any(|view| view.output.is_some())
             || self.synchronous_replicas.as_ref().is_some_and(follows_another)
@@ -330,6 +353,11 @@ impl Manifest {
 /// Where the manifest of a directory lies.
 pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
     dir.join(FILE_NAME)
+}
+
+/// Whether values of the type are places in a log, or arrays of them.
+fn is_place(ty: ColumnType) -> bool {
+    matches!(ty, ColumnType::PgLsn | ColumnType::Array(ElementType::PgLsn))
 }
 
 fn checksum_of(bytes: &[u8]) -> u32 {

@@ -62,6 +62,8 @@ pub enum ColumnType {
     Json,
     /// JSON, kept as the one text that all equal documents have.
     Jsonb,
+    /// A place in a log: a number of 64 bits, as [`kept_place`](crate::kept_place) makes an integer of it.
+    PgLsn,
     /// One of a list of labels, kept as its place in the list.
     Enum(EnumType),
     /// Values of one type, in order.
@@ -77,7 +79,7 @@ pub enum Physical {
     Int16,
     /// Four bytes: `int`, `date`.
     Int32,
-    /// Eight bytes: `bigint`, `time`, `timestamp`, `timestamptz`, enums.
+    /// Eight bytes: `bigint`, `time`, `timestamp`, `timestamptz`, `pg_lsn`, enums.
     Int64,
     /// Four bytes.
     Float32,
@@ -106,7 +108,7 @@ impl ColumnType {
         match self {
             Self::SmallInt => Physical::Int16,
             Self::Int | Self::Date => Physical::Int32,
-            Self::BigInt | Self::Time | Self::Timestamp | Self::TimestampTz | Self::Enum(_) => {
+            Self::BigInt | Self::Time | Self::Timestamp | Self::TimestampTz | Self::PgLsn | Self::Enum(_) => {
                 Physical::Int64
             }
             Self::Real => Physical::Float32,
@@ -165,6 +167,7 @@ impl ColumnType {
             Self::TimestampTz => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
             Self::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Self::Uuid => DataType::FixedSizeBinary(16),
+            Self::PgLsn => DataType::FixedSizeBinary(8),
             Self::Enum(ty) => ty.arrow(),
             Self::Array(element) => {
                 DataType::List(Arc::new(Field::new_list_field(element.column_type().arrow(), true)))
@@ -196,6 +199,7 @@ impl fmt::Display for ColumnType {
             Self::Uuid => f.write_str("uuid"),
             Self::Json => f.write_str("json"),
             Self::Jsonb => f.write_str("jsonb"),
+            Self::PgLsn => f.write_str("pg_lsn"),
             Self::Enum(ty) => write!(f, "{ty}"),
             Self::Array(element) => write!(f, "{}[]", element.column_type()),
         }

@@ -6,12 +6,15 @@
 mod array_value;
 mod components;
 mod list;
+mod place;
 
 pub(crate) use array_value::UUID_SIZE;
 pub use array_value::value_at;
 pub use components::{KeyDamage, KeyReader, KeyWriter, Nullable};
 pub(crate) use list::check_list;
 pub use list::{ListEncoder, ListRef};
+pub(crate) use place::PLACE_SIZE;
+pub use place::{kept_place, place_of};
 use std::fmt;
 
 /// A span of time in the three parts that PostgreSQL keeps apart.

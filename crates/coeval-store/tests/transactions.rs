@@ -171,6 +171,7 @@ fn family(store: &Store, on_delete: ReferentialAction) -> (TableDef, TableDef) {
         on_delete,
         on_update: ReferentialAction::NoAction,
         deferral: coeval_store::Deferral::Never,
+        validity: coeval_store::Validity::Valid,
     });
     let mut tx = begin(store);
     tx.change_catalog(CatalogChange::PutTable(Box::new(parent.clone()))).unwrap();

@@ -3,13 +3,14 @@
 //! extension types. Everything else goes out as it is, without a copy, unless the program wants no views.
 
 use arrow::array::{
-    ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
+    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use coeval_sql::column_type_of_field;
-use coeval_store::ColumnType;
+use coeval_store::log::Lsn;
+use coeval_store::{ColumnType, place_of, value_at};
 use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -64,6 +65,9 @@ impl Exporter {
         let columns = batch.columns().iter().zip(&self.labels).zip(self.schema.fields());
         let columns = columns.map(|((column, labels), field)| match labels {
             Some(labels) => labelled(column, labels),
+            None if *column.data_type() == ColumnType::PgLsn.arrow() => {
+                cast(&places(column), field.data_type())
+            }
             None if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
             None => cast(column, field.data_type()),
         });
@@ -91,6 +95,8 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         }
         Some(ColumnType::Json | ColumnType::Jsonb) => (of_extension("arrow.json"), None),
         Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
+        // Its eight bytes would say nothing to other programs.
+        Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
         _ => (formed, None),
     }
 }
@@ -113,6 +119,12 @@ fn formed(ty: &DataType, form: TextForm) -> DataType {
         }
         other => other.clone(),
     }
+}
+
+/// Places in a log as PostgreSQL writes them.
+fn places(column: &ArrayRef) -> StringArray {
+    let text = |row| value_at(column, row).as_i64().map(|kept| Lsn::new(place_of(kept)).to_wal_text());
+    (0..column.len()).map(text).collect()
 }
 
 fn labelled(column: &ArrayRef, labels: &Labels) -> Result<ArrayRef, ArrowError> {

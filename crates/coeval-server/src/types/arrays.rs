@@ -29,6 +29,7 @@ pub(crate) fn element_of(array: u32) -> Option<ColumnType> {
         1187 => ColumnType::Interval,
         1231 => super::parameters::ANY_NUMERIC,
         2951 => ColumnType::Uuid,
+        3221 => ColumnType::PgLsn,
         199 => ColumnType::Json,
         3807 => ColumnType::Jsonb,
         _ => return None,
@@ -60,6 +61,7 @@ fn element_type(number: u32, bytes: &[u8]) -> Result<ColumnType, SqlError> {
         oid::TIMESTAMPTZ => ColumnType::TimestampTz,
         oid::INTERVAL => ColumnType::Interval,
         oid::UUID => ColumnType::Uuid,
+        oid::PG_LSN => ColumnType::PgLsn,
         // The labels of an enum.
         number if number >= oid::FIRST_OF_USERS => ColumnType::Text,
         other => {

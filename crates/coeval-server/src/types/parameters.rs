@@ -99,6 +99,7 @@ pub(crate) fn declared_types(
             oid::TIMESTAMPTZ => Declared::Type(ColumnType::TimestampTz),
             oid::INTERVAL => Declared::Type(ColumnType::Interval),
             oid::UUID => Declared::Type(ColumnType::Uuid),
+            oid::PG_LSN => Declared::Type(ColumnType::PgLsn),
             other => match element_of(other) {
                 Some(element) => Declared::List(element),
                 None => {

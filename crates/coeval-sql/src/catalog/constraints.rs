@@ -7,7 +7,7 @@ use super::objects::{Class, Kind, Objects};
 use super::rows::{Cell, Table};
 use crate::oids;
 use coeval_store::{
-    CheckDef, ColumnDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness, ViewDef,
+    CheckDef, ColumnDef, Deferral, ForeignKeyDef, ReferentialAction, TableDef, Uniqueness, Validity, ViewDef,
 };
 use std::sync::Arc;
 
@@ -74,11 +74,20 @@ pub(super) fn by_oid(objects: &Objects, oid: i32) -> Option<Constraint> {
 impl Constraint {
     /// What it says, as it stands behind its name.
     pub(super) fn definition(&self, objects: &Objects, style: Style) -> String {
-        match &self.rule {
+        let text = match &self.rule {
             Rule::PrimaryKey => deparse::key("PRIMARY KEY", &self.table, &self.table.primary_key),
             Rule::Unique(place) => deparse::key("UNIQUE", &self.table, &self.table.indexes[*place].columns),
             Rule::Check(check) => deparse::check(&check.expression, style),
             Rule::ForeignKey(reference) => deparse::foreign_key(objects, &self.table, reference),
+        };
+        if self.validity().is_valid() { text } else { text + " NOT VALID" }
+    }
+
+    fn validity(&self) -> Validity {
+        match &self.rule {
+            Rule::Check(check) => check.validity,
+            Rule::ForeignKey(reference) => reference.validity,
+            Rule::PrimaryKey | Rule::Unique(_) => Validity::Valid,
         }
     }
 
@@ -148,7 +157,7 @@ fn push(table: &mut Table, constraint: &Constraint, objects: &Objects) {
         ("contype", constraint.letter().into()),
         ("condeferrable", deferral.is_deferrable().into()),
         ("condeferred", (deferral == Deferral::Deferred).into()),
-        ("convalidated", true.into()),
+        ("convalidated", constraint.validity().is_valid().into()),
         ("conrelid", oids::of_space(constraint.table.id).into()),
         ("conindid", constraint.index(objects).into()),
         ("confrelid", reference.map_or(0, |reference| oids::of_space(reference.parent)).into()),

@@ -28,6 +28,7 @@ use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
 use crate::lock_graph::WaitGraph;
 use arrow::datatypes::{DataType, Field, FieldRef};
+use coeval_store::ColumnType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
@@ -50,6 +51,7 @@ enum Gives {
     Text,
     Texts,
     Time,
+    Place,
 }
 
 impl Gives {
@@ -61,7 +63,8 @@ impl Gives {
             Self::Ints => DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true))),
             Self::Text => DataType::Utf8View,
             Self::Texts => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
-            Self::Time => coeval_store::ColumnType::TimestampTz.arrow(),
+            Self::Time => ColumnType::TimestampTz.arrow(),
+            Self::Place => ColumnType::PgLsn.arrow(),
         }
     }
 }

@@ -38,7 +38,7 @@ fn slots(table: &mut Table, source: &Source<'_>) {
             (false, true) => "unreserved",
             (false, false) => "reserved",
         };
-        let place = (!slot.is_lost).then(|| slot.log.to_wal_text());
+        let place = (!slot.is_lost).then_some(slot.log);
         let holder = source.engine.followers().by_slot(&slot.name).filter(|_| slot.is_active);
         table.push_all(vec![
             ("slot_name", slot.name.into()),
@@ -80,15 +80,15 @@ fn receiver(table: &mut Table, source: &Source<'_>) {
         let conninfo = format!("host={} port={}", status.host, status.port);
         cells.extend([
             ("status", status.state.name().into()),
-            ("written_lsn", status.written.to_wal_text().into()),
-            ("flushed_lsn", status.flushed.to_wal_text().into()),
+            ("written_lsn", status.written.into()),
+            ("flushed_lsn", status.flushed.into()),
             ("sender_host", status.host.into()),
             ("sender_port", i32::from(status.port).into()),
             ("conninfo", conninfo.into()),
             ("slot_name", status.slot.into()),
             ("last_msg_send_time", time(status.last_word.map(|word| word.sent))),
             ("last_msg_receipt_time", time(status.last_word.map(|word| word.received))),
-            ("latest_end_lsn", status.last_word.map(|word| word.end.to_wal_text()).into()),
+            ("latest_end_lsn", status.last_word.map(|word| word.end).into()),
             ("latest_end_time", time(status.last_word.map(|word| word.end_sent))),
         ]);
     }
@@ -134,7 +134,7 @@ fn how_far(session: &Registered, standing: &ReplicaStanding) -> [(&'static str, 
         ReplicaRole::Quorum => (1, "quorum"),
     };
     let address = session.client().address;
-    let place = |place: Lsn| Cell::from((place > Lsn::START).then(|| place.to_wal_text()));
+    let place = |place: Lsn| Cell::from((place > Lsn::START).then_some(place));
     let state = if progress.applied >= progress.sent { "streaming" } else { "catchup" };
     [
         ("client_addr", address.map(|address| address.ip().to_canonical().to_string()).into()),

@@ -5,10 +5,14 @@ use crate::error::SqlError;
 use crate::relations::{CatalogType, Column, Relation, RelationKind};
 use arrow::array::{ArrayRef, Int32Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Fields, IntervalMonthDayNano, Schema};
+use coeval_store::log::Lsn;
 use datafusion::catalog::{MemTable, TableProvider};
 use datafusion::common::ScalarValue;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Bytes of a place in a log.
+const PLACE_BYTES: i32 = 8;
 
 /// A value on its way into a column, which gives it its type.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub(super) enum Cell {
     Text(String),
     /// A time that has passed.
     Interval(Duration),
+    /// A place in a log.
+    Place(Lsn),
     /// An array of integers.
     Ints(Vec<i64>),
     /// An array of texts.
@@ -58,6 +64,12 @@ impl From<usize> for Cell {
 impl From<Duration> for Cell {
     fn from(value: Duration) -> Self {
         Self::Interval(value)
+    }
+}
+
+impl From<Lsn> for Cell {
+    fn from(value: Lsn) -> Self {
+        Self::Place(value)
     }
 }
 
@@ -95,6 +107,10 @@ impl Cell {
                 // To the microsecond, as PostgreSQL has them.
                 let nanos = i64::try_from(value.as_micros()).unwrap_or(i64::MAX).saturating_mul(1_000);
                 ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, nanos)))
+            }
+            Self::Place(value) => {
+                let bytes = value.get().to_be_bytes();
+                ScalarValue::FixedSizeBinary(PLACE_BYTES, Some(bytes.to_vec()))
             }
             Self::Ints(values) => {
                 let values: Vec<_> = values.iter().map(|value| ScalarValue::Int64(Some(*value))).collect();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches in, bytes of Parquet or of Arrow's stream format out, as they come about.
 //!
-//! Both have intervals and enums as texts, which all readers of either know, and arrays of them likewise. Parquet gathers a group of rows in memory,
+//! Both have intervals, enums and places in a log as texts, which all readers of either know, and arrays of them likewise. Parquet gathers a group of rows in memory,
 //! encoded and compressed, until it has enough rows or bytes; Arrow writes each batch at once, texts and bytes with
 //! offsets and not as views, which not all readers know.
 
@@ -177,7 +177,7 @@ impl ColumnarEncoder {
 /// Whether values are written as texts: what they are beside that is known here alone, or to few readers.
 fn is_text(ty: ColumnType) -> bool {
     match ty {
-        ColumnType::Interval | ColumnType::Enum(_) => true,
+        ColumnType::Interval | ColumnType::PgLsn | ColumnType::Enum(_) => true,
         ColumnType::Array(element) => is_text(element.column_type()),
         _ => false,
     }

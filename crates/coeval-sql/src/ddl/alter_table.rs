@@ -11,7 +11,7 @@ use super::{
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::result::StatementResult;
-use coeval_store::{CatalogChange, ObjectRef, SpaceId, TableDef};
+use coeval_store::{CatalogChange, ObjectRef, SpaceId, TableDef, Validity};
 use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, DropBehavior, RenameTableNameKind, TableConstraint,
 };
@@ -102,8 +102,8 @@ fn apply(
         AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
             return add_constraint(context, &def, constraint);
         }
-        AlterTableOperation::AddConstraint { not_valid: true, .. } => {
-            return Err(SqlError::unsupported("NOT VALID constraint"));
+        AlterTableOperation::AddConstraint { constraint, not_valid: true } => {
+            return add_unvalidated(context, &def, constraint);
         }
         AlterTableOperation::DropConstraint { if_exists, name, drop_behavior } => {
             let name = lookup::fold(name);
@@ -119,9 +119,9 @@ fn apply(
         AlterTableOperation::RenameConstraint { old_name, new_name } => {
             rename::constraint(context, &def, &lookup::fold(old_name), &lookup::fold(new_name))?;
         }
-        // Constraints are validated when they are added.
-        AlterTableOperation::ValidateConstraint { name }
-            if naming::has_constraint(&def, &lookup::fold(name)) => {}
+        AlterTableOperation::ValidateConstraint { name } => {
+            return validate_constraint(context, &def, &lookup::fold(name));
+        }
         other => return Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
     }
     Ok(id)
@@ -158,6 +158,85 @@ pub(super) fn add_constraint(
         validate::foreign_key(context, &shown, &key)?;
     }
     Ok(id)
+}
+
+/// Adds a constraint that rows have to satisfy from now on; those that are there are not looked at.
+///
+/// # Errors
+/// `0A000` for keys; as [`constraints::add`].
+fn add_unvalidated(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    constraint: &TableConstraint,
+) -> Result<SpaceId, SqlError> {
+    let kind = match constraint {
+        TableConstraint::Check(_) | TableConstraint::ForeignKey(_) => None,
+        TableConstraint::PrimaryKey(_) => Some("PRIMARY KEY"),
+        _ => Some("UNIQUE"),
+    };
+    if let Some(kind) = kind {
+        let message = format!("{kind} constraints cannot be marked NOT VALID");
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+    }
+    let mut changed = def.clone();
+    constraints::add(context, &mut changed, constraint)?;
+    let new_check = changed.checks.get_mut(def.checks.len());
+    let new_check = new_check.map(|check| {
+        check.validity = Validity::NotValid;
+        check.clone()
+    });
+    if let Some(key) = changed.foreign_keys.get_mut(def.foreign_keys.len()) {
+        key.validity = Validity::NotValid;
+    }
+    let shown = changed.clone();
+    let id = put(context, changed)?;
+    if let Some(check) = new_check {
+        validate::validate_check(context, &shown, &check)?;
+    }
+    Ok(id)
+}
+
+/// Looks at all rows, if nobody has yet, and notes that they satisfy the constraint.
+///
+/// # Errors
+/// `42704` if there is no such constraint, `42809` for a key, `23514` or `23503` for a row that is against it.
+fn validate_constraint(
+    context: &mut StatementContext<'_>,
+    def: &TableDef,
+    name: &str,
+) -> Result<SpaceId, SqlError> {
+    let relation = &def.name.name;
+    let mut changed = def.clone();
+    let check = changed.checks.iter_mut().find(|check| check.name == name);
+    let key = changed.foreign_keys.iter_mut().find(|key| key.name == name);
+    let validity = match (check, key) {
+        (Some(check), _) => {
+            if !check.validity.is_valid() {
+                validate::check(context, def, check)?;
+            }
+            &mut check.validity
+        }
+        (None, Some(key)) => {
+            if !key.validity.is_valid() {
+                validate::foreign_key(context, def, key)?;
+            }
+            &mut key.validity
+        }
+        (None, None) if naming::has_constraint(def, name) => {
+            let message = format!(
+                "constraint \"{name}\" of relation \"{relation}\" is not a foreign key or check constraint"
+            );
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        (None, None) => {
+            let message = format!("constraint \"{name}\" of relation \"{relation}\" does not exist");
+            return Err(SqlError::new(SqlState::UndefinedObject, message));
+        }
+    };
+    if std::mem::replace(validity, Validity::Valid).is_valid() {
+        return Ok(def.id);
+    }
+    put(context, changed)
 }
 
 /// Gives a table without one a primary key: its rows are written anew in the key's order.

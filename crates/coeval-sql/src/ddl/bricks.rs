@@ -36,9 +36,8 @@ pub(super) fn layout(
             "Its rows are appended without being looked for. Columns may be NOT NULL, and dimensions bound their values.",
         ));
     }
-    if let Some(column) =
-        columns.iter().find(|column| matches!(column.ty, ColumnType::Array(_) | ColumnType::Enum(_)))
-    {
+    let is_refused = |ty| matches!(ty, ColumnType::Array(_) | ColumnType::Enum(_) | ColumnType::PgLsn);
+    if let Some(column) = columns.iter().find(|column| is_refused(column.ty)) {
         let message = format!("column \"{}\": a brick table holds no {}", column.name, column.ty);
         return Err(SqlError::new(SqlState::FeatureNotSupported, message)
             .with_hint("Append a row for each element, or keep the array as jsonb."));

@@ -11,7 +11,7 @@ use crate::error::{SqlError, SqlState};
 use crate::scalar::is_integer;
 use chrono_tz::Tz;
 use coeval_store::{
-    CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness,
+    CheckDef, ColumnDef, Deferral, ForeignKeyDef, IndexDef, ReferentialAction, TableDef, Uniqueness, Validity,
 };
 use datafusion::sql::sqlparser::ast::{
     self, CheckConstraint, ColumnOption, ColumnOptionDef, ConstraintCharacteristics, DeferrableInitial, Expr,
@@ -146,6 +146,7 @@ fn is_of_ordered_indexes(class: &ast::ObjectName) -> bool {
         "int8",
         "interval",
         "numeric",
+        "pg_lsn",
         "text",
         "time",
         "timestamp",
@@ -247,7 +248,7 @@ fn add_check(def: &mut TableDef, check: &CheckConstraint, zone: Tz) -> Result<()
     }
     let mut condition = condition.clone();
     super::instants::fix(&mut condition, zone, &[Arc::new(def.clone())]);
-    def.checks.push(CheckDef { name, expression: condition.to_string() });
+    def.checks.push(CheckDef { name, expression: condition.to_string(), validity: Validity::Valid });
     Ok(())
 }
 
@@ -290,6 +291,7 @@ fn add_foreign_key(
         on_delete: action(declared.on_delete.as_ref()),
         on_update: action(declared.on_update.as_ref()),
         deferral,
+        validity: Validity::Valid,
     };
     def.foreign_keys.push(foreign_key);
     Ok(())

@@ -4,8 +4,9 @@
 use super::bricks;
 use super::columns::{self, DeclaredColumn, Place};
 use super::constraints::{self, DeclaredKey};
+use super::like_columns::Like;
 use super::temporary::{self, Lasting};
-use super::{expressions, generated_columns, lookup, naming, storage_parameters};
+use super::{expressions, generated_columns, index, lookup, naming, storage_parameters};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::parse::BrickClause;
@@ -20,9 +21,9 @@ use coeval_store::{
 };
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use datafusion::sql::sqlparser::ast::{
-    CreateTable, CreateTableLike, CreateTableLikeDefaults, CreateTableLikeKind, CreateTableOptions, Query,
-    SqlOption, TableConstraint,
+    CreateTable, CreateTableLikeKind, CreateTableOptions, Query, SqlOption, Statement, TableConstraint,
 };
+use std::sync::Arc;
 
 /// CREATE TABLE.
 ///
@@ -61,24 +62,59 @@ pub(super) fn execute(
         return create_as(context, name, create, (query, on_commit));
     }
     let mut draft = Draft::new(context, name);
+    let mut likes = Vec::new();
     if let Some(CreateTableLikeKind::Parenthesized(like)) = &create.like {
-        for column in columns_like(context, like)? {
-            draft.add(DeclaredColumn { column, sequence: None, constraints: Vec::new() })?;
-        }
+        likes.push(add_like(context, &mut draft, Like::of_clause(like))?);
     }
     for column in &create.columns {
+        if let Some(like) = Like::of_column(column) {
+            likes.push(add_like(context, &mut draft, like)?);
+            continue;
+        }
         let place = Place { table: draft.id, name: &draft.name, index: draft.columns.len() };
         let declared = columns::declare(context, &place, column)?;
         draft.add(declared)?;
     }
     draft.constraints.extend(create.constraints.iter().cloned());
-    let finished = match bricks {
+    let mut finished = match bricks {
         None => draft.finish(context)?,
         Some(clause) => draft.finish_in_bricks(context, clause, replicas)?,
     };
+    likes.iter().for_each(|(like, source)| like.note_comments(source, &mut finished.def));
+    let relation = super::validate::relation(&finished.def);
     note_on_commit(context, &finished, on_commit);
     finished.put(context)?;
+    for definition in likes.iter().flat_map(|(like, source)| like.indexes(source, &relation)) {
+        create_index(context, &definition)?;
+    }
     Ok(StatementResult::plain("CREATE TABLE"))
+}
+
+/// Takes along what a LIKE clause says of another table.
+///
+/// # Errors
+/// As the table's name has it; `42501` without SELECT on the table; as [`Like::column`].
+fn add_like(
+    context: &StatementContext<'_>,
+    draft: &mut Draft,
+    like: Like,
+) -> Result<(Like, Arc<TableDef>), SqlError> {
+    let source = lookup::table_with(context, &like.name, Privilege::Select)?;
+    for (_, column) in source.live_columns() {
+        let place = Place { table: draft.id, name: &draft.name, index: draft.columns.len() };
+        let declared = like.column(context, &place, column)?;
+        draft.add(declared)?;
+    }
+    draft.constraints.extend(like.constraints(&source)?);
+    Ok((like, source))
+}
+
+/// CREATE INDEX that we wrote.
+fn create_index(context: &mut StatementContext<'_>, definition: &str) -> Result<(), SqlError> {
+    match crate::parse::parse_known(definition)?.as_slice() {
+        [Statement::CreateIndex(create)] => index::create(context, create).map(|_| ()),
+        _ => Err(SqlError::internal(format!("{definition} is no index"))),
+    }
 }
 
 fn note_on_commit(context: &StatementContext<'_>, finished: &Finished, action: Option<OnCommit>) {
@@ -266,28 +302,6 @@ impl Finished {
         }
         Ok(())
     }
-}
-
-/// The columns of `(LIKE table)`: names, types, NOT NULL, and defaults if they are asked for.
-///
-/// # Errors
-/// As the table's name has it; `42501` without SELECT on the table; `0A000` for the default of a serial column, which the
-/// other table's sequence feeds.
-fn columns_like(context: &StatementContext<'_>, like: &CreateTableLike) -> Result<Vec<ColumnDef>, SqlError> {
-    let source = lookup::table_with(context, &like.name, Privilege::Select)?;
-    let with_defaults = like.defaults == Some(CreateTableLikeDefaults::Including);
-    let copied = source.live_columns().map(|(_, column)| {
-        let mut copy = ColumnDef::new(column.name.clone(), column.ty);
-        copy.not_null = column.not_null;
-        if with_defaults && column.identity.is_none() {
-            if column.sequence.is_some() {
-                return Err(SqlError::unsupported("LIKE with the default of a serial column"));
-            }
-            copy.default = column.default.clone();
-        }
-        Ok(copy)
-    });
-    copied.collect()
 }
 
 /// CREATE TABLE AS: the query's columns, nullable and without constraints, and its rows.

@@ -247,6 +247,7 @@ fn is_written_alike(field: &Field) -> bool {
                 | Ty::Numeric { .. }
                 | Ty::Boolean
                 | Ty::Uuid
+                | Ty::PgLsn
                 | Ty::Text
                 | Ty::Varchar(_)
                 | Ty::Date

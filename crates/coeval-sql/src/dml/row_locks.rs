@@ -308,7 +308,7 @@ impl Visitor for Groups<'_> {
             return ControlFlow::Break("window functions");
         }
         let name = function.name.to_string().to_lowercase();
-        if self.functions.aggregate_functions().contains_key(&name) {
+        if !function.within_group.is_empty() || self.functions.aggregate_functions().contains_key(&name) {
             return ControlFlow::Break("aggregate functions");
         }
         ControlFlow::Continue(())

@@ -79,6 +79,7 @@ enum Family {
     Boolean,
     Bytes,
     Uuid,
+    Place,
     Enum(EnumType),
     Array,
 }
@@ -103,6 +104,7 @@ fn family(ty: ColumnType) -> Family {
         ColumnType::Boolean => Family::Boolean,
         ColumnType::Bytea => Family::Bytes,
         ColumnType::Uuid => Family::Uuid,
+        ColumnType::PgLsn => Family::Place,
         ColumnType::Enum(ty) => Family::Enum(ty),
         ColumnType::Array(_) => Family::Array,
     }

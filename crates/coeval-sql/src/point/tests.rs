@@ -60,7 +60,11 @@ fn session() -> Session {
     y.default = Some("md5('x')".to_owned());
     let name = QualifiedName::new("public", "seq");
     let mut seq = TableDef::new(store.new_space_id(), name, vec![id, x, y], vec![0]);
-    seq.checks.push(CheckDef { name: "seq_x_check".to_owned(), expression: "x > 0".to_owned() });
+    seq.checks.push(CheckDef {
+        name: "seq_x_check".to_owned(),
+        expression: "x > 0".to_owned(),
+        validity: Default::default(),
+    });
     transaction.change_catalog(CatalogChange::PutSequence(sequence)).unwrap();
     transaction.change_catalog(CatalogChange::PutTable(Box::new(seq))).unwrap();
     transaction.commit().unwrap();

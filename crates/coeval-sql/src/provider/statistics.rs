@@ -94,6 +94,7 @@ fn width(ty: ColumnType) -> usize {
     ty.arrow().primitive_width().unwrap_or(match ty {
         ColumnType::Boolean => 1,
         ColumnType::Uuid => 16,
+        ColumnType::PgLsn => 8,
         _ => 16 + TEXT_BYTES,
     })
 }

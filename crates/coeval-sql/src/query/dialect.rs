@@ -25,9 +25,11 @@
 //! | a part of WITH with a point in its name | one with another name inside the plan |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
+//! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
+//! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
 
 mod casts;
@@ -36,9 +38,11 @@ mod distinct_on;
 mod dotted_names;
 mod grouping;
 mod merged_columns;
+mod ordered_sets;
 mod overlaps;
 mod patterns;
 mod quantifiers;
+mod row_counts;
 mod row_subqueries;
 mod rows;
 mod sets;
@@ -107,7 +111,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        if let Err(error) = distinct_on::follow_order(query) {
+        if let Err(error) = distinct_on::follow_order(query).and_then(|()| row_counts::rewrite(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
@@ -208,7 +212,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
-        Expr::Function(function) => rewritten_function(function),
+        Expr::Function(function) => {
+            ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function))
+        }
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
             if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
                 let literal = otherwise.as_ref().clone();
@@ -515,7 +521,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         "variance" => "var_samp".to_owned(),
         // DataFusion's functions of these names stop at the first element.
         "array_remove" | "array_replace" => format!("{name}_all"),
-        "gen_random_uuid" => return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid)),
+        "gen_random_uuid" | "uuid_generate_v4" => {
+            return Some(casts::cast(call("uuid", Vec::new()), DataType::Uuid));
+        }
         _ => name,
     };
     function.name = ObjectName::from(vec![Ident::new(name)]);

@@ -9,6 +9,7 @@ use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
 use super::plan_size::plan_bytes;
 use super::planner::{Dependencies, Planner};
+use super::row_counts::with_counted_rows;
 use super::run::has_many_nodes;
 use super::scopes::FoundRelation;
 use super::subqueries::refuse_deep_subqueries;
@@ -211,7 +212,8 @@ fn plan_query(
     refuse_subqueries(&logical)?;
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
-        let applied = applied(settled(logical)?, settling.template(), extent)?;
+        let settled = settled(with_counted_rows(logical)?)?;
+        let applied = applied(settled, settling.template(), extent)?;
         Ok((with_written_vectors(applied.data, settling.template())?, applied.transformed))
     })?;
     let mut dependencies = planner.into_dependencies();

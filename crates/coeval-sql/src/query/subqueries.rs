@@ -23,8 +23,16 @@ pub(crate) fn has_subquery<V: Visit>(syntax: &V) -> bool {
 }
 
 /// Functions that give something else each time.
-const VOLATILE: [&str; 7] =
-    ["clock_timestamp", "gen_random_uuid", "nextval", "random", "setval", "timeofday", "uuidv4"];
+const VOLATILE: [&str; 8] = [
+    "clock_timestamp",
+    "gen_random_uuid",
+    "nextval",
+    "random",
+    "setval",
+    "timeofday",
+    "uuid_generate_v4",
+    "uuidv4",
+];
 
 /// Whether a query calls a function that gives something else each time.
 pub(crate) fn calls_volatile(query: &Query) -> bool {

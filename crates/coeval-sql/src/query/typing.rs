@@ -31,6 +31,7 @@ mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
+mod places;
 mod regressions;
 mod rounding;
 mod series;

@@ -40,6 +40,7 @@ pub(crate) fn is_own(to: ColumnType) -> bool {
             | ColumnType::TimestampTz
             | ColumnType::Interval
             | ColumnType::Uuid
+            | ColumnType::PgLsn
             | ColumnType::Json
             | ColumnType::Jsonb
             | ColumnType::Enum(_)

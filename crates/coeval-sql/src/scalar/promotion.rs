@@ -58,6 +58,7 @@ pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
         | ColumnType::TimestampTz
         | ColumnType::Interval
         | ColumnType::Uuid
+        | ColumnType::PgLsn
         | ColumnType::Json
         | ColumnType::Jsonb
         | ColumnType::Enum(_)

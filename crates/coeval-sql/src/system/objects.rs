@@ -253,6 +253,7 @@ impl NumberFacts {
             | ColumnType::TimestampTz
             | ColumnType::Interval
             | ColumnType::Uuid
+            | ColumnType::PgLsn
             | ColumnType::Json
             | ColumnType::Jsonb
             | ColumnType::Enum(_)
@@ -307,6 +308,7 @@ fn type_name(ty: ColumnType) -> &'static str {
         ColumnType::TimestampTz => "timestamp with time zone",
         ColumnType::Interval => "interval",
         ColumnType::Uuid => "uuid",
+        ColumnType::PgLsn => "pg_lsn",
         ColumnType::Json => "json",
         ColumnType::Jsonb => "jsonb",
         ColumnType::Enum(_) => "USER-DEFINED",
@@ -336,6 +338,7 @@ fn internal_type_name(ty: ColumnType) -> String {
         ColumnType::TimestampTz => "timestamptz",
         ColumnType::Interval => "interval",
         ColumnType::Uuid => "uuid",
+        ColumnType::PgLsn => "pg_lsn",
         ColumnType::Json => "json",
         ColumnType::Jsonb => "jsonb",
     };

@@ -58,6 +58,7 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
         ColumnType::Boolean
         | ColumnType::Bytea
         | ColumnType::Uuid
+        | ColumnType::PgLsn
         | ColumnType::Enum(_)
         | ColumnType::Array(_) => Err(no_cast(from, to)),
     }

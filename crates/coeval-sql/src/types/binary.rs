@@ -10,7 +10,7 @@ use crate::types::lists::{decode_list, encode_list};
 use crate::types::numeric::{overflow as numeric_overflow, power_of_ten, rescale};
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, IntervalValue, Value, ValueRef};
+use coeval_store::{ColumnType, IntervalValue, Value, ValueRef, kept_place, place_of};
 
 /// The first byte of the binary form of `jsonb`.
 const JSONB_VERSION: u8 = 1;
@@ -64,6 +64,9 @@ pub fn encode_binary(value: ValueRef<'_>, ty: ColumnType, out: &mut Vec<u8>) -> 
         (ValueRef::Text(text), ColumnType::Jsonb) => {
             out.push(JSONB_VERSION);
             out.extend_from_slice(text.as_bytes());
+        }
+        (ValueRef::Int64(kept), ColumnType::PgLsn) => {
+            out.extend_from_slice(&place_of(kept).to_be_bytes());
         }
         (ValueRef::Int64(place), ColumnType::Enum(ty)) => {
             out.extend_from_slice(ty.def().label_at(place).unwrap_or_default().as_bytes());
@@ -200,6 +203,7 @@ pub fn decode_binary(bytes: &[u8], ty: ColumnType) -> Result<Value, SqlError> {
             Value::Interval(IntervalValue { months, days, nanoseconds })
         }
         ColumnType::Uuid => Value::Uuid(fixed(bytes, ty)?),
+        ColumnType::PgLsn => Value::Int64(kept_place(u64::from_be_bytes(fixed(bytes, ty)?))),
         ColumnType::Enum(ty) => crate::types::parse_label(utf8(bytes)?, ty)?,
         ColumnType::Array(element) => decode_list(bytes, element)?,
     })

@@ -66,6 +66,7 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::TimestampTz => fixed(1184, 8, "d"),
         ColumnType::Interval => fixed(1186, 16, "d"),
         ColumnType::Uuid => fixed(2950, 16, "c"),
+        ColumnType::PgLsn => fixed(3220, 8, "d"),
         ColumnType::Enum(ty) => fixed(oids::of_space(ty.def().id), 4, "i"),
         ColumnType::Numeric { precision, scale } => TypeFacts {
             modifier: (i32::from(precision) << 16 | i32::from(scale)) + MODIFIER_HEADER,
@@ -153,6 +154,7 @@ fn array_of(element: i32) -> i32 {
         1186 => 1187,
         1700 => 1231,
         2950 => 2951,
+        3220 => 3221,
         3802 => 3807,
         _ => 1009,
     }
@@ -191,6 +193,7 @@ pub(crate) fn facts_of_name(name: &str) -> TypeFacts {
         "timestamptz" | "time_stamp" => facts(ColumnType::TimestampTz),
         "interval" => facts(ColumnType::Interval),
         "bytea" => facts(ColumnType::Bytea),
+        "pg_lsn" => facts(ColumnType::PgLsn),
         "_text" => TypeFacts { storage: "x", collation: DEFAULT_COLLATION, ..fixed(1009, -1) },
         "_int2" => TypeFacts { storage: "x", ..fixed(1005, -1) },
         "_float4" => TypeFacts { storage: "x", ..fixed(1021, -1) },

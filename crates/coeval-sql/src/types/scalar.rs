@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
-use coeval_store::{ColumnBuilder, ColumnType, Value, value_at};
+use coeval_store::{ColumnBuilder, ColumnType, Value, place_of, value_at};
 use datafusion::common::ScalarValue;
 
 /// The scalar of this type with this value.
@@ -33,6 +33,9 @@ pub(crate) fn scalar_of(value: &Value, ty: ColumnType) -> Result<ScalarValue, Sq
         (Value::Interval(v), DataType::Interval(_)) => ScalarValue::IntervalMonthDayNano(Some(
             IntervalMonthDayNano::new(v.months, v.days, v.nanoseconds),
         )),
+        (Value::Int64(v), DataType::FixedSizeBinary(size)) => {
+            ScalarValue::FixedSizeBinary(size, Some(place_of(*v).to_be_bytes().to_vec()))
+        }
         (Value::Uuid(v), DataType::FixedSizeBinary(size)) => {
             ScalarValue::FixedSizeBinary(size, Some(v.to_vec()))
         }

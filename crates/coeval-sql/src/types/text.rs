@@ -10,7 +10,8 @@ use crate::types::json::canonical;
 use crate::types::lists::{format_list, parse_list};
 use crate::types::numeric::{format_decimal, overflow, parse_decimal, rescale};
 use chrono_tz::Tz;
-use coeval_store::{ColumnType, EnumType, Value, ValueRef};
+use coeval_store::log::Lsn;
+use coeval_store::{ColumnType, EnumType, Value, ValueRef, kept_place, place_of};
 use std::fmt::Write;
 
 /// Appends a value of this type as PostgreSQL prints it; timestamps with time zone in `zone`. NULL appends
@@ -30,6 +31,7 @@ pub fn format_value(value: ValueRef<'_>, ty: ColumnType, zone: Tz, out: &mut Str
             let missing = (length as usize).saturating_sub(text.chars().count());
             out.extend(std::iter::repeat_n(' ', missing));
         }
+        (ValueRef::Int64(kept), ColumnType::PgLsn) => out.push_str(&Lsn::new(place_of(kept)).to_wal_text()),
         (ValueRef::Int64(place), ColumnType::Enum(ty)) => {
             out.push_str(ty.def().label_at(place).unwrap_or_default());
         }
@@ -160,6 +162,9 @@ fn integer<T: std::str::FromStr + TryFrom<i128>>(text: &str, ty: ColumnType) -> 
     }
 }
 
+/// Hexadecimal digits in each half of a place in a log.
+const PLACE_DIGITS_MAX: usize = 8;
+
 /// The longest text of a number: it is read at one go.
 const NUMBER_BYTES_MAX: usize = 1 << 20;
 
@@ -211,6 +216,7 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             let plain = text.trim().trim_start_matches('{').trim_end_matches('}');
             Value::Uuid(uuid::Uuid::try_parse(plain).map_err(|_| bad())?.into_bytes())
         }
+        ColumnType::PgLsn => Value::Int64(kept_place(read_place(text).ok_or_else(bad)?.get())),
         ColumnType::Enum(ty) => parse_label(text, ty)?,
         ColumnType::Array(element) => parse_list(text, element, zone)?,
         ColumnType::Json => {
@@ -224,6 +230,15 @@ pub fn parse_value(text: &str, ty: ColumnType, zone: Tz) -> Result<Value, SqlErr
             Value::from(canonical(text)?)
         }
     })
+}
+
+/// A place in a log: two numbers of one to eight hexadecimal digits, and nothing else.
+fn read_place(text: &str) -> Option<Lsn> {
+    let is_half = |half: &str| {
+        (1..=PLACE_DIGITS_MAX).contains(&half.len()) && half.bytes().all(|digit| digit.is_ascii_hexdigit())
+    };
+    let (high, low) = text.split_once('/')?;
+    if is_half(high) && is_half(low) { Lsn::from_wal_text(text) } else { None }
 }
 
 /// The place of a label.

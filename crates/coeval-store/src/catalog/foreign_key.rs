@@ -46,6 +46,29 @@ impl Deferral {
     }
 }
 
+/// Whether a constraint holds for all rows of its table, or only for those that were written since it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Validity {
+    /// All rows satisfy it.
+    #[default]
+    Valid,
+    /// `NOT VALID`: rows that were there before it have not been looked at.
+    NotValid,
+}
+
+impl Validity {
+    /// Whether all rows satisfy the constraint.
+    #[must_use]
+    pub fn is_valid(self) -> bool {
+        self == Self::Valid
+    }
+
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A `FOREIGN KEY` constraint of the child table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForeignKeyDef {
@@ -64,4 +87,7 @@ pub struct ForeignKeyDef {
     /// Whether its checks may wait for the commit.
     #[serde(default, skip_serializing_if = "Deferral::is_default")]
     pub deferral: Deferral,
+    /// Whether the rows that were there before it have parents.
+    #[serde(default, skip_serializing_if = "Validity::is_default")]
+    pub validity: Validity,
 }

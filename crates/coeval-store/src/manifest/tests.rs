@@ -3,14 +3,14 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{ColumnDef, QualifiedName, TableDef, TypeDef, ViewColumn, ViewDef};
+use crate::catalog::{CheckDef, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
 use crate::ids::{SequenceId, SpaceId};
 use crate::log::ChecksumPolicy;
 use crate::replicas::{ReplicaChoice, SynchronousReplicas};
-use crate::types::ColumnType;
+use crate::types::{ColumnType, ElementType};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -121,6 +121,37 @@ fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read()
     with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int }]);
     assert_eq!(version_of(&with), 8);
     assert_eq!(decode(&with.encode()).unwrap(), with);
+}
+
+/// A program that does not know the type is told a version, and not that the file is damaged.
+#[test]
+fn places_of_logs_make_it_a_manifest_of_version_9() {
+    let with = |ty| {
+        let mut manifest = some_manifest();
+        manifest.views[0].output = Some(vec![ViewColumn { name: "place".into(), ty }]);
+        manifest
+    };
+    for ty in [ColumnType::PgLsn, ColumnType::Array(ElementType::PgLsn)] {
+        let manifest = with(ty);
+        assert_eq!(version_of(&manifest), 9);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+    let mut of_table = some_manifest();
+    of_table.tables[0].definition.columns[0].ty = ColumnType::PgLsn;
+    assert_eq!(version_of(&of_table), 9);
+}
+
+#[test]
+fn constraints_that_are_not_valid_make_it_a_manifest_of_version_9() {
+    let mut manifest = some_manifest();
+    let check = CheckDef {
+        name: "positive".to_owned(),
+        expression: "price > 0".to_owned(),
+        validity: Validity::NotValid,
+    };
+    manifest.tables[0].definition.checks.push(check);
+    assert_eq!(version_of(&manifest), 9);
+    assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn disk(files: &SimulatedFiles) -> Disk {
     Disk::new(Arc::new(files.clone()), dir.to_path_buf(), lock, ChecksumPolicy::Verified, 1)
 }
 
-const TYPES: [ColumnType; 14] = [
+const TYPES: [ColumnType; 15] = [
     ColumnType::SmallInt,
     ColumnType::Int,
     ColumnType::BigInt,
@@ -41,6 +41,7 @@ const TYPES: [ColumnType; 14] = [
     ColumnType::TimestampTz,
     ColumnType::Interval,
     ColumnType::Uuid,
+    ColumnType::PgLsn,
     ColumnType::Array(ElementType::Text),
     ColumnType::Array(ElementType::Int),
 ];
@@ -52,7 +53,7 @@ fn value(ty: ColumnType, n: u32) -> Value {
     match ty {
         ColumnType::SmallInt => Value::Int16(n as i16 - 7),
         ColumnType::Int => Value::Int32(-(n as i32)),
-        ColumnType::BigInt | ColumnType::TimestampTz => Value::Int64(i64::from(n) << 33),
+        ColumnType::BigInt | ColumnType::TimestampTz | ColumnType::PgLsn => Value::Int64(i64::from(n) << 33),
         ColumnType::Real => Value::Float32(n as f32 / 3.0),
         ColumnType::Double => Value::Float64(f64::from(n) / -7.0),
         ColumnType::Numeric { .. } => Value::Decimal(i128::from(n) << 50),

@@ -29,6 +29,7 @@ pub enum ElementType {
     Uuid,
     Json,
     Jsonb,
+    PgLsn,
     Enum(EnumType),
 }
 
@@ -56,6 +57,7 @@ impl ElementType {
             ColumnType::Uuid => Self::Uuid,
             ColumnType::Json => Self::Json,
             ColumnType::Jsonb => Self::Jsonb,
+            ColumnType::PgLsn => Self::PgLsn,
             ColumnType::Enum(ty) => Self::Enum(ty),
             ColumnType::Array(_) => return None,
         })
@@ -84,6 +86,7 @@ impl ElementType {
             Self::Uuid => ColumnType::Uuid,
             Self::Json => ColumnType::Json,
             Self::Jsonb => ColumnType::Jsonb,
+            Self::PgLsn => ColumnType::PgLsn,
             Self::Enum(ty) => ColumnType::Enum(ty),
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reading one value out of an Arrow array.
 
+use super::place::{PLACE_SIZE, kept_place};
 use super::{IntervalValue, ListRef, ValueRef};
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{
@@ -50,6 +51,11 @@ pub fn value_at(array: &dyn Array, index: usize) -> ValueRef<'_> {
             let mut uuid = [0; UUID_SIZE as usize];
             uuid.copy_from_slice(array.as_fixed_size_binary().value(index));
             ValueRef::Uuid(uuid)
+        }
+        DataType::FixedSizeBinary(PLACE_SIZE) => {
+            let mut place = [0; PLACE_SIZE as usize];
+            place.copy_from_slice(array.as_fixed_size_binary().value(index));
+            ValueRef::Int64(kept_place(u64::from_be_bytes(place)))
         }
         DataType::Struct(_) => {
             ValueRef::Int64(array.as_struct().column(0).as_primitive::<Int64Type>().value(index))

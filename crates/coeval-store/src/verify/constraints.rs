@@ -4,7 +4,7 @@
 use super::spaces::{find, walk};
 use super::{DamagedChunks, VerifyReport, is_damaged};
 use crate::build_index::check_unique;
-use crate::catalog::ForeignKeyDef;
+use crate::catalog::{ForeignKeyDef, TableDef};
 use crate::checks::CheckCompiler;
 use crate::key::Key;
 use crate::range::KeyRange;
@@ -33,7 +33,7 @@ pub(super) fn check_table_constraints(
         }
     }
     check_not_null(table, report);
-    for foreign_key in &table.def().foreign_keys {
+    for foreign_key in table.def().foreign_keys.iter().filter(|key| key.validity.is_valid()) {
         match world.table(foreign_key.parent) {
             None => report.add_fact(format!("table {name}: {} has no parent table", foreign_key.name)),
             Some(parent) if is_damaged(parent, damaged) => {}
@@ -124,16 +124,17 @@ impl<'a> ParentLookup<'a> {
 }
 
 fn run_checks(table: &Table, compiler: &dyn CheckCompiler, report: &mut VerifyReport) {
-    let def = table.def();
+    let mut def = TableDef::clone(table.def());
+    def.checks.retain(|check| check.validity.is_valid());
     if def.checks.is_empty() {
         return;
     }
-    let checks = match compiler.compile(def) {
+    let checks = match compiler.compile(&def) {
         Ok(checks) => checks,
         Err(why) => return report.add_fact(format!("table {}: its checks have no meaning: {why}", def.name)),
     };
     for (key, row) in rows(table) {
-        if let Err(violation) = checks.check(def, &row.to_row()) {
+        if let Err(violation) = checks.check(&def, &row.to_row()) {
             report.add_fact(format!("table {}: the row at {key:?}: {violation}", def.name));
         }
     }

@@ -5,7 +5,7 @@ use super::{Problem, VerifyReport, verify};
 use crate::brick_def::{BrickDef, BrickDimension};
 use crate::catalog::{
     CatalogChange, CheckDef, ColumnDef, ColumnState, Deferral, ForeignKeyDef, IndexDef, QualifiedName,
-    ReferentialAction, SequenceDef, TableDef, Uniqueness,
+    ReferentialAction, SequenceDef, TableDef, Uniqueness, Validity,
 };
 use crate::checks::{CheckCompiler, RowChecks};
 use crate::delta::{BasePosition, Delta, DeltaEntry};
@@ -73,6 +73,7 @@ fn tables(store: &Store) -> (TableDef, TableDef) {
         on_delete: ReferentialAction::NoAction,
         on_update: ReferentialAction::NoAction,
         deferral: Deferral::Never,
+        validity: Default::default(),
     });
     (parents, children)
 }
@@ -328,7 +329,8 @@ impl RowChecks for CodeAtMostTen {
 fn check_constraints_are_looked_at_if_somebody_says_what_they_mean() {
     let (files, mut def) = database();
     let store = open(&files);
-    def.checks.push(CheckDef { name: "small".into(), expression: "code <= 10".into() });
+    let small = CheckDef { name: "small".into(), expression: "code <= 10".into(), validity: Validity::Valid };
+    def.checks.push(small);
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     tx.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
     tx.commit().unwrap();
@@ -338,6 +340,21 @@ fn check_constraints_are_looked_at_if_somebody_says_what_they_mean() {
     let report = verify(Arc::new(files), Path::new(DIR), Some(Arc::new(CodeAtMostTen))).unwrap();
     assert_eq!(report.problem_count, 10, "{:?}", report.problems);
     assert!(report.problems[0].what.contains("check constraint \"small\""));
+}
+
+/// Rows that were there before a constraint NOT VALID may be against it.
+#[test]
+fn constraints_that_are_not_valid_are_not_looked_at() {
+    let (files, mut def) = database();
+    let store = open(&files);
+    let expression = "code <= 10".into();
+    def.checks.push(CheckDef { name: "small".into(), expression, validity: Validity::NotValid });
+    let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    tx.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
+    tx.commit().unwrap();
+    drop(store);
+    let report = verify(Arc::new(files.restart()), Path::new(DIR), Some(Arc::new(CodeAtMostTen))).unwrap();
+    assert!(report.is_clean(), "{:?}", report.problems);
 }
 
 fn segment(files: &SimulatedFiles, at: usize) -> PathBuf {

@@ -18,9 +18,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         // A primary that was superseded takes no writes either, nor does what is left of a damaged one: who looks for one that does goes on looking.
         Ok((store.is_following() || store.superseded_by().is_some() || store.is_salvaged()).into())
     }),
-    called("pg_current_wal_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
-    called("pg_current_wal_insert_lsn", 0..=0, Gives::Text, |call| written(call.access()?)),
-    called("pg_current_wal_flush_lsn", 0..=0, Gives::Text, |call| flushed(call.access()?)),
+    called("pg_current_wal_lsn", 0..=0, Gives::Place, |call| written(call.access()?)),
+    called("pg_current_wal_insert_lsn", 0..=0, Gives::Place, |call| written(call.access()?)),
+    called("pg_current_wal_flush_lsn", 0..=0, Gives::Place, |call| flushed(call.access()?)),
     called("pg_is_wal_replay_paused", 0..=0, Gives::Bool, |call| {
         Ok(replica(call.access()?)?.is_showing_paused().into())
     }),
@@ -34,10 +34,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         let version = call.int(0).and_then(|version| u64::try_from(version).ok()).unwrap_or_default();
         pause(call, Some(Version::new(version)))
     }),
-    called("pg_last_wal_receive_lsn", 0..=0, Gives::Text, |call| received(call.access()?)),
-    called("pg_last_wal_replay_lsn", 0..=0, Gives::Text, |call| replayed(call.access()?)),
+    called("pg_last_wal_receive_lsn", 0..=0, Gives::Place, |call| received(call.access()?)),
+    called("pg_last_wal_replay_lsn", 0..=0, Gives::Place, |call| replayed(call.access()?)),
     called("pg_last_xact_replay_timestamp", 0..=0, Gives::Time, |call| replayed_time(call.access()?)),
-    strict("pg_wal_lsn_diff", 2..=2, Gives::BigInt, distance),
     strict("pg_promote", 0..=2, Gives::Bool, |call| promote(call, "pg_promote", PromotionLoss::Refused)),
     called("coeval_promote_accepting_loss", 0..=0, Gives::Bool, |call| {
         promote(call, "coeval_promote_accepting_loss", PromotionLoss::Accepted)
@@ -49,26 +48,26 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// The end of the log that this database writes.
 fn written(access: &CatalogAccess) -> Result<Cell, SqlError> {
-    own_log(access).map(|(end, _)| end.to_wal_text().into())
+    own_log(access).map(|(end, _)| end.into())
 }
 
 /// Up to where that is durable.
 fn flushed(access: &CatalogAccess) -> Result<Cell, SqlError> {
-    own_log(access).map(|(_, durable)| durable.to_wal_text().into())
+    own_log(access).map(|(_, durable)| durable.into())
 }
 
 /// Up to where a replica has the log durably; NULL elsewhere.
 fn received(access: &CatalogAccess) -> Result<Cell, SqlError> {
     let store = access.store();
     let position = store.log_position().filter(|_| store.is_following());
-    Ok(position.map(|(_, durable)| durable.to_wal_text()).into())
+    Ok(position.map(|(_, durable)| durable).into())
 }
 
 /// Up to where readers of a replica see the log; NULL elsewhere.
 fn replayed(access: &CatalogAccess) -> Result<Cell, SqlError> {
     let store = access.store();
     let position = store.shown_position().filter(|_| store.is_following());
-    Ok(position.map(Lsn::to_wal_text).into())
+    Ok(position.into())
 }
 
 /// The time of the last commit that a replica has taken, to a hundredth of a second; NULL elsewhere, and before the first.
@@ -76,22 +75,6 @@ fn replayed_time(access: &CatalogAccess) -> Result<Cell, SqlError> {
     let store = access.store();
     let time = Some(store.log_time()).filter(|time| store.is_following() && *time != LogTime::ZERO);
     Ok(time.and_then(|time| i64::try_from(time.micros()).ok()).into())
-}
-
-/// How many bytes of log lie between the second place and the first.
-fn distance(call: &Call<'_>) -> Result<Cell, SqlError> {
-    let place = |index| {
-        let text = call.text(index).unwrap_or_default();
-        Lsn::from_wal_text(text).ok_or_else(|| {
-            let message = format!("invalid input syntax for type pg_lsn: \"{text}\"");
-            SqlError::new(SqlState::InvalidTextRepresentation, message)
-        })
-    };
-    let (one, other) = (i128::from(place(0)?.get()), i128::from(place(1)?.get()));
-    let bytes = i64::try_from(one - other).map_err(|_| {
-        SqlError::new(SqlState::NumericValueOutOfRange, "the places are further apart than bigint counts")
-    })?;
-    Ok(bytes.into())
 }
 
 fn own_log(access: &CatalogAccess) -> Result<(Lsn, Lsn), SqlError> {

@@ -2,6 +2,7 @@
 //! Intervals: compared by their length, multiplied and divided by numbers.
 
 use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::types::scaled_interval;
 use arrow::array::{ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::arity::{try_binary, unary};
@@ -16,13 +17,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
-
-const NANOS_PER_MICRO: f64 = 1e3;
-const MICROS_PER_SECOND: f64 = 1e6;
-const SECONDS_PER_DAY: f64 = 86_400.0;
-/// The nanoseconds of fewer microseconds fit 64 bits.
-const MICROS_END: f64 = i64::MAX as f64 / NANOS_PER_MICRO;
-const DAYS_PER_MONTH: f64 = 30.0;
 
 /// Digits of a length in nanoseconds.
 const LENGTH_PRECISION: u8 = 38;
@@ -130,7 +124,10 @@ pub(super) fn mean_lengths(sums: &ArrayRef, counts: &ArrayRef) -> Result<ArrayRe
     Ok(Arc::new(means))
 }
 
-/// Fractions of months become days, fractions of days become time, as in PostgreSQL.
+/// An interval times or by a number.
+///
+/// # Errors
+/// `22012` for a division by zero, `22003` for what is no interval any more.
 fn scaled(
     kind: Kind,
     interval: IntervalMonthDayNano,
@@ -140,27 +137,6 @@ fn scaled(
         return Err(ArrowError::ExternalError(Box::new(division_by_zero())));
     }
     let times = |part: f64| if kind == Kind::Part { part / number } else { part * number };
-    let (months, days) = (times(f64::from(interval.months)), times(f64::from(interval.days)));
-    let days_of_months = millionths(months.fract() * DAYS_PER_MONTH);
-    // What is left of both days is less than two of them, and may be a whole one.
-    let rest = millionths((days.fract() + days_of_months.fract()) * SECONDS_PER_DAY);
-    let more_days = (rest / SECONDS_PER_DAY).trunc();
-    let seconds = rest - more_days * SECONDS_PER_DAY;
-    let whole_days = days.trunc() + days_of_months.trunc() + more_days;
-    let micros = (times(interval.nanoseconds as f64 / NANOS_PER_MICRO) + seconds * MICROS_PER_SECOND)
-        .round_ties_even();
-    let fits = |number: f64| number.is_finite() && number.abs() <= f64::from(i32::MAX);
-    if !fits(months) || !fits(whole_days) || !micros.is_finite() || micros.abs() >= MICROS_END {
-        return Err(ArrowError::ExternalError(Box::new(out_of_range("interval out of range"))));
-    }
-    Ok(IntervalMonthDayNano::new(
-        months.trunc() as i32,
-        whole_days as i32,
-        micros as i64 * NANOS_PER_MICRO as i64,
-    ))
-}
-
-/// Without the noise of binary fractions.
-fn millionths(number: f64) -> f64 {
-    (number * 1e6).round_ties_even() / 1e6
+    scaled_interval(interval, times)
+        .ok_or_else(|| ArrowError::ExternalError(Box::new(out_of_range("interval out of range"))))
 }

@@ -18,7 +18,8 @@ use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
-use super::settle::{comparable_pair, concatenation, pair};
+use super::places;
+use super::settle::{comparable_pair, concatenation, make_labels, pair};
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
@@ -53,11 +54,7 @@ impl ExprPlanner for PostgresOperators {
         if let Some(operator) = truth(&raw.op) {
             return Ok(PlannerResult::Planned(binary(raw, operator)));
         }
-        let raw = match super::arrays::planned(raw, schema)? {
-            PlannerResult::Original(raw) => raw,
-            planned => return Ok(planned),
-        };
-        let raw = match of_json(raw, schema)? {
+        let raw = match of_arrays_or_json(raw, schema)? {
             PlannerResult::Original(raw) => raw,
             planned => return Ok(planned),
         };
@@ -73,7 +70,7 @@ impl ExprPlanner for PostgresOperators {
                     (raw.left, raw.right) = (left, right);
                 }
                 refuse_text_beside_number(&raw, schema)?;
-                refuse_other_enum(&raw.left, &raw.op, &raw.right, schema)?;
+                refuse_other_type(&raw.left, &raw.op, &raw.right, schema)?;
                 if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
@@ -90,6 +87,9 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
+        }
+        if let Some(place) = places::planned(operator, &raw, (&left, &right))? {
+            return Ok(PlannerResult::Planned(place));
         }
         if let Some(moved) = moved(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(moved));
@@ -125,6 +125,7 @@ impl ExprPlanner for PostgresOperators {
     ) -> Result<PlannerResult<Vec<Expr>>> {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
+        make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
@@ -201,6 +202,14 @@ fn counts_all(function: &str, arguments: &[Expr]) -> bool {
         _ => false,
     };
     function == "count" && matches!(arguments, [argument] if is_constant(argument))
+}
+
+/// An operator on arrays or on documents of JSON as the function that stands for it.
+fn of_arrays_or_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    match super::arrays::planned(raw, schema)? {
+        PlannerResult::Original(raw) => of_json(raw, schema),
+        planned @ PlannerResult::Planned(_) => Ok(planned),
+    }
 }
 
 /// An operator on documents of JSON as the function that stands for it.
@@ -369,8 +378,8 @@ pub(super) fn refuse_text_beside_time(
         .into())
 }
 
-/// `42883` for an enum that is compared with anything but its own type.
-pub(super) fn refuse_other_enum(
+/// `42883` for an enum, or a place in a log, that is compared with anything but its own type.
+pub(super) fn refuse_other_type(
     left: &Expr,
     operator: &dyn std::fmt::Display,
     right: &Expr,
@@ -379,9 +388,9 @@ pub(super) fn refuse_other_enum(
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
         return Ok(());
     };
-    let enums = [&left_type, &right_type].map(EnumType::of_arrow);
+    let is_strict = |ty: &DataType| EnumType::of_arrow(ty).is_some() || *ty == ColumnType::PgLsn.arrow();
     let is_open = |side: &Expr, ty: &DataType| ty.is_null() || matches!(side, Expr::Placeholder(_));
-    if enums == [None, None] || left_type == right_type {
+    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type)) {
         return Ok(());
     }
     if is_open(left, &left_type) || is_open(right, &right_type) {

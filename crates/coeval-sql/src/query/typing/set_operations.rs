@@ -121,6 +121,7 @@ enum Kind {
     Interval,
     Bytes,
     Uuid,
+    Place,
 }
 
 /// The kind of a type, or of the elements of an array and that it is one; `None` for NULLs and types that are checked elsewhere.
@@ -132,6 +133,7 @@ fn kind_of(ty: &DataType) -> Option<(Kind, bool)> {
         DataType::Time64(_) => Kind::Time,
         DataType::Interval(_) => Kind::Interval,
         DataType::BinaryView => Kind::Bytes,
+        DataType::FixedSizeBinary(8) => Kind::Place,
         DataType::FixedSizeBinary(_) => Kind::Uuid,
         ty if ty.is_string() => Kind::Text,
         ty if ty.is_numeric() => Kind::Number,

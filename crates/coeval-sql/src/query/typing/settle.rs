@@ -8,7 +8,7 @@ use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
-use super::operators::{refuse_other_enum, refuse_text_beside_time};
+use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
@@ -82,7 +82,7 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
         }
         Expr::Cast(cast) => {
-            refuse_cast_of_enum(cast, schema)?;
+            refuse_cast(cast, schema)?;
             settle_parameter(cast)?
         }
         Expr::Like(like) => match refuse_pattern_of_enum(like, schema)? {
@@ -159,12 +159,18 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum to anything but text, which is another function's.
-fn refuse_cast_of_enum(cast: &Cast, schema: &DFSchema) -> Result<()> {
+/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's.
+fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
-    let Some(from) = EnumType::of_arrow(&from).filter(|ty| ty.arrow() != *to) else { return Ok(()) };
-    let to = column_type_of_arrow(to).map_or_else(|| to.to_string(), |ty| ty.to_string());
-    Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")).into())
+    let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
+    if !is_strict || from == *to {
+        return Ok(());
+    }
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    // A cast to `numeric` that is written without digits has some here.
+    let to = if to.is_decimal() { "numeric".to_owned() } else { name(to) };
+    let message = format!("cannot cast type {} to {to}", name(&from));
+    Err(SqlError::new(SqlState::CannotCoerce, message).into())
 }
 
 /// `42883` for a pattern that a label is matched with.
@@ -316,7 +322,8 @@ fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes text literals among arrays arrays, too, and among values of an enum its labels; whether there are any.
+/// Makes text literals among arrays arrays, too, among values of an enum its labels, and among places in a log places; whether
+/// there are any.
 fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     let list = |choice: &&mut Expr| match choice.get_type(schema) {
         Ok(DataType::List(element)) => Some(element),
@@ -335,13 +342,21 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     Ok(has_literals)
 }
 
-fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
-    let of_enum = |choice: &&mut Expr| EnumType::of_arrow(&choice.get_type(schema).ok()?);
-    let Some(ty) = choices.iter().find_map(of_enum) else { return Ok(false) };
+/// Makes text literals among values of an enum its labels, and among places in a log places; whether there are any.
+///
+/// # Errors
+/// `42804` for something of another type among them.
+pub(super) fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
+    let strict = |choice: &&mut Expr| {
+        let ty = choice.get_type(schema).ok()?;
+        let is_place = ty == ColumnType::PgLsn.arrow();
+        EnumType::of_arrow(&ty).map(ColumnType::Enum).or_else(|| is_place.then_some(ColumnType::PgLsn))
+    };
+    let Some(ty) = choices.iter().find_map(strict) else { return Ok(false) };
     let mut has_literals = false;
     for choice in choices {
         if matches!(&**choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
-            **choice = literal_as(choice.clone(), ColumnType::Enum(ty))?;
+            **choice = literal_as(choice.clone(), ty)?;
             has_literals = true;
             continue;
         }
@@ -391,7 +406,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     if let ("array_has", [list, element]) = (function.name(), &function.args[..])
         && let Some(ty) = enum_of_elements(&list.get_type(schema)?)
     {
-        refuse_other_enum(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
+        refuse_other_type(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
     }
     if function.name() == "make_array" {
         let mut elements = function.args.clone();
@@ -596,7 +611,7 @@ fn settle_operands<'a>(
     let mut operands = vec![input.clone()];
     for other in others {
         let settled = beside(other, input, schema)?;
-        refuse_other_enum(input, &"=", settled.as_ref().unwrap_or(other), schema)?;
+        refuse_other_type(input, &"=", settled.as_ref().unwrap_or(other), schema)?;
         changed |= settled.is_some();
         operands.push(settled.unwrap_or_else(|| other.clone()));
     }

@@ -36,7 +36,7 @@ impl Compiler<'_> {
             ("localtimestamp", []) => self.local_now(ColumnType::Timestamp),
             ("current_date", []) => self.local_now(ColumnType::Date),
             ("random", []) => Ok(call(Function::Random, [], ColumnType::Double)),
-            ("gen_random_uuid", []) => Ok(call(Function::NewUuid, [], ColumnType::Uuid)),
+            ("gen_random_uuid" | "uuid_generate_v4", []) => Ok(call(Function::NewUuid, [], ColumnType::Uuid)),
             ("nextval", [sequence]) => self.next_value(sequence),
             ("coalesce", [_, ..]) => {
                 let (nodes, ty) = self.alternatives(&arguments)?;

@@ -103,6 +103,10 @@ fn fetch_is_another_word_for_limit() {
             "SELECT (SELECT a LIMIT 1) LIMIT $1",
         ),
         ("SELECT 1 FETCH FIRST 3 ROWS WITH TIES", "SELECT 1 FETCH FIRST 3 ROWS WITH TIES"),
+        (
+            "SELECT 1 FETCH FIRST (1 + 2) ROWS WITH TIES",
+            "SELECT 1 LIMIT coeval_with_ties(CAST((1 + 2) AS BIGINT))",
+        ),
         ("SELECT fetch FROM first", "SELECT fetch FROM first"),
     ] {
         assert_eq!(query(sql), expected, "{sql}");

@@ -202,3 +202,15 @@ fn any_bytes_at_all_are_a_value_or_an_error() {
         }
     }
 }
+
+/// A place is kept with its highest bit turned; what goes out and comes in is the place itself.
+#[test]
+fn a_place_in_a_log_is_eight_bytes_without_a_sign() {
+    for place in [0, 0x10, u64::MAX] {
+        let value = Value::Int64(coeval_store::kept_place(place));
+        let mut bytes = Vec::new();
+        encode_binary(value.borrow(), ColumnType::PgLsn, &mut bytes).unwrap();
+        assert_eq!(bytes, place.to_be_bytes());
+        assert_eq!(decode_binary(&bytes, ColumnType::PgLsn), Ok(value));
+    }
+}

@@ -33,6 +33,7 @@ impl Family {
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
             deferral,
+            validity: Default::default(),
         });
         let family = Self { store, parents, children };
         let mut tx = family.begin(Isolation::Snapshot);

@@ -37,6 +37,7 @@ fn refer(store: &Store, child: &mut TableDef, parent: &TableDef, action: Referen
         on_delete: action,
         on_update: action,
         deferral: Deferral::Never,
+        validity: Default::default(),
     });
     if lookup == Lookup::Index {
         child.indexes.push(IndexDef {

@@ -56,6 +56,7 @@ impl Family {
             on_delete,
             on_update: ReferentialAction::NoAction,
             deferral: Deferral::Never,
+            validity: Default::default(),
         });
         let family = Self { store, parents, children };
         family.set_up(|tx| {

@@ -47,6 +47,7 @@ impl Fixture {
             on_delete: ReferentialAction::NoAction,
             on_update: ReferentialAction::NoAction,
             deferral: Deferral::Never,
+            validity: Default::default(),
         });
         let fixture = Self { store, items, children, flags };
         fixture.commit(Isolation::Snapshot, |tx| {
