@@ -13,7 +13,7 @@
 //! 23 2310      table 23 was seen in the world of version 2310
 //! ```
 
-use super::settings::write_file;
+use super::folder::write_file;
 use crate::failure::Failure;
 use coeval::{BrickSchema, SpaceId, Store, TableDef};
 use coeval_cluster::{DefinitionError, Tables};
