@@ -19,7 +19,7 @@ mod keep;
 
 pub(crate) use asked::AskedArguments;
 pub(crate) use cluster::{
-    ClusterArguments, ClusterCommand, ClusterStatusArguments, ServedNodeArguments,
+    AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterStatusArguments, ServedNodeArguments,
 };
 pub(crate) use feed::{FeedArguments, FeedFormat};
 pub(crate) use first_steps::{

@@ -52,6 +52,18 @@ pub(crate) struct ClusterArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
     Status(ClusterStatusArguments),
+    Drain(ClusterDrainArguments),
+    Remove(ClusterRemoveArguments),
+}
+
+/// Which node's server is asked.
+#[derive(Debug, Args)]
+pub(crate) struct AskedNodeArguments {
+    /// The database directory of a node that is served on this machine
+    #[arg(value_name = "DIR", required_unless_present = "server")]
+    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// List the nodes, as one of them knows them: who takes part, whose bricks are on their way, and why one cannot be reached
@@ -64,9 +76,60 @@ Examples:
   coeval cluster status my-data
   coeval cluster status --server host=db1,user=app --password-file secret")]
 pub(crate) struct ClusterStatusArguments {
-    /// The database directory of a node that is served on this machine
-    #[arg(value_name = "DIR", required_unless_present = "server")]
-    pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) asked: AskedArguments,
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// Have a node give its bricks to the others, and get no more of them, so that it can be stopped or removed
+///
+/// Loads and queries go on. The node with the keeper of views is asked; another one says which that is. This ends as soon as it is
+/// written down; `coeval cluster status` shows the node as drained once its bricks are elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval cluster drain n2 my-data
+  coeval cluster drain n2 --server host=db1,user=app --password-file secret")]
+pub(crate) struct ClusterDrainArguments {
+    /// The node, by its number
+    #[arg(value_name = "NODE", value_parser = node_number)]
+    pub(crate) node: u32,
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// Have a node be out of the cluster for good, whether it runs or not: nobody waits for it, and its number is not used again
+///
+/// It is refused as long as some bricks might be on that node alone: drain it first, or wait until the others have copied what it
+/// had. The node with the keeper of views is asked, and cannot be removed itself.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval cluster remove n3 my-data
+  coeval cluster remove n3 --server host=db1,user=app --password-file secret")]
+pub(crate) struct ClusterRemoveArguments {
+    /// The node, by its number
+    #[arg(value_name = "NODE", value_parser = node_number)]
+    pub(crate) node: u32,
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// A node's number, as 2 or n2.
+fn node_number(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix('n').unwrap_or(text).parse::<u32>().ok();
+    let number = number.filter(|number| *number > 0);
+    number.ok_or_else(|| "nodes have numbers from 1 on, as in n2".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_named_by_its_number() {
+        assert_eq!((node_number("2"), node_number("n1024")), (Ok(2), Ok(1_024)));
+        for text in ["", "n", "0", "n0", "-1", "nn2", "two"] {
+            assert!(node_number(text).is_err(), "{text:?}");
+        }
+    }
 }
