@@ -6,7 +6,7 @@ use crate::arguments::{AskedNodeArguments, ClusterArguments, ClusterCommand, Clu
 use crate::directory::{self, Contents, look, no_database};
 use crate::failure::Failure;
 use crate::holding_server::Order;
-use crate::remote::Server;
+use crate::remote::{Server, reason};
 use crate::serve::secret_in;
 use coeval::Database;
 use coeval_replica::PrimaryAddress;
@@ -50,7 +50,16 @@ fn asked(at: &AskedNodeArguments, sql: &str) -> Result<Vec<Vec<Option<String>>>,
         .enable_all()
         .build()
         .map_err(|error| Failure::work("cannot start a runtime", error))?;
-    runtime.block_on(async { Server::connect(&address).await?.rows(sql).await })
+    let failed = |error: &tokio_postgres::Error| {
+        // The hint says where to ask, if that is elsewhere.
+        let hint = error.as_db_error().and_then(|said| said.hint());
+        let hint = hint.map_or_else(String::new, |hint| format!("\n{hint}"));
+        Failure::Work(format!("{address}: {}{hint}", reason(error)))
+    };
+    runtime.block_on(async {
+        let server = Server::connect(&address).await?;
+        server.ask(sql).await.map_err(|error| failed(&error))
+    })
 }
 
 fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {

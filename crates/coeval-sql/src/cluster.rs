@@ -30,14 +30,12 @@ pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
 
-    /// Makes a spread table known on this node, or its added columns. Cheap if it is known already.
+    /// Sees that a spread table is known on this node, with the columns of a committed definition or more. Cheap if it is known
+    /// already. Whoever runs the node sees to tables that no statement here has used, and forgets those that are gone.
     ///
     /// # Errors
-    /// If rows of it are there that the definition does not fit. What was declared before stays.
+    /// If rows of it are there that the definition does not fit, or it is gone. What was declared before stays.
     fn declare(&self, table: u64, schema: &BrickSchema) -> Result<(), SqlError>;
-
-    /// Says that a table is gone for good, on this node: nobody asks for it any more. Its rows go when they can.
-    fn forget(&self, table: u64);
 
     /// What a statement sees of all spread tables.
     ///

@@ -133,10 +133,6 @@ impl Cluster for OwnNode {
         })
     }
 
-    fn forget(&self, table: u64) {
-        self.declarations.forget(table);
-    }
-
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
         let (node, threads) = (self.node(), self.threads().clone());
         Box::pin(working::begin(self.threads(), async move {
