@@ -84,7 +84,7 @@ pub(super) fn run(
     );
     let figures = Figures::default();
     play(arguments, &mut nodes, &figures, &interrupt)?;
-    check_end(&nodes, &figures)?;
+    check_end(&nodes, &figures);
     println!("\n{}", figures.summary());
     println!("\nThe nodes end with the demo. Start one of them again to look further:");
     println!("  {}", command(&["check"], &dir.join("node-1")));
@@ -228,29 +228,34 @@ fn watch(words: &str, figures: &Figures) {
 }
 
 /// All nodes have to have all that was acknowledged, and the same.
-fn check_end(nodes: &Nodes, figures: &Figures) -> Result<(), Failure> {
+fn check_end(nodes: &Nodes, figures: &Figures) {
     let begun = Instant::now();
     loop {
-        let mut found = Vec::new();
-        for node in 0..nodes.count() {
-            let rows = Asked::new(nodes.words(node))?.ask(DASHBOARD);
-            let mut rows = rows.map_err(|refused| refused.failure("a node does not answer in the end"))?;
-            rows.sort();
-            figures.check(&rows);
-            found.push(rows);
-        }
-        let missing = figures.missing(&found[0]);
-        let is_same = found.iter().all(|rows| *rows == found[0]);
-        if is_same && missing.is_none() {
-            return Ok(());
-        }
+        let found = (0..nodes.count()).map(|node| counted(&nodes.words(node)));
+        let wrong = match found.collect::<Result<Vec<_>, Refused>>() {
+            Ok(found) => {
+                found.iter().for_each(|rows| figures.check(rows));
+                let is_same = found.iter().all(|rows| *rows == found[0]);
+                let different = (!is_same).then(|| "nodes have different rows".to_owned());
+                figures.missing(&found[0]).or(different)
+            }
+            Err(refused) => Some(format!("a node does not answer: {refused:?}")),
+        };
+        let Some(wrong) = wrong else { return };
         if begun.elapsed() >= PATIENCE {
-            let what = missing.unwrap_or_else(|| "nodes have different rows".to_owned());
-            figures.violate(format!("in the end {what}"));
-            return Ok(());
+            figures.violate(format!("in the end {wrong}"));
+            return;
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// What a dashboard on a node sees, in order.
+fn counted(words: &str) -> Result<Vec<Vec<Option<String>>>, Refused> {
+    let asked = Asked::new(words.to_owned());
+    let mut rows = asked.map_err(|failure| Refused::Failed(format!("{failure:?}")))?.ask(DASHBOARD)?;
+    rows.sort();
+    Ok(rows)
 }
 
 #[cfg(test)]
