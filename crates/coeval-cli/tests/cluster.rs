@@ -28,48 +28,64 @@ impl Drop for Server {
     }
 }
 
-/// Three places for nodes, counted from 1.
+/// Places for nodes, counted from 1; not all of them are served. Each gets the number of its place, since they join one after the other.
 struct Nodes {
     parent: tempfile::TempDir,
     /// Where clients come, and where the other nodes do.
-    ports: [(u16, u16); 3],
-    servers: [Option<Server>; 3],
+    ports: [(u16, u16); 4],
+    servers: [Option<Server>; 4],
 }
 
 impl Nodes {
-    /// All three are served: the first is the primary.
+    /// Three are served, and take part: the first is the primary.
     fn start() -> Self {
-        let listeners: Vec<TcpListener> = (0..6).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let listeners: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let port = |place: usize| listeners[place].local_addr().unwrap().port();
-        let ports = [0, 2, 4].map(|place| (port(place), port(place + 1)));
+        let ports = [0, 2, 4, 6].map(|place| (port(place), port(place + 1)));
         drop(listeners);
-        let mut nodes = Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 3] };
+        let mut nodes = Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 4] };
         (1..=3).for_each(|number| nodes.serve(number));
+        nodes.all_live(3);
         nodes
+    }
+
+    fn address(&self, number: usize) -> String {
+        format!("127.0.0.1:{}", self.ports[number - 1].1)
+    }
+
+    /// How a replica is told where the primary is.
+    fn replica_of(&self) -> String {
+        format!("host=127.0.0.1,port={},user=coeval", self.ports[0].0)
     }
 
     fn dir(&self, number: usize) -> PathBuf {
         self.parent.path().join(format!("n{number}"))
     }
 
-    /// How a node is started.
+    /// How a server is started at a place.
     fn command(&self, number: usize, options: &[&str]) -> Command {
-        let address = |place: usize| format!("127.0.0.1:{}", self.ports[place - 1].1);
-        let all: Vec<String> = (1..=3).map(|place| format!("{place}@{}", address(place))).collect();
         let mut command = Command::new(PROGRAM);
         command.arg("serve").arg(self.dir(number)).args(["--stop-seconds", "1"]);
         command.args(["--listen", &format!("127.0.0.1:{}", self.ports[number - 1].0)]);
-        command.args(["--cluster", &address(number), "--cluster-nodes", &all.join(",")]);
+        command.args(["--cluster", &self.address(number)]).args(options).stdin(Stdio::null());
+        command
+    }
+
+    /// How a node is started. The first time, all but the first one join through the one before; later their directories say all.
+    fn node_command(&self, number: usize) -> Command {
+        let mut command = self.command(number, &[]);
         if number > 1 {
-            command.args(["--replica-of", &format!("host=127.0.0.1,port={},user=coeval", self.ports[0].0)]);
+            command.args(["--replica-of", &self.replica_of()]);
         }
-        command.args(options).stdin(Stdio::null());
+        if number > 1 && !self.dir(number).join("cluster").exists() {
+            command.args(["--join", &self.address(number - 1)]);
+        }
         command
     }
 
     /// Starts a node; it listens when this returns.
     fn serve(&mut self, number: usize) {
-        let mut process = self.command(number, &[]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut process = self.node_command(number).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
         let said = Arc::new(Mutex::new(String::new()));
         let listens = lines.by_ref().map(Result::unwrap).any(|line| {
@@ -112,6 +128,11 @@ impl Nodes {
         runtime.block_on(async {
             let (client, connection) = config.connect(NoTls).await.map_err(said)?;
             tokio::spawn(async move { drop(connection.await) });
+            // As on replicas, which have no other for whoever loads.
+            client
+                .simple_query("SET default_transaction_isolation = 'repeatable read'")
+                .await
+                .map_err(said)?;
             let messages = client.simple_query(sql).await.map_err(said)?;
             let first = messages.iter().find_map(|message| match message {
                 SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
@@ -139,117 +160,212 @@ impl Nodes {
         }
     }
 
-    /// Waits until all three take part, with all their bricks, for each of them.
-    fn all_live(&self) {
-        for number in 1..=3 {
-            self.until(number, LIVE, "3");
+    /// Waits until so many take part, with all their bricks, for each of the nodes that are served.
+    fn all_live(&self, count: usize) {
+        for number in self.served() {
+            self.until(number, LIVE, &count.to_string());
         }
     }
 
-    fn status(&self, number: usize) -> Output {
-        Command::new(PROGRAM).args(["cluster", "status"]).arg(self.dir(number)).output().unwrap()
+    fn served(&self) -> Vec<usize> {
+        (1..=4).filter(|number| self.servers[number - 1].is_some()).collect()
+    }
+
+    /// Waits until all nodes that are served count these rows of `hits`.
+    fn all_count(&self, rows: &[u32]) {
+        let sum: u64 = rows.iter().map(|row| u64::from(*row)).sum();
+        let wanted = format!("{} {sum}", rows.len());
+        for number in self.served() {
+            self.until(number, COUNT, &wanted);
+        }
+    }
+
+    /// Runs something on a node, which gives no rows.
+    #[track_caller]
+    fn run(&self, number: usize, sql: &str) {
+        assert_eq!(self.ask(number, sql), Ok(None), "{sql}");
+    }
+
+    /// Loads through a node, by COPY.
+    #[track_caller]
+    fn copy(&self, number: usize, rows: &[u32]) {
+        let file = self.parent.path().join("rows.csv");
+        let lines: String = rows.iter().map(|row| format!("{},{row}\n", day(*row))).collect();
+        std::fs::write(&file, lines).unwrap();
+        self.run(number, &format!("COPY hits FROM '{}' (FORMAT csv)", file.display()));
+    }
+
+    /// Loads through a node, by INSERT.
+    #[track_caller]
+    fn insert(&self, number: usize, rows: &[u32]) {
+        let values: Vec<String> = rows.iter().map(|row| format!("('{}', {row})", day(*row))).collect();
+        self.run(number, &format!("INSERT INTO hits VALUES {}", values.join(", ")));
+    }
+
+    /// What `coeval cluster` says about a node's cluster.
+    fn cluster(&self, words: &[&str], number: usize) -> Output {
+        Command::new(PROGRAM).arg("cluster").args(words).arg(self.dir(number)).output().unwrap()
     }
 }
 
 const LIVE: &str = "SELECT count(*) FROM coeval_cluster_nodes WHERE state = 'live'";
+const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
+     PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01') WITH (replicas = 2)";
+const COUNT: &str = "SELECT count(*)::text || ' ' || coalesce(sum(n), 0)::text FROM hits";
 
 fn state_of(number: usize) -> String {
     format!("SELECT state FROM coeval_cluster_nodes WHERE node = {number}")
+}
+
+/// The day of a row: some of four months.
+fn day(row: u32) -> String {
+    format!("2026-{:02}-{:02}", row % 4 + 1, row % 28 + 1)
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// To break it: have the keeper found the cluster at each start, or give a node that comes back another number.
 #[test]
 fn three_nodes_take_part_and_one_that_was_killed_comes_back() {
     let mut nodes = Nodes::start();
-    nodes.all_live();
-    let status = nodes.status(2);
-    let shown = String::from_utf8(status.stdout).unwrap();
-    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    let status = nodes.cluster(&["status"], 2);
+    let shown = text_of(&status.stdout);
+    assert!(status.status.success(), "{}", text_of(&status.stderr));
     assert_eq!(shown.matches("live").count(), 3, "{shown}");
-    assert_eq!(
-        shown.lines().filter(|line| line.contains("this one") && line.starts_with("2 ")).count(),
-        1,
-        "{shown}"
-    );
+    let is_own = |line: &&str| line.contains("this one") && line.starts_with("2 ");
+    assert_eq!(shown.lines().filter(is_own).count(), 1, "{shown}");
     // What is said of a node goes for all.
     nodes.kill(3);
     for number in [1, 2] {
         nodes.until(number, &state_of(3), "away");
     }
     nodes.serve(3);
-    nodes.all_live();
+    nodes.all_live(3);
     // All end, and go on: that the cluster was founded is known.
     (1..=3).rev().for_each(|number| nodes.stop(number));
     (1..=3).for_each(|number| nodes.serve(number));
-    nodes.all_live();
+    nodes.all_live(3);
 }
 
-/// To break it: take what the command line says at each start.
+/// To break it: take what the command line says at each start, or let anybody make or join a cluster.
 #[test]
-fn what_is_fixed_of_a_node_is_refused_by_name() {
+fn what_a_node_cannot_be_is_refused_by_name() {
     let mut nodes = Nodes::start();
-    nodes.all_live();
     nodes.stop(3);
-    for (options, what) in [
-        (&["--cluster-replicas", "3"][..], "--cluster-replicas says 3"),
-        (&["--cluster-node", "2"][..], "--cluster-node"),
+    let (replica_of, first) = (nodes.replica_of(), nodes.address(1));
+    let (replica_of, first) = (replica_of.as_str(), first.as_str());
+    for (number, options, what) in [
+        (3, vec!["--replica-of", replica_of, "--cluster-replicas", "3"], "--cluster-replicas says 3"),
+        (4, vec!["--join", first], "--replica-of"),
+        (4, vec!["--replica-of", replica_of], "--join"),
     ] {
-        let refused = nodes.command(3, options).output().unwrap();
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.contains(what), "{said}");
+        let refused = nodes.command(number, &options).output().unwrap();
+        let said = text_of(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{options:?}: {said}");
+        assert!(said.contains(what), "{options:?}: {said}");
+        if number == 4 {
+            // What one of them has begun is nothing to the next.
+            std::fs::remove_dir_all(nodes.dir(4)).unwrap();
+        }
     }
-    let nobody = nodes.status(3);
+    let nobody = nodes.cluster(&["status"], 3);
     assert_eq!(nobody.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&nobody.stderr).contains("is not served"));
+    assert!(text_of(&nobody.stderr).contains("is not served"));
     nodes.serve(3);
-    nodes.all_live();
+    nodes.all_live(3);
 }
 
 /// To break it: declare tables by statements alone. A load through one node waits for ever then for another one that nobody has
 /// asked for the table.
 #[test]
-#[ignore = "needs spread tables in SQL"]
 fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
-    const COUNT: &str = "SELECT count(*) || ' ' || coalesce(sum(n), 0) FROM hits";
-    let load = |from: u32| {
-        format!(
-            "INSERT INTO hits SELECT DATE '2026-01-01' + (x % 100), x FROM generate_series({from}, {}) AS g(x)",
-            from + 999
-        )
-    };
+    const JOINED: &str =
+        "SELECT sum(h.n) FROM hits AS h JOIN days AS d ON d.day = h.day WHERE d.kind = 'even'";
+    let rows: Vec<u32> = (0..4_000).collect();
     let mut nodes = Nodes::start();
-    nodes.all_live();
-    let created = nodes.ask(
-        1,
-        "CREATE TABLE hits (day date, n bigint) USING brick \
-         PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01') WITH (replicas = 2)",
-    );
-    assert_eq!(created, Ok(None));
-    (1..=3).for_each(|number| nodes.until(number, COUNT, "0 0"));
-    assert_eq!(nodes.ask(2, &load(0)), Ok(None));
-    (1..=3).for_each(|number| nodes.until(number, COUNT, "1000 499500"));
+    nodes.run(1, HITS);
+    nodes.run(1, "CREATE TABLE days (day date PRIMARY KEY, kind text)");
+    let days: Vec<String> = (0..28)
+        .map(|row| format!("('{}', '{}')", day(row), if row % 2 == 0 { "even" } else { "odd" }))
+        .collect();
+    nodes.run(1, &format!("INSERT INTO days VALUES {}", days.join(", ")));
+    nodes.all_count(&[]);
+    nodes.copy(2, &rows[..1_000]);
+    nodes.all_count(&rows[..1_000]);
+    nodes.insert(3, &rows[1_000..2_000]);
+    nodes.all_count(&rows[..2_000]);
+    // All days of even rows are in `days`: the day of a row is that of its remainder by 28.
+    let even: u32 = rows[..2_000].iter().filter(|row| *row % 2 == 0).sum();
+    for number in 1..=3 {
+        nodes.until(number, JOINED, &even.to_string());
+    }
     nodes.kill(3);
-    for number in [1, 2] {
-        nodes.until(number, COUNT, "1000 499500");
-    }
+    nodes.all_count(&rows[..2_000]);
     // It waits until the keeper finds that the third one is gone.
-    assert_eq!(nodes.ask(2, &load(1_000)), Ok(None));
-    for number in [1, 2] {
-        nodes.until(number, COUNT, "2000 1999000");
-    }
+    nodes.copy(2, &rows[2_000..3_000]);
+    nodes.insert(1, &rows[3_000..]);
+    nodes.all_count(&rows);
     nodes.serve(3);
-    nodes.all_live();
-    nodes.until(3, COUNT, "2000 1999000");
-    // Deletes are for the node with the keeper, and say so.
-    let delete = "DELETE FROM hits WHERE day < '2026-01-11'";
-    let refused = nodes.ask(2, delete).unwrap_err();
-    assert!(refused.starts_with("0A000"), "{refused}");
-    assert_eq!(nodes.ask(1, delete), Ok(None));
-    (1..=3).for_each(|number| nodes.until(number, "SELECT count(*) FROM hits", "1800"));
+    nodes.all_live(3);
+    nodes.all_count(&rows);
+    deletes_are_for_the_node_with_the_keeper(&nodes, &rows);
     // A table that is gone is in nobody's way, also behind a restart of all.
-    assert_eq!(nodes.ask(1, "DROP TABLE hits"), Ok(None));
+    nodes.run(1, "DROP TABLE hits");
     (1..=3).rev().for_each(|number| nodes.stop(number));
     (1..=3).for_each(|number| nodes.serve(number));
-    nodes.all_live();
+    nodes.all_live(3);
+    nodes.run(1, HITS);
+    nodes.all_count(&[]);
+    nodes.copy(3, &rows[..100]);
+    nodes.all_count(&rows[..100]);
+}
+
+fn deletes_are_for_the_node_with_the_keeper(nodes: &Nodes, rows: &[u32]) {
+    let delete = "DELETE FROM hits WHERE day < '2026-01-11'";
+    for sql in [delete, "TRUNCATE hits"] {
+        let refused = nodes.ask(2, sql).unwrap_err();
+        assert!(refused.starts_with("0A000"), "{refused}");
+    }
+    nodes.run(1, delete);
+    let left: Vec<u32> = rows.iter().copied().filter(|row| day(*row).as_str() >= "2026-01-11").collect();
+    assert!(left.len() < rows.len());
+    nodes.all_count(&left);
+    nodes.run(1, "TRUNCATE hits");
+    nodes.all_count(&[]);
+}
+
+/// To break it: leave out that a drained node's bricks go elsewhere, or that a removed one is told.
+#[test]
+fn a_fourth_node_joins_and_another_one_goes() {
+    let rows: Vec<u32> = (0..3_000).collect();
+    let mut nodes = Nodes::start();
+    nodes.run(1, HITS);
+    nodes.copy(1, &rows[..1_000]);
+    nodes.serve(4);
+    nodes.all_live(4);
+    nodes.all_count(&rows[..1_000]);
+    let elsewhere = nodes.cluster(&["drain", "n2"], 3);
+    assert_eq!(elsewhere.status.code(), Some(1));
+    assert!(text_of(&elsewhere.stderr).contains(&nodes.address(1)), "{}", text_of(&elsewhere.stderr));
+    let drained = nodes.cluster(&["drain", "n2"], 1);
+    assert!(drained.status.success(), "{}", text_of(&drained.stderr));
+    nodes.copy(3, &rows[1_000..2_000]);
+    for number in 1..=4 {
+        nodes.until(number, &state_of(2), "drained");
+    }
+    nodes.all_count(&rows[..2_000]);
+    nodes.stop(2);
+    nodes.copy(4, &rows[2_000..]);
+    nodes.all_count(&rows);
+    let removed = nodes.cluster(&["remove", "n2"], 1);
+    assert!(removed.status.success(), "{}", text_of(&removed.stderr));
+    for number in [1, 3, 4] {
+        nodes.until(number, &state_of(2), "removed");
+    }
+    let refused = nodes.node_command(2).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text_of(&refused.stderr).contains("was removed"), "{}", text_of(&refused.stderr));
+    nodes.all_count(&rows);
 }

@@ -102,6 +102,24 @@ fn somebody_elses_database_is_left_alone() {
     assert!(String::from_utf8(output.stderr).unwrap().contains("not a demo's"));
 }
 
+/// To break it: have a killed node's loads acknowledged before they are on the others.
+#[test]
+fn a_cluster_loses_a_node_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().join("demo");
+    let cluster = || demo(&dir, &["--cluster", "3", "--seconds", "9"]);
+    let shown = finish(cluster());
+    for part in
+        ["node 3 is killed", "node 3 takes part again", "dashboards, all add up", "all nodes have all"]
+    {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    finish(command(&["check"], &dir.join("node-1")));
+    std::fs::remove_file(dir.join("demo.cluster")).unwrap();
+    let output = cluster().output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "what is not a demo's is left alone");
+}
+
 fn with_replicas(dir: &Path, more: &[&str]) -> Command {
     let mut demo = demo(dir, &["--replicas", "2"]);
     demo.args(more);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval cluster`: how it stands with the nodes over which brick tables are spread, as the server of one of them says.
+//! `coeval cluster`: how it stands with the nodes over which brick tables are spread, as the server of one of them says; and what is to
+//! become of one of them.
 
-use crate::arguments::{ClusterArguments, ClusterCommand, ClusterStatusArguments};
+use crate::arguments::{AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterStatusArguments};
 use crate::directory::{self, Contents, look, no_database};
 use crate::failure::Failure;
 use crate::holding_server::Order;
-use crate::remote::Server;
+use crate::remote::{Server, reason};
 use crate::serve::secret_in;
 use coeval::Database;
 use coeval_replica::PrimaryAddress;
@@ -13,7 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// What the server is asked.
-const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error \
+const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error, copied_bytes \
      FROM coeval_cluster_nodes ORDER BY node";
 /// What stands above its answer.
 const HEADINGS: [&str; 6] = ["node", "address", "state", "keeper", "connection", "waiting"];
@@ -21,32 +22,59 @@ const HEADINGS: [&str; 6] = ["node", "address", "state", "keeper", "connection",
 /// Does what is asked about a cluster.
 ///
 /// # Errors
-/// If no server of a node answers, or it is a node of none.
+/// If no server of a node answers, it is a node of none, or the cluster does not do what is asked.
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     match &arguments.command {
         ClusterCommand::Status(arguments) => status(arguments),
+        ClusterCommand::Drain(arguments) => {
+            let node = arguments.node;
+            asked(&arguments.at, &format!("SELECT coeval_cluster_drain({node})"))?;
+            println!(
+                "Node {node} gives its bricks to the others: coeval cluster status shows it as drained once that is done."
+            );
+            Ok(())
+        }
+        ClusterCommand::Remove(arguments) => {
+            let node = arguments.node;
+            asked(&arguments.at, &format!("SELECT coeval_cluster_remove({node})"))?;
+            println!("Node {node} is out of the cluster for good.");
+            Ok(())
+        }
     }
 }
 
-fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {
-    let address = address(arguments)?;
+/// What the server of a node answers.
+fn asked(at: &AskedNodeArguments, sql: &str) -> Result<Vec<Vec<Option<String>>>, Failure> {
+    let address = address(at, sql)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::work("cannot start a runtime", error))?;
-    let rows = runtime.block_on(async { Server::connect(&address).await?.rows(SQL).await })?;
+    let failed = |error: &tokio_postgres::Error| {
+        // The hint says where to ask, if that is elsewhere.
+        let hint = error.as_db_error().and_then(|said| said.hint());
+        let hint = hint.map_or_else(String::new, |hint| format!("\n{hint}"));
+        Failure::Work(format!("{address}: {}{hint}", reason(error)))
+    };
+    runtime.block_on(async {
+        let server = Server::connect(&address).await?;
+        server.ask(sql).await.map_err(|error| failed(&error))
+    })
+}
+
+fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {
+    let rows = asked(&arguments.at, SQL)?;
     if rows.is_empty() {
-        return Err(Failure::Work(format!(
-            "{address} is no node of a cluster: coeval serve --cluster makes one"
-        )));
+        let message = "the server is no node of a cluster: coeval serve --cluster makes one";
+        return Err(Failure::Work(message.to_owned()));
     }
     print!("{}", shown(&rows));
     Ok(())
 }
 
-/// Where the server is.
-fn address(arguments: &ClusterStatusArguments) -> Result<PrimaryAddress, Failure> {
-    let ClusterStatusArguments { dir, asked } = arguments;
+/// Where the server is. `by_hand` is what may be asked in its place.
+fn address(at: &AskedNodeArguments, by_hand: &str) -> Result<PrimaryAddress, Failure> {
+    let AskedNodeArguments { dir, asked } = at;
     let password = asked.password_file.as_deref().map(secret_in).transpose()?;
     match (&asked.server, dir) {
         (Some(words), _) => {
@@ -59,7 +87,7 @@ fn address(arguments: &ClusterStatusArguments) -> Result<PrimaryAddress, Failure
             Ok(address)
         }
         (None, Some(dir)) => {
-            let order = Order { command: "coeval cluster", dir, by_hand: SQL };
+            let order = Order { command: "coeval cluster", dir, by_hand };
             order.address(asked, password, &holder(dir)?)
         }
         (None, None) => Err(Failure::Usage("a directory or --server is needed".to_owned())),
@@ -84,7 +112,8 @@ fn holder(dir: &Path) -> Result<coeval::Holder, Failure> {
     }
 }
 
-/// A table of the nodes, and behind it what went wrong on the way to those that are not connected.
+/// A table of the nodes, and behind it what went wrong on the way to those that are not connected, and how much has come to the one that
+/// was asked.
 fn shown(rows: &[Vec<Option<String>>]) -> String {
     let cell = |row: &[Option<String>], place: usize| {
         row.get(place).and_then(Option::as_deref).unwrap_or_default().to_owned()
@@ -100,6 +129,9 @@ fn shown(rows: &[Vec<Option<String>>]) -> String {
         if let Some(error) = row.get(7).and_then(Option::as_deref) {
             // Writing to a String cannot fail.
             let _ = writeln!(errors, "node {}: {error}", cell(row, 0));
+        }
+        if let Some(bytes) = row.get(8).and_then(Option::as_deref).filter(|bytes| *bytes != "0") {
+            let _ = writeln!(errors, "node {}: {bytes} bytes of bricks have come to it", cell(row, 0));
         }
     }
     let width = |place: usize| table.iter().map(|line| line[place].chars().count()).max().unwrap_or(0);
@@ -118,19 +150,20 @@ mod tests {
 
     #[test]
     fn nodes_stand_below_each_other_and_errors_behind_them() {
-        let row = |cells: [&str; 8]| {
+        let row = |cells: [&str; 9]| {
             cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect::<Vec<_>>()
         };
         let rows = [
-            row(["1", "db1:7001", "live", "t", "f", "connected", "120", ""]),
-            row(["2", "db2.example:7001", "live", "f", "t", "", "0", ""]),
-            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: connection refused"]),
+            row(["1", "db1:7001", "live", "t", "f", "connected", "120", "", ""]),
+            row(["2", "db2.example:7001", "live", "f", "t", "", "0", "", "4096"]),
+            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: connection refused", ""]),
         ];
         let expected = "\
 node  address           state  keeper  connection  waiting
 1     db1:7001          live   here    connected   120 bytes
 2     db2.example:7001  live           this one
 3     db3:7001          away           pausing     0 bytes
+node 2: 4096 bytes of bricks have come to it
 node 3: db3:7001: connection refused
 ";
         assert_eq!(shown(&rows), expected);

@@ -10,8 +10,10 @@
 //! | a demo's data that was not loaded to the end | loads anew |
 //! | anything else | leaves it alone and says so |
 //!
-//! With `--ingest` it is another one: see `ingest.rs`; with `--replicas` a third one: see `replicas.rs`.
+//! With `--ingest` it is another one: see `ingest.rs`; with `--replicas` a third one: see `replicas.rs`; with
+//! `--cluster` a fourth one: see `cluster.rs`.
 
+mod cluster;
 mod ingest;
 mod live;
 mod replicas;
@@ -47,6 +49,9 @@ pub(crate) fn run(arguments: &DemoArguments, program: io::Result<PathBuf>) -> Re
     }
     if let Some(count) = arguments.replicas {
         return replicas::run(arguments, count, program);
+    }
+    if let Some(count) = arguments.cluster {
+        return cluster::run(arguments, count, program);
     }
     let dir = arguments.dir.clone().unwrap_or_else(|| default_directory("coeval-demo"));
     let existed = directory::look(&dir)? == directory::Contents::Database;

@@ -265,6 +265,12 @@ fn write_cluster(text: &mut String, figures: &ClusterFigures) {
         ),
         ("coeval_cluster_open_loads", "gauge", "Loads of clients of this node.", figures.open_loads),
         (
+            "coeval_cluster_copied_bytes",
+            "counter",
+            "Bytes of bricks that have come to this node.",
+            figures.copied_bytes,
+        ),
+        (
             "coeval_cluster_waiting_for_disk",
             "gauge",
             "Messages that wait for the disk of this node.",

@@ -24,19 +24,18 @@ use futures::future::BoxFuture;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A node of a cluster, this process's own. No call blocks its thread; a future may be dropped at any time.
+/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::drain`] and [`Cluster::remove`]; a future may be
+/// dropped at any time.
 pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
 
-    /// Makes a spread table known on this node, or its added columns. Cheap if it is known already.
+    /// Sees that a spread table is known on this node, with the columns of a committed definition or more. Cheap if it is known
+    /// already. Whoever runs the node sees to tables that no statement here has used, and forgets those that are gone.
     ///
     /// # Errors
-    /// If rows of it are there that the definition does not fit. What was declared before stays.
+    /// If rows of it are there that the definition does not fit, or it is gone. What was declared before stays.
     fn declare(&self, table: u64, schema: &BrickSchema) -> Result<(), SqlError>;
-
-    /// Says that a table is gone for good, on this node: nobody asks for it any more. Its rows go when they can.
-    fn forget(&self, table: u64);
 
     /// What a statement sees of all spread tables.
     ///
@@ -60,6 +59,24 @@ pub trait Cluster: Debug + Send + Sync {
     /// The nodes of the cluster, by number, as this one knows them. Costs a lock that is held for a moment.
     fn nodes(&self) -> Vec<ClusterNodeStatus> {
         Vec::new()
+    }
+
+    /// Has the node of this number have no bricks any more: they move to the others while loads and queries go on, after this has
+    /// returned. [`ClusterNodeState::Drained`] says that it is done. That it was asked for is on the keeper's disk by then.
+    ///
+    /// # Errors
+    /// On another node than that with the keeper (55000, its address in the hint), or if the cluster cannot do without the node
+    /// (55000). Nothing has changed.
+    fn drain(&self, node: u32) -> Result<(), SqlError> {
+        Err(SqlError::unsupported(format!("draining node {node} of this cluster")))
+    }
+
+    /// Has the node of this number be out for good, whether it runs or not. That this is so is on the keeper's disk when this returns.
+    ///
+    /// # Errors
+    /// As [`Cluster::drain`].
+    fn remove(&self, node: u32) -> Result<(), SqlError> {
+        Err(SqlError::unsupported(format!("removing node {node} of this cluster")))
     }
 
     /// What this node counts of itself; nothing while it is not there. Costs a lock that is held for a moment.

@@ -35,7 +35,6 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr;
 use datafusion::sql::sqlparser::ast::Expr;
 use left_behind::{LEFT_BEHIND_PATIENCE, LEFT_BEHIND_WAIT, LeftBehind, too_much_goes_on};
-use spread::SpreadTables;
 pub(crate) use spread::{SpreadUse, brick_schema, spread_number};
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -71,7 +70,6 @@ pub struct Engine {
     upstream: OnceLock<Arc<dyn Upstream>>,
     archiving: OnceLock<Arc<dyn Archiving>>,
     cluster: OnceLock<Arc<dyn Cluster>>,
-    spread_tables: SpreadTables,
     backups: OnceLock<Arc<dyn Backups>>,
     change_source: OnceLock<Arc<dyn ChangeSource>>,
     places: Places,
@@ -107,7 +105,6 @@ impl Engine {
             upstream: OnceLock::new(),
             archiving: OnceLock::new(),
             cluster: OnceLock::new(),
-            spread_tables: SpreadTables::default(),
             backups: OnceLock::new(),
             change_source: OnceLock::new(),
             places: Places::default(),

@@ -671,7 +671,6 @@ impl Session {
             return self.in_open_block(sql, parameters, parameter_types, &mut body);
         }
         let engine = &self.engine;
-        engine.declare_spread_tables();
         self.advisory_locks.end_transaction();
         let options = BlockOptions::of(&self.settings)?.of_query(is_query);
         let (mut attempt, said) = (0, self.notices.len());

@@ -6,7 +6,7 @@
 mod fake;
 
 use arrow::util::display::array_value_to_string;
-use coeval_sql::{CommitMode, Engine, Execution, Session, SqlError, SqlState};
+use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};
 use coeval_store::files::DiskFiles;
 use coeval_store::{Follower, Store, StoreOptions, demote};
 use fake::{NextCommit, Node, Shared};
@@ -375,12 +375,13 @@ fn statements_on_single_rows_are_refused_as_of_local_bricks() {
     }
 }
 
-/// Break: have `declare_spread_tables` look once.
+/// Break: have `cluster_of` declare what the statement's own transaction sees, or nothing.
 #[test]
-fn definitions_are_declared_and_forgotten() {
+fn definitions_are_declared_once_they_are_committed_and_used() {
     let nodes = Nodes::new();
     let (node, mut session) = (&nodes.nodes[0], nodes.session(0));
-    session.execute("SELECT 1").unwrap();
+    assert!(node.declared().is_empty());
+    session.execute("SELECT * FROM facts").unwrap();
     assert_eq!(node.declared(), [["day", "region", "likes", "note"]]);
     session.execute("INSERT INTO facts VALUES (1, 'a', 1, 'x')").unwrap();
     session.execute("ALTER TABLE facts ADD COLUMN kind text").unwrap();
@@ -392,16 +393,41 @@ fn definitions_are_declared_and_forgotten() {
     session.execute("BEGIN; ALTER TABLE facts ADD COLUMN more int").unwrap();
     refused_with_hint(&mut session, "SELECT * FROM facts", SqlState::ObjectNotInPrerequisiteState);
     session.execute("ROLLBACK").unwrap();
-    let (mut reader, table) = (nodes.session(0), nodes.engines[0].store().world());
-    let table = table.tables().find(|table| table.def().name.name == "facts").unwrap().def().id;
-    session.execute("BEGIN; DROP TABLE facts").unwrap();
-    reader.execute("SELECT 1").unwrap();
-    assert!(node.forgotten().is_empty());
-    session.execute("COMMIT").unwrap();
-    nodes.engines[0].declare_spread_tables();
-    assert_eq!(node.forgotten(), [u64::from(table.get())]);
-    assert!(node.declared().is_empty());
-    assert_eq!(nodes.nodes[1].forgotten(), [0_u64; 0]);
+    assert_eq!(node.declared(), [["day", "region", "likes", "note", "kind"]]);
+    // Who began before the table was dropped does not have it declared again.
+    let mut reader = nodes.session(0);
+    reader.execute("BEGIN; SELECT 1").unwrap();
+    session.execute("DROP TABLE facts").unwrap();
+    refused(&mut reader, "SELECT * FROM facts", SqlState::ObjectNotInPrerequisiteState);
+}
+
+/// A crash that takes the definition leaves rows of its number on other nodes, which the next table gets.
+///
+/// Break: leave `changes_spread_tables` out of `set_synchronous_commit`, or what is dropped out of that.
+#[test]
+fn definitions_of_spread_tables_wait_for_the_disk_whatever_synchronous_commit_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::new(Store::open(dir.path(), StoreOptions::default()).unwrap()).unwrap();
+    engine.set_cluster(Node::first(&Arc::default()));
+    let mut session = engine.session();
+    session.set_acknowledgement(Acknowledgement::LeftToCaller);
+    session.execute("SET synchronous_commit = off").unwrap();
+    let here = FACTS.replace("facts", "here") + " WITH (replicas = 0)";
+    for (sql, waits) in [
+        ("CREATE TABLE items (id int PRIMARY KEY)", false),
+        (here.as_str(), false),
+        (FACTS, true),
+        ("ALTER TABLE facts ADD COLUMN kind text", true),
+        ("BEGIN; CREATE TABLE more (id int PRIMARY KEY); DROP TABLE facts; COMMIT", true),
+        ("DROP TABLE here", false),
+    ] {
+        session.execute(sql).unwrap();
+        let publication = session.publication();
+        assert_eq!(publication.is_some(), waits, "{sql}");
+        if let Some(publication) = publication {
+            futures::executor::block_on(publication).unwrap();
+        }
+    }
 }
 
 /// Break: spread every brick table, or none.

@@ -362,7 +362,13 @@ impl Store {
     /// the process alone, may lose it until then, and only together with all that came after it. It waits for those before
     /// it that are not durable yet and waived nothing. In a store whose durability is waived altogether, and in memory,
     /// this changes nothing; nor if there is no thread to be had that syncs.
+    ///
+    /// Definitions of tables that are spread over a cluster waive nothing: `Off` is `Local` there. Other nodes keep rows under
+    /// their numbers, and drop them with the table; a crash must not give such a number to another table, or bring a table back.
     pub fn set_synchronous_commit(&self, transaction: &mut Transaction, level: SynchronousCommit) {
+        let is_waived = level == SynchronousCommit::Off;
+        let level =
+            if is_waived && transaction.changes_spread_tables() { SynchronousCommit::Local } else { level };
         if level == SynchronousCommit::Off {
             if self.shared.options.durability != Durability::Fsync || self.shared.disk.is_none() {
                 return;

@@ -319,6 +319,18 @@ impl Transaction {
             && self.bricks.is_empty())
     }
 
+    /// Whether it makes, changes or drops a table whose rows are spread over a cluster.
+    pub(crate) fn changes_spread_tables(&self) -> bool {
+        self.catalog_changes.iter().any(|change| match change {
+            CatalogChange::PutTable(def) => def.is_spread(),
+            CatalogChange::RemoveTable(id) => {
+                let before = self.world_before_changes.as_ref();
+                before.and_then(|before| before.table(*id)).is_some_and(|table| table.def().is_spread())
+            }
+            _ => false,
+        })
+    }
+
     /// How much it has to do at its end: the rows and definitions that it has changed.
     #[must_use]
     pub fn change_count(&self) -> usize {

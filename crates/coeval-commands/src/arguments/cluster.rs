@@ -6,58 +6,38 @@ use clap::{Args, Subcommand};
 use coeval_cluster::NodeAddress;
 use std::path::PathBuf;
 
-/// How many replicas each brick has if nothing is said.
-const REPLICAS: u32 = 2;
 /// More would only slow loads.
 const REPLICAS_MAX: i64 = 16;
 
 /// See the help of each.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServedNodeArguments {
-    /// Be a node of a cluster, over whose nodes brick tables are spread, and listen there for the others. The first of --cluster-nodes
-    /// is the primary; each other one follows it as well (--replica-of). Without --cluster-certificates that is an address of the
-    /// loopback
+    /// Be a node of a cluster, over whose nodes brick tables are spread, and listen there for the others. The first time, a primary makes
+    /// the cluster, and a replica of it (--replica-of) joins with --join; later the directory says all that. Without
+    /// --cluster-certificates that is an address of the loopback
+    #[arg(long, value_name = "HOST:PORT", requires = "dir", conflicts_with_all = ["in_memory", "salvage"])]
+    pub(crate) cluster: Option<NodeAddress>,
+    /// Join the cluster of the node there, or of whichever of several answers; each of them will do. Later these are asked as well
+    /// where the others are, which is needed only if all of them have moved
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', requires = "cluster")]
+    pub(crate) join: Vec<NodeAddress>,
+    /// Where the others reach this node, if it listens at another address: behind a forwarded port, or on all addresses
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
+    pub(crate) cluster_address: Option<NodeAddress>,
+    /// On how many nodes each brick is, so that one fewer may be lost at once: 2 if not given. Said when the cluster is made, and fixed
+    /// from then on
     #[arg(
         long,
-        value_name = "HOST:PORT",
-        requires = "cluster_nodes",
-        requires = "dir",
-        conflicts_with_all = ["in_memory", "salvage"]
+        value_name = "N",
+        requires = "cluster",
+        conflicts_with = "join",
+        value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX)
     )]
-    pub(crate) cluster: Option<NodeAddress>,
-    /// All nodes, as in 1@db1:7001,2@db2:7001: the number of each, which it keeps for ever, and where the others reach it. The same on
-    /// all of them
-    #[arg(long, value_name = "N@HOST:PORT,...", value_delimiter = ',', value_parser = listed_node, requires = "cluster")]
-    pub(crate) cluster_nodes: Vec<ListedNode>,
-    /// Which of them this one is, if it listens at another address than the one that the others reach it by
-    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) cluster_node: Option<u32>,
-    /// On how many nodes each brick is, so that one fewer may be lost at once. Fixed when the cluster is made, and the same on all nodes
-    #[arg(long, value_name = "N", requires = "cluster", default_value_t = REPLICAS, value_parser = clap::value_parser!(u32).range(1..=REPLICAS_MAX))]
-    pub(crate) cluster_replicas: u32,
+    pub(crate) cluster_replicas: Option<u32>,
     /// The directory with what nodes prove to each other who they are by: ca.crt, the authority that vouches for all of them, node.crt
     /// for the host of this one, and node.key, which nobody else may read (PEM)
     #[arg(long, value_name = "DIR", requires = "cluster")]
     pub(crate) cluster_certificates: Option<PathBuf>,
-}
-
-/// A node of a cluster as the command line names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ListedNode {
-    /// Its number.
-    pub(crate) number: u32,
-    /// Where the others reach it.
-    pub(crate) address: NodeAddress,
-}
-
-fn listed_node(text: &str) -> Result<ListedNode, String> {
-    let (number, address) = text
-        .split_once('@')
-        .ok_or("a number and an address with @ between them are wanted, as in 1@db1:7001")?;
-    let number = number.parse::<u32>().ok().filter(|number| *number > 0);
-    let number = number.ok_or("nodes have numbers from 1 on")?;
-    let address = address.parse::<NodeAddress>().map_err(|error| error.to_string())?;
-    Ok(ListedNode { number, address })
 }
 
 /// Look after a cluster, over whose nodes brick tables are spread
@@ -72,6 +52,18 @@ pub(crate) struct ClusterArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
     Status(ClusterStatusArguments),
+    Drain(ClusterDrainArguments),
+    Remove(ClusterRemoveArguments),
+}
+
+/// Which node's server is asked.
+#[derive(Debug, Args)]
+pub(crate) struct AskedNodeArguments {
+    /// The database directory of a node that is served on this machine
+    #[arg(value_name = "DIR", required_unless_present = "server")]
+    pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) asked: AskedArguments,
 }
 
 /// List the nodes, as one of them knows them: who takes part, whose bricks are on their way, and why one cannot be reached
@@ -84,11 +76,49 @@ Examples:
   coeval cluster status my-data
   coeval cluster status --server host=db1,user=app --password-file secret")]
 pub(crate) struct ClusterStatusArguments {
-    /// The database directory of a node that is served on this machine
-    #[arg(value_name = "DIR", required_unless_present = "server")]
-    pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) asked: AskedArguments,
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// Have a node give its bricks to the others, and get no more of them, so that it can be stopped or removed
+///
+/// Loads and queries go on. The node with the keeper of views is asked; another one says which that is. This ends as soon as it is
+/// written down; `coeval cluster status` shows the node as drained once its bricks are elsewhere.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval cluster drain n2 my-data
+  coeval cluster drain n2 --server host=db1,user=app --password-file secret")]
+pub(crate) struct ClusterDrainArguments {
+    /// The node, by its number
+    #[arg(value_name = "NODE", value_parser = node_number)]
+    pub(crate) node: u32,
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// Have a node be out of the cluster for good, whether it runs or not: nobody waits for it, and its number is not used again
+///
+/// It is refused as long as some bricks might be on that node alone: drain it first, or wait until the others have copied what it
+/// had. The node with the keeper of views is asked, and cannot be removed itself.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval cluster remove n3 my-data
+  coeval cluster remove n3 --server host=db1,user=app --password-file secret")]
+pub(crate) struct ClusterRemoveArguments {
+    /// The node, by its number
+    #[arg(value_name = "NODE", value_parser = node_number)]
+    pub(crate) node: u32,
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// A node's number, as 2 or n2.
+fn node_number(text: &str) -> Result<u32, String> {
+    let number = text.strip_prefix('n').unwrap_or(text).parse::<u32>().ok();
+    let number = number.filter(|number| *number > 0);
+    number.ok_or_else(|| "nodes have numbers from 1 on, as in n2".to_owned())
 }
 
 #[cfg(test)]
@@ -96,18 +126,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_a_number_and_an_address() {
-        let node = listed_node("3@db3.example:7001").unwrap();
-        assert_eq!((node.number, node.address.to_string()), (3, "db3.example:7001".to_owned()));
-        for (text, what) in [
-            ("db3:7001", "@"),
-            ("0@db3:7001", "from 1 on"),
-            ("-1@db3:7001", "from 1 on"),
-            ("n3@db3:7001", "from 1 on"),
-            ("3@db3", "no port"),
-        ] {
-            let refused = listed_node(text).unwrap_err();
-            assert!(refused.contains(what), "{text}: {refused}");
+    fn a_node_is_named_by_its_number() {
+        assert_eq!((node_number("2"), node_number("n1024")), (Ok(2), Ok(1_024)));
+        for text in ["", "n", "0", "n0", "-1", "nn2", "two"] {
+            assert!(node_number(text).is_err(), "{text:?}");
         }
     }
 }

@@ -121,6 +121,9 @@ fn the_demo_runs_without_any_argument() {
     assert_eq!(demo("--warehouses 3").warehouses, Some(3));
     assert!(!arguments.ingest && demo("--ingest --rate 5000").rate == 5_000);
     assert_eq!(parse("demo --ingest --warehouses 3").unwrap_err(), ErrorKind::ArgumentConflict);
+    assert_eq!(demo("--cluster 3").cluster, Some(3));
+    assert_eq!(parse("demo --cluster 3 --replicas 2").unwrap_err(), ErrorKind::ArgumentConflict);
+    assert!(parse("demo --cluster 1").is_err(), "each brick is on two");
 }
 
 #[test]

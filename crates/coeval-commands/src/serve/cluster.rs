@@ -2,43 +2,49 @@
 //! A server that is a node of a cluster, over whose nodes brick tables are spread.
 //!
 //! ```text
-//!   DIR/cluster/settings      what is fixed: cluster, number, replicas
-//!              tables         which tables were seen, and when
-//!              epochs-*.log   the node's log; bricks-*.rows what it has flushed
-//!              views.log      on the first node: who takes part, for all
+//!   DIR/cluster/membership.log  which node this is, of which cluster, and where the others are
+//!              founding         while the cluster is being made
+//!              tables           which tables were seen, and when
+//!              epochs-*.log     the node's log; bricks-*.rows what it has flushed
+//!              views.log        on the first node: who takes part, for all
 //! ```
 //! Two kinds of threads, besides those of queries: a few for the node, which send, answer and say that it lives, since one that says nothing
 //! for three seconds is taken for gone; and as many as there are cores for what statements have it do: rows are packed, unpacked and
 //! spelled there, which takes its time.
 //!
+//! A node that is removed from its cluster ends, and says so; its server goes on with row tables, and statements on spread
+//! tables are told to go elsewhere.
+//!
 //! Order of the end: sessions, then the node, then the database.
 
+mod belonging;
 mod declarations;
 mod errors;
+mod folder;
 mod own_node;
 mod reading;
-mod settings;
 mod working;
 mod writing;
 
-use crate::arguments::{ListedNode, ServeArguments, ServedNodeArguments};
+use crate::arguments::ServeArguments;
 use crate::failure::Failure;
+use belonging::Role;
 use coeval::Database;
 use coeval_cluster::{
-    Certificates, ClusterId, Durability, FormatVersion, Formats, Founding, LogError, Node, NodeAddress,
-    NodeId, NodeOptions, Security, StartError, Tables, TransportOptions,
+    Durability, Founding, LogError, Membership, Node, NodeAddress, NodeOptions, StartError, Tables,
 };
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
-use settings::{Foundation, NodeSettings, STRIDE, Settled};
-use std::net::{IpAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::net::TcpListener;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use writing::Place;
 
+/// How many nodes epochs are handed out for, in clusters that are made now.
+const STRIDE: u32 = 1_024;
 /// The node's folder in the database's directory.
 const FOLDER: &str = "cluster";
 /// Threads of a node: one may be held up for a moment while the other one sends and answers.
@@ -62,8 +68,8 @@ struct Start {
     options: NodeOptions,
     listener: TcpListener,
     directory: PathBuf,
-    settings: NodeSettings,
-    foundation: Foundation,
+    /// Of the keeper, if it is here.
+    founding: Founding,
     /// The node's threads.
     threads: Handle,
 }
@@ -81,32 +87,35 @@ enum NotStarted {
 /// If the command line contradicts itself or what is fixed, or the node cannot be started. What the directory has is as it was.
 pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<Option<Clustering>, Failure> {
     let (Some(listen), Some(dir)) = (&arguments.node.cluster, &arguments.dir) else { return Ok(None) };
-    let nodes = nodes(&arguments.node)?;
-    let own = own(&arguments.node, listen, &nodes)?;
     let directory = dir.join(FOLDER);
     let store = database.engine().store().clone();
-    let asked = NodeSettings {
-        cluster: store.terms().database_id(),
-        node: own.number,
-        stride: STRIDE,
-        replicas: arguments.node.cluster_replicas,
-    };
-    let security = security(&arguments.node, listen, &nodes)?;
-    let (settings, foundation) = settle(&directory, asked, arguments, &nodes)?;
+    let ask = belonging::ask_options(&arguments.node, listen, store.terms().database_id())?;
+    let is_replica = arguments.replica_of.is_some() || store.is_following();
+    let role = if is_replica { Role::Replica } else { Role::Primary };
     let failed = |error: &dyn std::fmt::Display| Failure::work("cannot be a node of a cluster", error);
+    let listener = listener(listen)?;
+    let of_node = threads("coeval-cluster", NODE_THREADS)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let of_work = threads("coeval-spread", cores.max(2))?;
+    let node_threads = of_node.handle().clone();
+    let (membership, founding) = belonging::belong(&directory, &arguments.node, (&ask, role), &node_threads)?;
     let tables = Tables::start(cores).map_err(|error| failed(&error))?;
     let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory)?);
     declarations.follow().map_err(|error| failed(&error))?;
-    let options = options(&settings, &own, nodes, security, tables);
-    let listener = listener(listen)?;
-    let of_node = threads("coeval-cluster", NODE_THREADS)?;
-    let of_work = threads("coeval-spread", cores.max(2))?;
-    let node = Arc::new(own_node(&options, Arc::clone(&declarations), of_work.handle().clone()));
+    let options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    let place = place(&membership, of_work.handle().clone())?;
+    let node = Arc::new(OwnNode {
+        number: membership.node,
+        nodes: membership.nodes,
+        replicas: membership.replicas,
+        patience: options.timeouts.serve,
+        stage: watch::Sender::new(Stage::Starting),
+        declarations: Arc::clone(&declarations),
+        place,
+    });
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
-    let node_threads = of_node.handle().clone();
-    let start = Start { options, listener, directory, settings, foundation, threads: node_threads.clone() };
-    eprintln!("Node {} of a cluster, at {}", own.number, own.address);
+    eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
+    let start = Start { options, listener, directory, founding, threads: node_threads.clone() };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     match attempt(&start, &declarations) {
         Ok(started) => node_threads.spawn(run(start, started, node)),
@@ -138,145 +147,19 @@ impl Drop for Clustering {
     }
 }
 
-/// Where the nodes of the cluster are, this one among them. The first one has the keeper of views.
-///
-/// # Errors
-/// If two have one number or one address, or one of them has a number that there is none of.
-fn nodes(arguments: &ServedNodeArguments) -> Result<Vec<ListedNode>, Failure> {
-    let nodes = &arguments.cluster_nodes;
-    for (place, node) in nodes.iter().enumerate() {
-        let ListedNode { number, address } = node;
-        if *number > STRIDE {
-            return Err(Failure::Usage(format!("--cluster-nodes: nodes have numbers up to {STRIDE}")));
-        }
-        if let Some(other) = nodes[..place].iter().find(|other| other.number == *number) {
-            let message = format!("--cluster-nodes: {} and {address} are both node {number}", other.address);
-            return Err(Failure::Usage(message));
-        }
-        if let Some(other) = nodes[..place].iter().find(|other| other.address == *address) {
-            let message =
-                format!("--cluster-nodes: nodes {} and {number} are both at {address}", other.number);
-            return Err(Failure::Usage(message));
-        }
-    }
-    Ok(nodes.clone())
-}
-
-/// Which of the nodes this one is.
-fn own(
-    arguments: &ServedNodeArguments,
-    listen: &NodeAddress,
-    nodes: &[ListedNode],
-) -> Result<ListedNode, Failure> {
-    let (own, why) = match arguments.cluster_node {
-        Some(number) => (
-            nodes.iter().find(|node| node.number == number),
-            format!("--cluster-nodes has no node {number}, which --cluster-node says"),
-        ),
-        None => (
-            nodes.iter().find(|node| node.address == *listen),
-            format!("--cluster-nodes has no node at {listen}: --cluster-node says which one this is"),
-        ),
-    };
-    own.cloned().ok_or(Failure::Usage(why))
-}
-
-/// How connections are protected: by certificates, or by nobody else being able to come.
-fn security(
-    arguments: &ServedNodeArguments,
-    listen: &NodeAddress,
-    nodes: &[ListedNode],
-) -> Result<Security, Failure> {
-    if let Some(dir) = &arguments.cluster_certificates {
-        return Ok(Security::Certificates(Certificates {
-            authorities: dir.join("ca.crt"),
-            chain: dir.join("node.crt"),
-            key: dir.join("node.key"),
-        }));
-    }
-    let is_here = |address: &NodeAddress| {
-        let host = address.host();
-        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    };
-    let addresses = nodes.iter().map(|node| &node.address);
-    match addresses.chain([listen]).find(|address| !is_here(address)) {
-        None => Ok(Security::LoopbackOnly),
-        Some(address) => Err(Failure::Usage(format!(
-            "{address} is not on this machine: --cluster-certificates names a directory with ca.crt, node.crt and node.key, by which \
-             nodes prove to each other who they are"
-        ))),
-    }
-}
-
-/// What is fixed of this node: as it was, or from here on.
-fn settle(
-    directory: &Path,
-    asked: NodeSettings,
-    arguments: &ServeArguments,
-    nodes: &[ListedNode],
-) -> Result<(NodeSettings, Foundation), Failure> {
-    if let Settled::Node(settings, foundation) = settings::read(directory)? {
-        settings.check(&asked)?;
-        return Ok((settings, foundation));
-    }
-    let is_first = nodes.first().is_some_and(|first| first.number == asked.node);
-    match (is_first, arguments.replica_of.is_some()) {
-        (true, true) => Err(Failure::Usage(
-            "the first of --cluster-nodes is the primary when the cluster is made: it follows nobody (--replica-of)".to_owned(),
-        )),
-        // Another database is not this one's copy, whatever is in it.
-        (false, false) => Err(Failure::Usage(
-            "all but the first of --cluster-nodes begin as replicas of the primary: --replica-of says where that is".to_owned(),
-        )),
-        _ if asked.cluster == 0 => {
-            let message = "the database has no id yet, from which nodes know each other: start its server once without --cluster";
-            Err(Failure::Work(message.to_owned()))
-        }
-        _ => {
-            let written = settings::make_directory(directory)
-                .and_then(|()| asked.write(directory, Foundation::Pending));
-            written.map_err(|error| Failure::work(format_args!("cannot write {}", directory.display()), error))?;
-            Ok((asked, Foundation::Pending))
-        }
-    }
-}
-
-fn options(
-    settings: &NodeSettings,
-    own: &ListedNode,
-    nodes: Vec<ListedNode>,
-    security: Security,
-    tables: Tables,
-) -> NodeOptions {
-    let formats = Formats::up_to(FormatVersion::new(coeval::FORMAT_VERSION));
-    let (number, cluster) = (NodeId::new(own.number), ClusterId::new(settings.cluster));
-    let mut transport = TransportOptions::new(number, own.address.clone(), cluster, formats);
-    transport.security = security;
-    let nodes = nodes.into_iter().map(|node| (NodeId::new(node.number), node.address)).collect();
-    let mut options = NodeOptions::new(transport, nodes, tables);
-    options.replicas = settings.replicas as usize;
-    options.stride = settings.stride;
-    options
+/// What loads and deletes are told of the cluster.
+fn place(membership: &Membership, threads: Handle) -> Result<Place, Failure> {
+    let keeper = membership.keeper;
+    let address = membership.address_of(keeper).cloned();
+    let address = address.ok_or_else(|| {
+        Failure::Work(format!("the cluster does not say where {keeper} is, which has the keeper of views"))
+    })?;
+    Ok(Place { threads, keeper: (keeper, address) })
 }
 
 fn listener(listen: &NodeAddress) -> Result<TcpListener, Failure> {
     let bound = super::within(BIND_PATIENCE, || TcpListener::bind((listen.host(), listen.port())));
     bound.map_err(|error| Failure::work(format_args!("cannot listen on {listen} for other nodes"), error))
-}
-
-/// `threads` are those of statements' work.
-fn own_node(options: &NodeOptions, declarations: Arc<Declarations>, threads: Handle) -> OwnNode {
-    let keeper = options.nodes.iter().find(|(node, _)| *node == options.keeper);
-    let keeper = keeper.expect("the keeper is on one of the nodes").clone();
-    OwnNode {
-        number: options.transport.node,
-        nodes: options.nodes.clone(),
-        replicas: options.replicas,
-        patience: options.timeouts.serve,
-        stage: watch::Sender::new(Stage::Starting),
-        declarations,
-        place: Place { threads, keeper },
-    }
 }
 
 /// Starts the node, if all tables are declared that it has rows of. Reads its log.
@@ -345,23 +228,30 @@ async fn run(start: Start, started: Node, node: Arc<OwnNode>) {
         Ok(()) => tracing::info!(node = node.number.get(), "the node takes part in the cluster"),
         Err(error) => tracing::warn!(%error, "the node does not take part in the cluster yet"),
     }
+    let why = started.ended().await;
+    let has_run = node.stage.send_if_modified(|stage| {
+        let runs = matches!(stage, Stage::Runs(_));
+        if runs {
+            *stage = Stage::Ended(why.to_string());
+        }
+        runs
+    });
+    if has_run {
+        tracing::error!(%why, "the node has ended; the server goes on with what is not spread");
+    }
 }
 
 /// Starts the keeper of views: founds the cluster the first time. That it was founded is written down behind it, so a crash in between
 /// finds records, and goes on with them; a log that is lost later is not taken for a new cluster.
 async fn start_keeper(start: &Start, node: &Node) -> Result<(), StartError> {
-    let founding = match start.foundation {
-        Foundation::Pending => Founding::Found,
-        Foundation::Laid => Founding::GoOn,
-    };
-    match node.start_keeper(founding, &start.directory).await {
-        Err(StartError::Founded) if founding == Founding::Found => {
+    match node.start_keeper(start.founding, &start.directory).await {
+        Err(StartError::Founded) if start.founding == Founding::Found => {
             node.start_keeper(Founding::GoOn, &start.directory).await?;
         }
         started => started?,
     }
-    if start.foundation == Foundation::Pending
-        && let Err(error) = start.settings.write(&start.directory, Foundation::Laid)
+    if start.founding == Founding::Found
+        && let Err(error) = folder::end_founding(&start.directory)
     {
         tracing::warn!(%error, "it is not written down that the cluster is founded: the next start looks again");
     }
@@ -383,6 +273,3 @@ async fn follow_tables(declarations: Arc<Declarations>) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

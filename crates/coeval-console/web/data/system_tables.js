@@ -91,7 +91,17 @@ export const SYSTEM_TABLES = [
   },
   {
     name: 'coeval_cluster_nodes',
-    columns: ['node', 'address', 'is_own', 'has_keeper', 'state', 'connection', 'queued_bytes', 'last_error'],
+    columns: [
+      'node',
+      'address',
+      'is_own',
+      'has_keeper',
+      'state',
+      'connection',
+      'queued_bytes',
+      'last_error',
+      'copied_bytes',
+    ],
   },
   {
     name: 'coeval_bricks',

@@ -65,6 +65,8 @@ const REFUSED_TO_KEEPERS: &[&str] = &[
     "SELECT pg_promote()",
     "SELECT pg_create_physical_replication_slot('mine')",
     "SELECT coeval_backup('/tmp/written')",
+    "SELECT coeval_cluster_drain(1)",
+    "SELECT coeval_cluster_remove(1)",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];
@@ -107,6 +109,8 @@ const REFUSED_TO_COPIERS: &[&str] = &[
     "SELECT pg_promote()",
     "SELECT pg_wal_replay_pause()",
     "SELECT coeval_backup('/tmp/written')",
+    "SELECT coeval_cluster_drain(1)",
+    "SELECT coeval_cluster_remove(1)",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];

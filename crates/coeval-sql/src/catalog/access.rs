@@ -8,6 +8,7 @@ use crate::archiving::Backups;
 use crate::carried::Carry;
 use crate::changes::ChangeSource;
 use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::lock_graph::WaitGraph;
@@ -53,6 +54,7 @@ struct Shared {
     requests: Mutex<Requests>,
     change_source: Option<Arc<dyn ChangeSource>>,
     backups: Option<Arc<dyn Backups>>,
+    cluster: Option<Arc<dyn Cluster>>,
 }
 
 impl CatalogAccess {
@@ -82,6 +84,7 @@ impl CatalogAccess {
             requests: Mutex::default(),
             change_source: engine.change_source().cloned(),
             backups: engine.backups().cloned(),
+            cluster: engine.cluster().cloned(),
         }))
     }
 
@@ -108,6 +111,11 @@ impl CatalogAccess {
     /// The part of the program that makes backups of the database, if this process makes any.
     pub(super) fn backups(&self) -> Option<&Arc<dyn Backups>> {
         self.0.backups.as_ref()
+    }
+
+    /// The node of a cluster that this process is, if it is one.
+    pub(super) fn cluster(&self) -> Option<&Arc<dyn Cluster>> {
+        self.0.cluster.as_ref()
     }
 
     /// The sessions of the server's clients.

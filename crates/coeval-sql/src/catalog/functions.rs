@@ -9,6 +9,7 @@ mod advisory;
 mod arrays;
 mod backups;
 mod changes;
+mod cluster;
 mod definitions;
 mod names;
 mod numbers;
@@ -171,11 +172,12 @@ const fn called(name: &'static str, arguments: RangeInclusive<usize>, gives: Giv
 }
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    let lists: [&[Entry]; 12] = [
+    let lists: [&[Entry]; 13] = [
         advisory::ENTRIES,
         arrays::ENTRIES,
         backups::ENTRIES,
         changes::ENTRIES,
+        cluster::ENTRIES,
         definitions::ENTRIES,
         names::ENTRIES,
         numbers::ENTRIES,

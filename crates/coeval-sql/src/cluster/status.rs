@@ -6,8 +6,8 @@
 pub struct ClusterNodeStatus {
     /// Its number.
     pub node: u32,
-    /// Where the others reach it.
-    pub address: String,
+    /// Where the others reach it; nothing of one that was removed.
+    pub address: Option<String>,
     /// Whether it is the asked one, that with the keeper of views, or another one.
     pub roles: ClusterNodeRoles,
     /// How it stands with it.
@@ -18,6 +18,8 @@ pub struct ClusterNodeStatus {
     pub queued_bytes: u64,
     /// Why there was no connection the last time that there was none.
     pub last_error: Option<String>,
+    /// Bytes of bricks that have come to the asked one since it has started, or come back; `None` of others.
+    pub copied_bytes: Option<u64>,
 }
 
 /// Which node it is.
@@ -38,6 +40,12 @@ pub enum ClusterNodeState {
     Joining,
     /// The cluster goes on without it.
     Away,
+    /// It takes part, and its bricks are on their way to others.
+    Draining,
+    /// It has no bricks, and gets none: it may be stopped, or removed.
+    Drained,
+    /// It is out for good.
+    Removed,
     /// The asked node does not know: it is starting, or has ended.
     Unknown,
 }
@@ -50,6 +58,9 @@ impl ClusterNodeState {
             Self::Live => "live",
             Self::Joining => "joining",
             Self::Away => "away",
+            Self::Draining => "draining",
+            Self::Drained => "drained",
+            Self::Removed => "removed",
             Self::Unknown => "unknown",
         }
     }
@@ -74,6 +85,8 @@ pub struct ClusterFigures {
     pub pending: u64,
     /// Loads of its own clients that are under way.
     pub open_loads: u64,
+    /// Bytes of bricks that have come to it, since it has started or come back.
+    pub copied_bytes: u64,
     /// Messages that wait for its disk.
     pub waiting_for_disk: u64,
     /// Messages that were not sent since too much waited for that node, and those that came and made no sense.

@@ -21,18 +21,20 @@ pub(super) fn cluster_nodes(cluster: Option<&Arc<dyn Cluster>>, rights: &Rights)
         ("connection", TEXT),
         ("queued_bytes", ColumnType::BigInt),
         ("last_error", TEXT),
+        ("copied_bytes", ColumnType::BigInt),
     ]);
     let is_monitor = rights.is_monitor();
     for node in cluster.map(|cluster| cluster.nodes()).unwrap_or_default() {
         rows.push([
             i32::try_from(node.node).map_or(ValueRef::Null, ValueRef::Int32),
-            Some(node.address.as_str()).filter(|_| is_monitor).map_or(ValueRef::Null, text),
+            node.address.as_deref().filter(|_| is_monitor).map_or(ValueRef::Null, text),
             ValueRef::Boolean(node.roles.is_own),
             ValueRef::Boolean(node.roles.has_keeper),
             text(node.state.name()),
             node.connection.as_deref().map_or(ValueRef::Null, text),
             count(node.queued_bytes),
             node.last_error.as_deref().filter(|_| is_monitor).map_or(ValueRef::Null, text),
+            node.copied_bytes.map_or(ValueRef::Null, count),
         ]);
     }
     rows

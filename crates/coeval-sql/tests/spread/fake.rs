@@ -112,18 +112,12 @@ type Tables = Arc<Mutex<BTreeMap<u64, Arc<Known>>>>;
 pub(crate) struct Node {
     shared: Arc<Shared>,
     tables: Tables,
-    forgotten: Mutex<Vec<u64>>,
     has_keeper: bool,
 }
 
 impl Node {
     pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self {
-            shared: Arc::clone(shared),
-            tables: Tables::default(),
-            forgotten: Mutex::default(),
-            has_keeper: true,
-        })
+        Arc::new(Self { shared: Arc::clone(shared), tables: Tables::default(), has_keeper: true })
     }
 
     pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
@@ -134,10 +128,6 @@ impl Node {
     /// The columns of the tables that are declared here.
     pub(crate) fn declared(&self) -> Vec<Vec<String>> {
         self.tables.lock().values().map(|known| known.names.clone()).collect()
-    }
-
-    pub(crate) fn forgotten(&self) -> Vec<u64> {
-        self.forgotten.lock().clone()
     }
 }
 
@@ -161,11 +151,6 @@ impl Cluster for Node {
         };
         self.tables.lock().insert(table, Arc::new(known));
         Ok(())
-    }
-
-    fn forget(&self, table: u64) {
-        self.tables.lock().remove(&table);
-        self.forgotten.lock().push(table);
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The brick tables of the database, as the node has to know them: declared before rows of them come, forgotten once they are gone.
 //!
-//! Why not by statements alone: a table is made on the primary, and rows of it come to a node before anybody there has asked for it.
-//! So the published world is looked at now and then, and the node told what is new.
+//! Nobody else declares or forgets. A table is made on the primary, and rows of it come to a node before anybody there has asked for it.
+//! So the published world is looked at now and then, and the node told what is new; and at once, when a statement is about to use a
+//! table that is not declared yet.
 //!
 //! Why a file: the node's log may have rows of a table that the world does not have when the node starts. Either it was dropped, and is
 //! to be forgotten; or this is a replica whose own log ends before that, and the table is about to come. A world that is as new as the
@@ -13,7 +14,7 @@
 //! 23 2310      table 23 was seen in the world of version 2310
 //! ```
 
-use super::settings::write_file;
+use super::folder::write_file;
 use crate::failure::Failure;
 use coeval::{BrickSchema, SpaceId, Store, TableDef};
 use coeval_cluster::{DefinitionError, Tables};
@@ -83,7 +84,10 @@ impl Declarations {
     /// # Errors
     /// If a table cannot be noted: it is not declared then, and is tried again.
     pub(super) fn follow(&self) -> io::Result<()> {
-        let mut seen = self.lock();
+        self.follow_locked(&mut self.lock())
+    }
+
+    fn follow_locked(&self, seen: &mut Seen) -> io::Result<()> {
         // Behind the lock, so that it is no older than what somebody else has declared from.
         let world = self.store.world();
         let version = world.version().get();
@@ -97,7 +101,7 @@ impl Declarations {
             if self.tables.is_declared_as(number, &schema) {
                 continue;
             }
-            self.note(&mut seen, number, version)?;
+            self.note(seen, number, version)?;
             if let Err(error) = self.tables.declare(number, schema)
                 && seen.refused.insert(number)
             {
@@ -116,7 +120,7 @@ impl Declarations {
         Ok(())
     }
 
-    /// Declares a table for a statement that is about to use it.
+    /// Sees that a table is declared that a statement is about to use: by the newest definition, whatever the statement has.
     ///
     /// # Errors
     /// As [`Tables::declare`].
@@ -124,19 +128,19 @@ impl Declarations {
         if self.tables.is_declared_as(table, schema) {
             return Ok(());
         }
-        let world = self.store.world();
-        let is_published =
-            u32::try_from(table).is_ok_and(|number| world.table(SpaceId::new(number)).is_some());
         let mut seen = self.lock();
-        // What a transaction has made and not committed is noted when it is published; until then nobody has rows of it.
-        if is_published {
-            self.note(&mut seen, table, world.version().get()).map_err(Undeclared::NotNoted)?;
-        }
-        self.tables.declare(table, schema.clone()).map_err(Undeclared::Refused)
+        self.follow_locked(&mut seen).map_err(Undeclared::NotNoted)?;
+        let world = self.store.world();
+        let newest = u32::try_from(table).ok().and_then(|number| world.table(SpaceId::new(number)));
+        let Some((_, newest)) = newest.and_then(|table| spread(table.def())) else {
+            return Err(Undeclared::Refused(DefinitionError::Forgotten { table }));
+        };
+        // It is declared so by now, or it is said here why not.
+        self.tables.declare(table, newest).map_err(Undeclared::Refused)
     }
 
     /// Forgets a table that was dropped.
-    pub(super) fn forget(&self, table: u64) {
+    fn forget(&self, table: u64) {
         let mut seen = self.lock();
         seen.gone.insert(table);
         self.tables.forget(table);
@@ -193,12 +197,10 @@ pub(super) enum Undeclared {
     Refused(DefinitionError),
 }
 
-/// The number and the columns of a table that is spread over the cluster.
-///
-/// All brick tables are declared: which of them are spread is for whoever loads and reads them, and a table that is declared costs
-/// nothing until there are rows of it.
+/// The number and the columns of a table, if it is spread over the cluster.
 fn spread(def: &TableDef) -> Option<(u64, BrickSchema)> {
-    let schema = def.bricks.as_ref()?.schema(def).ok()?;
+    let bricks = def.bricks.as_ref().filter(|bricks| bricks.is_spread())?;
+    let schema = bricks.schema(def).ok()?;
     Some((u64::from(def.id.get()), schema))
 }
 
@@ -222,7 +224,45 @@ fn parse(text: &str) -> Option<BTreeMap<u64, u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval::Database;
+    use coeval::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, Database, SqlError};
+    use futures::future::BoxFuture;
+    use std::sync::Arc;
+
+    /// Brick tables are spread where there is a cluster; these have no rows.
+    #[derive(Debug)]
+    struct WithoutRows;
+
+    fn no_rows<T: Send + 'static>() -> BoxFuture<'static, Result<T, SqlError>> {
+        Box::pin(async { Err(SqlError::unsupported("rows")) })
+    }
+
+    impl Cluster for WithoutRows {
+        fn replicas(&self) -> usize {
+            2
+        }
+
+        fn declare(&self, _: u64, _: &BrickSchema) -> Result<(), SqlError> {
+            Ok(())
+        }
+
+        fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+            no_rows()
+        }
+
+        fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
+            no_rows()
+        }
+
+        fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>> {
+            no_rows()
+        }
+    }
+
+    fn in_cluster() -> Database {
+        let database = Database::in_memory().unwrap();
+        database.engine().set_cluster(Arc::new(WithoutRows));
+        database
+    }
 
     struct Told {
         database: Database,
@@ -231,7 +271,7 @@ mod tests {
     }
 
     fn told() -> Told {
-        let (database, directory) = (Database::in_memory().unwrap(), tempfile::tempdir().unwrap());
+        let (database, directory) = (in_cluster(), tempfile::tempdir().unwrap());
         let declarations = opened(&database, directory.path());
         Told { database, declarations, directory }
     }
@@ -295,10 +335,40 @@ mod tests {
     fn a_table_that_the_node_does_not_take_is_not_declared() {
         let Told { database, declarations, directory: _directory } = told();
         run(&database, HITS);
-        run(&database, "ALTER TABLE hits ADD COLUMN kind text NOT NULL DEFAULT 'old'");
         let hits = number_of(&database, "hits");
+        declarations.tables.forget(hits);
         declarations.follow().unwrap();
         assert_eq!(declarations.fate(hits).unwrap(), Fate::NotYet);
+    }
+
+    /// To break it: declare all brick tables. What is in the store of one node alone is on its way to others then.
+    #[test]
+    fn tables_that_are_not_spread_are_none_of_the_nodes() {
+        let Told { database, declarations, directory: _directory } = told();
+        run(&database, &format!("{HITS} WITH (replicas = 0)"));
+        declarations.follow().unwrap();
+        assert!(!declarations.tables.has(number_of(&database, "hits")));
+    }
+
+    /// To break it: declare what the statement has. One that began before a column was added takes it back then, or fails.
+    #[test]
+    fn a_statement_has_the_newest_definition_declared() {
+        let Told { database, declarations, directory: _directory } = told();
+        run(&database, HITS);
+        let hits = number_of(&database, "hits");
+        let schema_now = || {
+            let world = database.world();
+            spread(world.table(SpaceId::new(hits.try_into().unwrap())).unwrap().def()).unwrap().1
+        };
+        let before = schema_now();
+        declarations.declare(hits, &before).unwrap();
+        run(&database, "ALTER TABLE hits ADD COLUMN m bigint");
+        declarations.follow().unwrap();
+        declarations.declare(hits, &before).unwrap();
+        assert!(declarations.tables.is_declared_as(hits, &schema_now()));
+        run(&database, "DROP TABLE hits");
+        let gone = declarations.declare(hits, &before);
+        assert!(matches!(gone, Err(Undeclared::Refused(DefinitionError::Forgotten { .. }))), "{gone:?}");
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //! | 40001 | a load lost the last holder of a brick, or a snapshot was kept too long | rolled back; it may be run again |
 //! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
 //! | 0A000 | a delete on another node than that with the keeper | nothing |
+//! | 55000 | a node is not drained or removed: the keeper is elsewhere, or the cluster cannot do without it | nothing |
 //! | 42P01 | the table is gone, or not known here yet | nothing |
 //! | 23514, 54000 | rows that the table does not take; more texts or longer ones than it takes | nothing of the load |
 
 use coeval::{SqlError, SqlState};
 use coeval_cluster::{
-    CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, NodeId, ReadError, RowsRefused,
+    ChangeNodesError, CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, NodeId,
+    ReadError, RowsRefused,
 };
 use std::fmt::Display;
 
@@ -83,6 +85,26 @@ pub(super) fn of_writing(error: &LoadError, keeper: &(NodeId, NodeAddress)) -> S
     }
 }
 
+/// Of a node that is not drained, or not removed.
+pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
+    let refused = |message: String| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
+    match error {
+        ChangeNodesError::Elsewhere { keeper, address } => {
+            let at =
+                address.as_ref().map_or_else(String::new, |at| format!(", which the others reach at {at}"));
+            refused(
+                "nodes are drained and removed where the keeper of views is, which is not here".to_owned(),
+            )
+            .with_hint(format!("Ask node {}{at}.", keeper.get()))
+        }
+        ChangeNodesError::NoKeeper => {
+            SqlError::new(SqlState::CannotConnectNow, error.to_string()).with_hint("Ask again.")
+        }
+        ChangeNodesError::HasKeeper(_) | ChangeNodesError::Refused(_) => refused(error.to_string()),
+        _ => SqlError::internal(error.to_string()),
+    }
+}
+
 fn of_refused(refused: &RowsRefused) -> SqlError {
     let message = refused.to_string();
     match refused {
@@ -149,6 +171,17 @@ mod tests {
         ] {
             assert_eq!(of_reading(&error).state.code(), code, "{error}");
         }
+    }
+
+    /// To break it: leave the address out of the hint.
+    #[test]
+    fn who_would_drain_a_node_elsewhere_is_told_where() {
+        let address = Some("db1:7001".parse().unwrap());
+        let elsewhere = of_change(&ChangeNodesError::Elsewhere { keeper: NodeId::new(1), address });
+        assert_eq!(elsewhere.state.code(), "55000");
+        assert!(elsewhere.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
+        assert_eq!(of_change(&ChangeNodesError::HasKeeper(NodeId::new(1))).state.code(), "55000");
+        assert_eq!(of_change(&ChangeNodesError::NoKeeper).state.code(), "57P03");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! the log of the database.
 
 use super::declarations::{Declarations, Undeclared};
-use super::errors::{not_there, of_definition, of_reading, of_writing};
+use super::errors::{not_there, of_change, of_definition, of_reading, of_writing};
 use super::reading::Seen;
 use super::working;
 use super::writing::{Deleting, Loading, Place};
@@ -22,6 +22,7 @@ use coeval::{
 };
 use coeval_cluster::{ConnectionState, Node, NodeAddress, NodeId, NodeStatus, PeerStatus};
 use futures::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -42,7 +43,7 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct OwnNode {
     pub(super) number: NodeId,
-    /// All nodes.
+    /// The nodes that were known at the start.
     pub(super) nodes: Vec<(NodeId, NodeAddress)>,
     pub(super) replicas: usize,
     /// How long a statement waits for the node to be there.
@@ -73,9 +74,37 @@ impl OwnNode {
         }
     }
 
+    /// Has the keeper change what a node is to the cluster, and waits for its disk.
+    fn change(&self, change: Change) -> Result<(), SqlError> {
+        let node = self.node();
+        let (answer, answered) = std::sync::mpsc::channel();
+        self.threads().spawn(async move {
+            let changed = async {
+                let node = node.await?;
+                let changed = match change {
+                    Change::Drain(which) => node.drain(which).await,
+                    Change::Remove(which) => node.remove(which).await,
+                };
+                changed.map_err(|error| of_change(&error))
+            };
+            // Whoever has asked is waiting for it.
+            let _ = answer.send(changed.await);
+        });
+        answered.recv().unwrap_or_else(|_| Err(not_there("it has ended")))
+    }
+
     fn threads(&self) -> &Handle {
         &self.place.threads
     }
+}
+
+/// What is to become of a node.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// It is to have no bricks.
+    Drain(NodeId),
+    /// It is to be out for good.
+    Remove(NodeId),
 }
 
 async fn until_there(mut stage: watch::Receiver<Stage>) -> Result<Node, SqlError> {
@@ -102,10 +131,6 @@ impl Cluster for OwnNode {
                 SqlError::new(SqlState::IoError, message)
             }
         })
-    }
-
-    fn forget(&self, table: u64) {
-        self.declarations.forget(table);
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
@@ -136,16 +161,29 @@ impl Cluster for OwnNode {
     fn nodes(&self) -> Vec<ClusterNodeStatus> {
         let status = self.present().and_then(|node| node.status());
         let keeper = self.place.keeper.0;
-        let mut nodes: Vec<ClusterNodeStatus> = self
-            .nodes
-            .iter()
+        let known: BTreeMap<NodeId, NodeAddress> = match &status {
+            Some(status) => status.nodes.clone(),
+            None => self.nodes.iter().cloned().collect(),
+        };
+        let removed = status.iter().flat_map(|status| &status.removed).map(|node| (*node, None));
+        let present = known.iter().map(|(node, address)| (*node, Some(address)));
+        let mut nodes: Vec<ClusterNodeStatus> = present
+            .chain(removed)
             .map(|(node, address)| {
-                let roles = ClusterNodeRoles { is_own: *node == self.number, has_keeper: *node == keeper };
-                status_of(*node, address, roles, status.as_ref())
+                let roles = ClusterNodeRoles { is_own: node == self.number, has_keeper: node == keeper };
+                status_of((node, address), roles, status.as_ref())
             })
             .collect();
         nodes.sort_by_key(|node| node.node);
         nodes
+    }
+
+    fn drain(&self, node: u32) -> Result<(), SqlError> {
+        self.change(Change::Drain(NodeId::new(node)))
+    }
+
+    fn remove(&self, node: u32) -> Result<(), SqlError> {
+        self.change(Change::Remove(NodeId::new(node)))
     }
 
     fn figures(&self) -> Option<ClusterFigures> {
@@ -154,32 +192,39 @@ impl Cluster for OwnNode {
 }
 
 fn status_of(
-    node: NodeId,
-    address: &NodeAddress,
+    (node, address): (NodeId, Option<&NodeAddress>),
     roles: ClusterNodeRoles,
     status: Option<&NodeStatus>,
 ) -> ClusterNodeStatus {
     let peers = status.map(|status| status.transport.peers.as_slice()).unwrap_or_default();
     let peer: Option<&PeerStatus> = peers.iter().find(|peer| peer.node == node);
-    let member = status.and_then(|status| status.members.iter().find(|member| member.node == node));
-    let state = match (status, member) {
-        (None, _) => ClusterNodeState::Unknown,
-        (Some(_), None) => ClusterNodeState::Away,
-        (Some(status), Some(member)) if status.placed.get(&node) == Some(&member.incarnation) => {
-            ClusterNodeState::Live
-        }
-        (Some(_), Some(_)) => ClusterNodeState::Joining,
-    };
     let is_connected = |peer: &&PeerStatus| peer.connection == ConnectionState::Connected;
     let last_error = peer.filter(|peer| !is_connected(peer)).and_then(|peer| peer.last_error.as_ref());
     ClusterNodeStatus {
         node: node.get(),
-        address: address.to_string(),
+        address: address.map(NodeAddress::to_string),
         roles,
-        state,
+        state: status.map_or(ClusterNodeState::Unknown, |status| state_of(node, status)),
         connection: peer.map(|peer| peer.connection.to_string()),
         queued_bytes: peer.map_or(0, |peer| peer.queued_bytes as u64),
         last_error: last_error.map(|(_, error)| error.to_string()),
+        copied_bytes: status.filter(|_| roles.is_own).map(|status| status.copied_bytes),
+    }
+}
+
+/// How it stands with a node, by what another one or itself knows.
+fn state_of(node: NodeId, status: &NodeStatus) -> ClusterNodeState {
+    let placed = status.placed.get(&node);
+    let (is_drained, is_removed) = (status.drained.contains(&node), status.removed.contains(&node));
+    let member = status.members.iter().find(|member| member.node == node);
+    match member {
+        _ if is_removed => ClusterNodeState::Removed,
+        // It may be stopped by now.
+        _ if is_drained && placed.is_none() => ClusterNodeState::Drained,
+        None => ClusterNodeState::Away,
+        Some(_) if is_drained => ClusterNodeState::Draining,
+        Some(member) if placed == Some(&member.incarnation) => ClusterNodeState::Live,
+        Some(_) => ClusterNodeState::Joining,
     }
 }
 
@@ -200,6 +245,7 @@ fn figures_of(status: &NodeStatus) -> ClusterFigures {
         latest_committed_lag: status.latest_committed_lag,
         pending: status.pending.len() as u64,
         open_loads: status.open_loads as u64,
+        copied_bytes: status.copied_bytes,
         waiting_for_disk: status.waiting_for_disk as u64,
         lost: ClusterLostMessages { not_taken: status.messages.not_taken, refused: status.messages.refused },
         messages: messages.collect(),
