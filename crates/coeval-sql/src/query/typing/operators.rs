@@ -29,15 +29,17 @@ use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{
-    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
 };
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, GetFieldAccess, Operator, WindowFunctionDefinition,
+    cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
@@ -126,6 +128,22 @@ impl ExprPlanner for PostgresOperators {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
         Ok(PlannerResult::Planned(array_of(elements)))
+    }
+
+    /// An element of `array_agg` is one of the array: DataFusion asks `nth_value` for it, which takes a `bigint` constant alone.
+    fn plan_field_access(
+        &self,
+        raw: RawFieldAccessExpr,
+        _: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr } = raw;
+        let is_collected = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "array_agg");
+        Ok(match field_access {
+            GetFieldAccess::ListIndex { key } if is_collected => {
+                PlannerResult::Planned(array_element(expr, *key))
+            }
+            field_access => PlannerResult::Original(RawFieldAccessExpr { field_access, expr }),
+        })
     }
 
     fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
