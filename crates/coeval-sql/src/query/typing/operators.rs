@@ -3,6 +3,7 @@
 //!
 //! | | PostgreSQL and here | DataFusion |
 //! |---|---|---|
+//! | `n + '1'`, a literal beside a number | a number | refused |
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
 //! | `date + interval`, `date + time` | a timestamp | a date |
@@ -18,7 +19,7 @@ use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
-use super::settle::{comparable_pair, concatenation, pair};
+use super::settle::{comparable_pair, concatenation, doubles, mixes_float_and_numeric, pair};
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
@@ -86,6 +87,7 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Original(raw));
         };
         type_parameters(operator, &mut raw, &mut left, &mut right);
+        type_literals(&mut raw, &mut left, &mut right, schema)?;
         if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
             raw.right = literal_as(raw.right, ty)?;
             right = ty.arrow();
@@ -127,6 +129,9 @@ impl ExprPlanner for PostgresOperators {
     ) -> Result<PlannerResult<Vec<Expr>>> {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
+        if mixes_float_and_numeric(&elements, schema) {
+            elements = doubles(&elements, schema);
+        }
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
@@ -276,6 +281,23 @@ fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataT
         raw.right = typed_parameter(raw.right.clone(), &ty);
         *right = ty;
     }
+}
+
+/// Gives a literal without a type beside a number the number's type.
+fn type_literals(
+    raw: &mut RawBinaryExpr,
+    left: &mut DataType,
+    right: &mut DataType,
+    schema: &DFSchema,
+) -> Result<()> {
+    if is_number(left) == is_number(right) {
+        return Ok(());
+    }
+    if let Some(numbers) = pair(&raw.left, &raw.right, schema)? {
+        (raw.left, raw.right) = numbers;
+        (*left, *right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
+    }
+    Ok(())
 }
 
 /// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
