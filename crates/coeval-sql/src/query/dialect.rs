@@ -15,6 +15,7 @@
 //! | `ARRAY[x]` with columns, which DataFusion looks for in the innermost query alone | a function of its elements |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
+//! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
@@ -41,6 +42,7 @@ mod patterns;
 mod quantifiers;
 mod row_subqueries;
 mod rows;
+mod set_order;
 mod sets;
 mod tables;
 mod windows;
@@ -121,6 +123,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         casts_apart::told_apart(query);
+        set_order::select_keys(query);
         self.depth -= 1;
         ControlFlow::Continue(())
     }
