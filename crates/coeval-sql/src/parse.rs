@@ -26,7 +26,7 @@ mod whole_tables;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
-pub(crate) use copy_options::MAX_REJECTED_MARK;
+pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
