@@ -173,6 +173,7 @@ impl VisitorMut for Dialect {
 
 /// What stands in an expression's place; `None` if it stays.
 fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
+    set_order::refuse_sets(expression)?;
     if let Some(replaced) = row_subqueries::rewritten(expression)? {
         return Ok(Some(replaced));
     }
@@ -579,6 +580,11 @@ fn collected(function: &Function, value: &str, document: &str) -> Expr {
         }
     }
     call(document, vec![Expr::Function(array)])
+}
+
+/// Whether an expression is a word that stands for a call, which is what its output is called.
+pub(super) fn is_register(expression: &Expr) -> bool {
+    matches!(expression, Expr::Identifier(ident) if ident.quote_style.is_none() && register(&fold(ident)).is_some())
 }
 
 /// Words that stand for a call without parentheses.

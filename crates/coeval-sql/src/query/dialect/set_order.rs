@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ORDER BY of what is not selected, beside functions that return sets: DataFusion finds no column below the place where it
+//! Functions that return sets, in places of their own.
+//!
+//! ORDER BY of what is not selected, beside them: DataFusion finds no column below the place where it
 //! spreads the sets. So the keys are selected there, under names of our own, and left out around it.
 //!
 //! ```text
@@ -9,6 +11,7 @@
 
 use super::unqualified;
 use crate::column_name::{MARK, column_name};
+use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::select::{around, item, quoted};
 use crate::walk::Walk;
@@ -46,6 +49,25 @@ pub(super) fn select_keys(query: &mut Query) {
     let named = |name: String| item(Expr::Identifier(quoted(name.clone())), name);
     let outer = around(query.clone(), outputs.into_iter().map(named).collect());
     *query = Query { order_by, limit_clause, fetch, ..outer };
+}
+
+/// Refuses sets of which one value would be chosen before there are rows.
+///
+/// # Errors
+/// `0A000` for a set within CASE or COALESCE.
+pub(super) fn refuse_sets(expression: &Expr) -> Result<(), SqlError> {
+    let place = match expression {
+        Expr::Case { .. } => "CASE",
+        Expr::Function(function) if unqualified(&function.name).is_some_and(|name| name == "coalesce") => {
+            "COALESCE"
+        }
+        _ => return Ok(()),
+    };
+    if expression.walk(&mut Spreading { depth: 0 }).is_continue() {
+        return Ok(());
+    }
+    let message = format!("set-returning functions are not allowed in {place}");
+    Err(SqlError::new(SqlState::FeatureNotSupported, message))
 }
 
 /// The name of an output; `None` of all columns of a table.
