@@ -22,6 +22,7 @@ mod overriding;
 mod postgres;
 mod servers;
 mod short_forms;
+mod values_subquery;
 mod whole_tables;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};

@@ -24,6 +24,7 @@
 //! | `typname[0]` | the letter at that place |
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
 //! | a part of WITH with a point in its name | one with another name inside the plan |
+//! | a part of WITH that names its first columns | one that names all |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
@@ -38,6 +39,7 @@ mod dotted_names;
 mod grouping;
 mod merged_columns;
 mod overlaps;
+mod part_columns;
 mod patterns;
 mod quantifiers;
 mod row_subqueries;
@@ -113,6 +115,7 @@ impl VisitorMut for Dialect {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
+        part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
         match super::refuse_nested(query) {

@@ -71,7 +71,7 @@ pub(super) fn refuse_sets(expression: &Expr) -> Result<(), SqlError> {
 }
 
 /// The name of an output; `None` of all columns of a table.
-fn output_name(item: &SelectItem) -> Option<String> {
+pub(super) fn output_name(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
         SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
