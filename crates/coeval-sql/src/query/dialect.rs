@@ -42,6 +42,7 @@ mod overlaps;
 mod part_columns;
 mod patterns;
 mod quantifiers;
+mod recursion;
 mod row_subqueries;
 mod rows;
 mod set_order;
@@ -81,7 +82,8 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another.
+/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
@@ -111,7 +113,7 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        if let Err(error) = distinct_on::follow_order(query) {
+        if let Err(error) = recursion::check(query).and_then(|()| distinct_on::follow_order(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
