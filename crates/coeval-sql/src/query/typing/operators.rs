@@ -87,11 +87,7 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Original(raw));
         };
         type_parameters(operator, &mut raw, &mut left, &mut right);
-        type_literals(&mut raw, &mut left, &mut right, schema)?;
-        if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
-            raw.right = literal_as(raw.right, ty)?;
-            right = ty.arrow();
-        }
+        type_literals(operator, &mut raw, &mut left, &mut right, schema)?;
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -283,17 +279,25 @@ fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataT
     }
 }
 
-/// Gives a literal without a type beside a number the number's type.
+/// Gives a literal without a type the one that it has beside a time, a span of time, or a number.
 fn type_literals(
+    operator: Operator,
     raw: &mut RawBinaryExpr,
     left: &mut DataType,
     right: &mut DataType,
     schema: &DFSchema,
 ) -> Result<()> {
-    if is_number(left) == is_number(right) {
-        return Ok(());
-    }
-    if let Some(numbers) = pair(&raw.left, &raw.right, schema)? {
+    if let Some(ty) = literal_beside_time(operator, left, &raw.right, right) {
+        raw.right = literal_as(raw.right.clone(), ty)?;
+        *right = ty.arrow();
+    } else if operator != Operator::Divide
+        && let Some(ty) = literal_beside_time(operator, right, &raw.left, left)
+    {
+        raw.left = literal_as(raw.left.clone(), ty)?;
+        *left = ty.arrow();
+    } else if is_number(left) != is_number(right)
+        && let Some(numbers) = pair(&raw.left, &raw.right, schema)?
+    {
         (raw.left, raw.right) = numbers;
         (*left, *right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
     }
@@ -330,18 +334,22 @@ fn difference(
     Ok(Some(cast(Expr::BinaryExpr(days), DataType::Int32)))
 }
 
-/// What a literal without a type is behind a timestamp: as [`beside_time`], of what is taken away another timestamp.
+/// What a literal without a type is beside a time, as [`beside_time`], or a span of time, on either side of it: where one is taken
+/// away from a time, another time.
 fn literal_beside_time(
     operator: Operator,
-    left: &DataType,
-    right: &Expr,
+    known: &DataType,
+    literal: &Expr,
     ty: &DataType,
 ) -> Option<ColumnType> {
-    let DataType::Timestamp(..) = left else { return None };
-    let is_open = matches!(right, Expr::Literal(..)) && ty.is_string();
-    match operator {
-        Operator::Plus if is_open => Some(ColumnType::Interval),
-        Operator::Minus if is_open => column_type_of_arrow(left),
+    if !matches!(literal, Expr::Literal(..)) || !ty.is_string() {
+        return None;
+    }
+    match (operator, known) {
+        (Operator::Plus, DataType::Timestamp(..))
+        | (Operator::Plus | Operator::Minus, DataType::Interval(_)) => Some(ColumnType::Interval),
+        (Operator::Minus, DataType::Timestamp(..) | DataType::Date32) => column_type_of_arrow(known),
+        (Operator::Multiply | Operator::Divide, DataType::Interval(_)) => Some(ColumnType::Double),
         _ => None,
     }
 }
