@@ -24,6 +24,7 @@ mod servers;
 mod short_forms;
 mod values_subquery;
 mod whole_tables;
+mod with_data;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
@@ -57,6 +58,7 @@ use postgres::Postgres;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use whole_tables::spell_tables;
+use with_data::take_with_data;
 
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
@@ -129,6 +131,7 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
+    take_with_data(&mut tokens);
     order_identity_options(&mut tokens);
     spell_copy_options(&mut tokens);
     cancel::check()?;
