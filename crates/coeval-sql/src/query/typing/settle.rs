@@ -461,6 +461,11 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     {
         refuse_other_enum(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
     }
+    if let ("array_has", [list, element]) = (function.name(), &function.args[..])
+        && let Some(read) = read_element(list, element, schema)?
+    {
+        return Ok(Some(call(vec![list.clone(), read])));
+    }
     if function.name() == "make_array" {
         if mixes_float_and_numeric(&function.args, schema) {
             return Ok(Some(call(doubles(&function.args, schema))));
@@ -504,6 +509,29 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     let is_changed = make_arrays(arguments.iter_mut().collect(), schema)?
         || (function.name() != "nullif" && settle_choices(arguments.iter_mut().collect(), schema)?);
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
+}
+
+/// A text literal that is looked for in an array as a value of its elements' type; `None` of all else that is right as it is.
+///
+/// # Errors
+/// `42883` for any other text that is looked for among values that are none, `22P02` for a literal that is no such value.
+fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
+    let ty = item.data_type();
+    if ty.is_string() || ty.is_null() || !element.get_type(schema)?.is_string() {
+        return Ok(None);
+    }
+    let Some(to) = column_type_of_arrow(ty) else { return Ok(None) };
+    match element {
+        Expr::Literal(scalar, _) => match (scalar.try_as_str().flatten(), to) {
+            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(decimal(text)?)),
+            _ => Ok(Some(literal_as(element.clone(), to)?)),
+        },
+        _ => {
+            let message = format!("operator does not exist: text = {to}");
+            Err(SqlError::new(SqlState::UndefinedFunction, message).into())
+        }
+    }
 }
 
 /// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.
