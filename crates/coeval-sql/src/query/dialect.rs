@@ -411,9 +411,10 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
     }
 }
 
-/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero.
+/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero. A parameter is an `int`
+/// beside the other one.
 fn from_the_front(index: &mut Expr) {
-    let is_plain = matches!(index, Expr::Value(_));
+    let is_plain = matches!(index, Expr::Value(value) if matches!(value.value, Value::Number(..)));
     if !is_plain {
         *index = call("greatest", vec![nested(index), number("0")]);
     }
