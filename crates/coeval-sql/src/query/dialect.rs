@@ -57,10 +57,11 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
-    TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
+    SetExpr, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -403,8 +404,8 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
                 (is_name, is_vector) = (false, false);
             }
             AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
-                lower_bound.get_or_insert_with(|| number("1"));
-                upper_bound.get_or_insert_with(|| number(LAST_PLACE));
+                at_least("1", lower_bound.get_or_insert_with(|| number("1")));
+                at_least("0", upper_bound.get_or_insert_with(|| number(LAST_PLACE)));
                 (is_name, is_vector) = (false, false);
             }
         }
@@ -418,6 +419,22 @@ fn from_the_front(index: &mut Expr) {
     if !is_plain {
         *index = call("greatest", vec![nested(index), number("0")]);
     }
+}
+
+/// A bound of a slice that is not below this: DataFusion counts those below one from the end. NULL stays NULL.
+fn at_least(least: &str, bound: &mut Expr) {
+    if matches!(bound, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+        return;
+    }
+    let (left, right) = (Box::new(nested(bound)), Box::new(number(least)));
+    let condition = Expr::BinaryOp { left, op: BinaryOperator::Lt, right };
+    *bound = Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: number(least) }],
+        else_result: Some(Box::new(nested(bound))),
+    };
 }
 
 fn one_more(index: &Expr) -> Expr {
