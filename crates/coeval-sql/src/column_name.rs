@@ -86,6 +86,7 @@ fn first_name(body: &SetExpr) -> Option<String> {
             _ => None,
         },
         SetExpr::Query(query) => first_name(&query.body),
+        SetExpr::Values(_) => Some("column1".to_owned()),
         SetExpr::SetOperation { left, .. } => first_name(left),
         _ => None,
     }

@@ -25,11 +25,13 @@ mod postgres;
 mod select_into;
 mod servers;
 mod short_forms;
+mod values_subquery;
 mod whole_tables;
+mod with_data;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
-pub(crate) use copy_options::MAX_REJECTED_MARK;
+pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
@@ -64,6 +66,7 @@ use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use whole_tables::spell_tables;
+use with_data::take_with_data;
 
 /// How deep a statement may be nested.
 const DEPTH_MAX: usize = 200;
@@ -136,6 +139,7 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
+    take_with_data(&mut tokens);
     order_identity_options(&mut tokens);
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);

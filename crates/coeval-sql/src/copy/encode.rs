@@ -4,6 +4,7 @@
 use super::binary;
 use super::options::{CopyFormat, CopyOptions, Header};
 use crate::error::{SqlError, SqlState};
+use crate::parse::ALL_COLUMNS;
 use crate::types::{assign_array, format_value};
 use arrow::array::{ArrayRef, RecordBatch};
 use chrono_tz::Tz;
@@ -36,7 +37,8 @@ impl Encoder {
         options: &CopyOptions,
         zone: Tz,
     ) -> Result<Self, SqlError> {
-        for name in &options.force_quote {
+        let quotes_all = options.force_quote.iter().any(|name| name == ALL_COLUMNS);
+        for name in options.force_quote.iter().filter(|_| !quotes_all) {
             if !columns.iter().any(|(column, _)| column == name) {
                 let message = format!("FORCE_QUOTE column \"{name}\" not referenced by COPY");
                 return Err(SqlError::new(SqlState::InvalidColumnReference, message));
@@ -44,11 +46,10 @@ impl Encoder {
         }
         let quoting = columns
             .iter()
-            .map(
-                |(name, _)| {
-                    if options.force_quote.contains(name) { Quoting::Always } else { Quoting::Needed }
-                },
-            )
+            .map(|(name, _)| {
+                let is_forced = quotes_all || options.force_quote.contains(name);
+                if is_forced { Quoting::Always } else { Quoting::Needed }
+            })
             .collect();
         Ok(Self { options: options.clone(), columns: columns.to_vec(), quoting, zone, text: String::new() })
     }

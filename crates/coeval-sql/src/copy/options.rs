@@ -54,7 +54,7 @@ pub(crate) struct CopyOptions {
     pub(crate) quote: u8,
     /// Before a quote inside a quoted CSV field.
     pub(crate) escape: u8,
-    /// Columns that COPY TO always quotes.
+    /// Columns that COPY TO always quotes; [`ALL_COLUMNS`](crate::parse::ALL_COLUMNS) stands for all.
     pub(crate) force_quote: Vec<String>,
     /// Columns in which nothing stands for NULL.
     pub(crate) force_not_null: Vec<String>,

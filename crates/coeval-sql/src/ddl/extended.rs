@@ -9,13 +9,13 @@ use super::sequence::{self, CreateSequence};
 use super::{alter_column, create_table};
 use super::{enum_types, lookup, owners, rename, roles, sequence_values};
 use crate::context::StatementContext;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::parse::{BrickClause, rewind};
 use crate::result::StatementResult;
 use crate::sequences;
 use crate::tique::{self, ServerStatement};
-use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef};
+use coeval_store::{CatalogChange, Identity, ObjectRef, QualifiedName, SequenceDef, TableDef};
 use datafusion::sql::sqlparser::ast::{CreateTable, Expr, ObjectName, SequenceOptions};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -116,6 +116,8 @@ pub(crate) enum Change {
     Sequence(Box<Options>),
     /// `ALTER COLUMN ... ADD GENERATED ... AS IDENTITY (SEQUENCE NAME ...)`, as `pg_dump` writes it.
     Identity(Box<NewIdentity>),
+    /// `ALTER COLUMN ... RESTART`, `SET INCREMENT BY ...`, of an identity column.
+    ColumnSequence(Box<ColumnSequence>),
 }
 
 /// A column that becomes an identity column whose sequence has a given name.
@@ -124,6 +126,13 @@ pub(crate) struct NewIdentity {
     column: String,
     identity: Identity,
     sequence: ObjectName,
+    options: Options,
+}
+
+/// What changes of the sequence behind an identity column.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnSequence {
+    column: String,
     options: Options,
 }
 
@@ -224,6 +233,8 @@ impl Extended {
             Change::Owner(role_name(parser)?)
         } else if let Some(identity) = parse_identity(parser)? {
             Change::Identity(Box::new(identity))
+        } else if let Some(changed) = parse_column_sequence(parser)? {
+            Change::ColumnSequence(Box::new(changed))
         } else if let Some(retention) = parse_retention(parser)? {
             Change::Retention(retention)
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
@@ -263,6 +274,50 @@ fn parse_identity(parser: &mut Parser<'_>) -> Result<Option<NewIdentity>, Parser
     Ok(None)
 }
 
+/// `ALTER COLUMN c RESTART WITH 100 SET INCREMENT BY 2`, to the end of the statement.
+fn parse_column_sequence(parser: &mut Parser<'_>) -> Result<Option<ColumnSequence>, ParserError> {
+    let start = parser.index();
+    if parser.parse_keyword(Keyword::ALTER) {
+        let _ = parser.parse_keyword(Keyword::COLUMN);
+        let column = fold(&parser.parse_identifier()?);
+        let mut options = Options::default();
+        loop {
+            if parser.parse_keyword(Keyword::RESTART) {
+                options.restart = Some(parse_restart(parser)?);
+            } else if let Some(setting) = parse_set_option(parser) {
+                options.settings.push(setting);
+            } else {
+                break;
+            }
+        }
+        let is_said = options.restart.is_some() || !options.settings.is_empty();
+        if is_said && parser.peek_token().token == Token::EOF {
+            return Ok(Some(ColumnSequence { column, options }));
+        }
+    }
+    rewind(parser, start);
+    Ok(None)
+}
+
+/// `SET` and an option of a sequence; `None` of all that else is set of a column, where the parser then still is.
+fn parse_set_option(parser: &mut Parser<'_>) -> Option<SequenceOptions> {
+    let start = parser.index();
+    if parser.parse_keyword(Keyword::SET)
+        && let Ok(setting) = parse_setting(parser)
+    {
+        return Some(setting);
+    }
+    rewind(parser, start);
+    None
+}
+
+/// The value behind `RESTART`, if there is one.
+fn parse_restart(parser: &mut Parser<'_>) -> Result<Option<Expr>, ParserError> {
+    let with = parser.parse_keyword(Keyword::WITH);
+    let bare = !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
+    if bare { Ok(None) } else { parser.parse_prefix().map(Some) }
+}
+
 /// `SET RETENTION 'interval' ON column` and `DROP RETENTION`.
 fn parse_retention(parser: &mut Parser<'_>) -> Result<Option<RetentionChange>, ParserError> {
     let start = parser.index();
@@ -291,10 +346,7 @@ fn parse_options(parser: &mut Parser<'_>) -> Result<Options, ParserError> {
         } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
             options.owned_by = Some(parser.parse_object_name(false)?);
         } else if parser.parse_keyword(Keyword::RESTART) {
-            let with = parser.parse_keyword(Keyword::WITH);
-            let bare =
-                !with && !matches!(parser.peek_token().token, Token::Number(..) | Token::Minus | Token::Plus);
-            options.restart = Some(if bare { None } else { Some(parser.parse_prefix()?) });
+            options.restart = Some(parse_restart(parser)?);
         } else {
             options.settings.push(parse_setting(parser)?);
         }
@@ -427,7 +479,32 @@ fn alter(
             };
             alter_column::add_identity(context, &def, &added).map(|_| ())
         }
-        (Change::Identity(_), _) => Err(lookup::wrong_kind(name, "table")),
+        (Change::ColumnSequence(change), ObjectRef::Table(id)) => {
+            let def = Arc::clone(context.transaction.table_def(id)?);
+            let sequence = identity_sequence(context, &def, &change.column)?;
+            alter_sequence(context, &sequence, &change.options)
+        }
+        (Change::Identity(_) | Change::ColumnSequence(_), _) => Err(lookup::wrong_kind(name, "table")),
+    }
+}
+
+/// The sequence behind an identity column.
+///
+/// # Errors
+/// `42703` for a column that is not there, `55000` for one that is no identity column.
+fn identity_sequence(
+    context: &StatementContext<'_>,
+    def: &TableDef,
+    column: &str,
+) -> Result<Arc<SequenceDef>, SqlError> {
+    let found = &def.columns[lookup::column(def, column)?];
+    match found.sequence.filter(|_| found.identity.is_some()) {
+        Some(sequence) => sequences::by_id(context, sequence),
+        None => {
+            let relation = &def.name.name;
+            let message = format!("column \"{column}\" of relation \"{relation}\" is not an identity column");
+            Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
+        }
     }
 }
 
@@ -473,6 +550,12 @@ mod tests {
     fn only_what_the_parser_does_not_know_is_taken() {
         assert!(parse("ALTER TABLE t ADD COLUMN a int").is_none());
         assert!(parse("CREATE TABLE t (a int)").is_none());
+        assert!(parse("ALTER TABLE t ALTER COLUMN a SET DEFAULT 1").is_none());
+        assert!(parse("ALTER TABLE t ALTER a SET NOT NULL, ALTER a DROP DEFAULT").is_none());
+        assert!(matches!(
+            parse("ALTER TABLE t ALTER COLUMN a SET INCREMENT BY 2 SET NO CYCLE RESTART WITH 5"),
+            Some(Extended::Alter { change: Change::ColumnSequence(_), .. })
+        ));
         assert!(matches!(parse("ALTER TABLE IF EXISTS t SET SCHEMA s"), Some(Extended::Alter { .. })));
         assert!(matches!(parse("ALTER VIEW v RENAME TO w"), Some(Extended::Alter { kind: Kind::View, .. })));
         assert!(matches!(

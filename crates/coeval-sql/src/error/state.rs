@@ -121,6 +121,7 @@ states! {
     InvalidTableDefinition = "42P16",
     InvalidObjectDefinition = "42P17",
     IndeterminateDatatype = "42P18",
+    InvalidRecursion = "42P19",
     WindowingError = "42P20",
     WithCheckOptionViolation = "44000",
     DiskFull = "53100",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `COPY ... WITH (FREEZE on, HEADER 1)`: the parser takes TRUE and FALSE, PostgreSQL any way to write a truth. And
-//! `MAX_REJECTED 100`, of which the parser knows nothing: it comes through as an encoding with a mark.
+//! `MAX_REJECTED 100`, of which the parser knows nothing: it comes through as an encoding with a mark. And `FORCE_QUOTE *`, for which
+//! it wants a list of columns.
 
-use super::{is_space, is_word};
+use super::{is_space, is_word, quoted_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 /// Options that are on or off.
@@ -12,12 +13,16 @@ const OPTIONS: [&str; 2] = ["freeze", "header"];
 /// zero byte.
 pub(crate) const MAX_REJECTED_MARK: &str = "\0max_rejected ";
 
+/// The column that stands for all of them, for the same reason.
+pub(crate) const ALL_COLUMNS: &str = "\0*";
+
 /// Writes the options of a COPY as the parser takes them.
-pub(super) fn spell_copy_options(tokens: &mut [TokenWithSpan]) {
+pub(super) fn spell_copy_options(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().find(|token| !is_space(token)).is_some_and(|first| is_word(first, "copy")) {
         return;
     }
     spell_max_rejected(tokens);
+    spell_all_columns(tokens);
     for at in 0..tokens.len() {
         if !OPTIONS.iter().any(|option| is_word(&tokens[at], option)) {
             continue;
@@ -41,6 +46,29 @@ fn spell_max_rejected(tokens: &mut [TokenWithSpan]) {
         value.token = Token::SingleQuotedString(format!("{MAX_REJECTED_MARK}{text}"));
         tokens[at].token = Token::make_keyword("ENCODING");
     }
+}
+
+/// `FORCE_QUOTE *`, where a comma, a parenthesis or the end follows: anything else is a product in a query.
+fn spell_all_columns(tokens: &mut Vec<TokenWithSpan>) {
+    let mut next = 0;
+    while let Some(found) = tokens[next..].iter().position(|token| is_word(token, "force_quote")) {
+        next += found + 1;
+        let Some(star) = word_from(tokens, next).filter(|&place| tokens[place].token == Token::Mul) else {
+            continue;
+        };
+        let ends = word_from(tokens, star + 1)
+            .is_none_or(|place| matches!(tokens[place].token, Token::Comma | Token::RParen));
+        if ends {
+            let span = tokens[star].span;
+            let list = [Token::LParen, quoted_word(ALL_COLUMNS), Token::RParen];
+            drop(tokens.splice(star..=star, list.map(|token| TokenWithSpan { token, span })));
+        }
+    }
+}
+
+/// The place of the next word or sign from one on.
+fn word_from(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
+    (from..tokens.len()).find(|&place| !is_space(&tokens[place]))
 }
 
 fn truth_of(token: &TokenWithSpan) -> Option<bool> {

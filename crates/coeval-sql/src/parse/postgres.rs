@@ -86,8 +86,11 @@ impl Dialect for Postgres {
     }
 
     /// Called where an operand begins. The parser passes this error through all that it tries.
-    fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        if self.may_go_on() { None } else { Some(Err(ParserError::RecursionLimitExceeded)) }
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        if !self.may_go_on() {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        super::values_subquery::prefix(parser)
     }
 
     fn parse_infix(

@@ -8,7 +8,7 @@
 use crate::error::SqlError;
 use crate::types::{column_type_of_arrow, parameter_beside};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, EnumType};
+use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::binary::type_union_resolution;
@@ -152,9 +152,9 @@ impl Found {
                 if let [list, element] = &function.args[..]
                     && let (Some(place), Ok(DataType::List(item))) =
                         (bare_parameter(element), list.get_type(schema))
-                    && EnumType::of_arrow(item.data_type()).is_some()
+                    && !item.data_type().is_null()
                 {
-                    self.is(place, item.data_type());
+                    self.is(place, &with_own_digits(item.data_type().clone()));
                 }
             }
             Expr::ScalarFunction(function) if ALIKE.contains(&function.name()) => {

@@ -15,6 +15,7 @@
 //! | `ARRAY[x]` with columns, which DataFusion looks for in the innermost query alone | a function of its elements |
 //! | `ARRAY(SELECT x ...)` | a subquery with `array_agg(x)` |
 //! | functions that return sets, in the select list or in FROM | `unnest` of a function that returns an array |
+//! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
@@ -23,6 +24,7 @@
 //! | `typname[0]` | the letter at that place |
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
 //! | a part of WITH with a point in its name | one with another name inside the plan |
+//! | a part of WITH that names its first columns | one that names all |
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
@@ -40,11 +42,14 @@ mod grouping;
 mod merged_columns;
 mod ordered_sets;
 mod overlaps;
+mod part_columns;
 mod patterns;
 mod quantifiers;
+mod recursion;
 mod row_counts;
 mod row_subqueries;
 mod rows;
+mod set_order;
 mod sets;
 mod tables;
 mod windows;
@@ -56,10 +61,11 @@ use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::WalkMut;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SetExpr, Subscript,
-    TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
+    AccessExpr, BinaryOperator, CaseWhen, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
+    SetExpr, Subscript, TableFactor, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -81,7 +87,8 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another.
+/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
         return Err(error);
@@ -111,10 +118,12 @@ impl VisitorMut for Dialect {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         order_once(query);
-        if let Err(error) = distinct_on::follow_order(query).and_then(|()| row_counts::rewrite(query)) {
+        let checked = recursion::check(query).and_then(|()| distinct_on::follow_order(query));
+        if let Err(error) = checked.and_then(|()| row_counts::rewrite(query)) {
             return ControlFlow::Break(error);
         }
         dotted_names::rename_parts(query);
+        part_columns::name_all(query);
         merged_columns::name_by_table(query, self.depth);
         self.depth += 1;
         match super::refuse_nested(query) {
@@ -125,6 +134,7 @@ impl VisitorMut for Dialect {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         casts_apart::told_apart(query);
+        set_order::select_keys(query);
         self.depth -= 1;
         ControlFlow::Continue(())
     }
@@ -174,6 +184,7 @@ impl VisitorMut for Dialect {
 
 /// What stands in an expression's place; `None` if it stays.
 fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
+    set_order::refuse_sets(expression)?;
     if let Some(replaced) = row_subqueries::rewritten(expression)? {
         return Ok(Some(replaced));
     }
@@ -400,20 +411,37 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
                 (is_name, is_vector) = (false, false);
             }
             AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
-                lower_bound.get_or_insert_with(|| number("1"));
-                upper_bound.get_or_insert_with(|| number(LAST_PLACE));
+                at_least("1", lower_bound.get_or_insert_with(|| number("1")));
+                at_least("0", upper_bound.get_or_insert_with(|| number(LAST_PLACE)));
                 (is_name, is_vector) = (false, false);
             }
         }
     }
 }
 
-/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero.
+/// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero. A parameter is an `int`
+/// beside the other one.
 fn from_the_front(index: &mut Expr) {
-    let is_plain = matches!(index, Expr::Value(_));
+    let is_plain = matches!(index, Expr::Value(value) if matches!(value.value, Value::Number(..)));
     if !is_plain {
         *index = call("greatest", vec![nested(index), number("0")]);
     }
+}
+
+/// A bound of a slice that is not below this: DataFusion counts those below one from the end. NULL stays NULL.
+fn at_least(least: &str, bound: &mut Expr) {
+    if matches!(bound, Expr::Value(value) if matches!(value.value, Value::Number(..))) {
+        return;
+    }
+    let (left, right) = (Box::new(nested(bound)), Box::new(number(least)));
+    let condition = Expr::BinaryOp { left, op: BinaryOperator::Lt, right };
+    *bound = Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: number(least) }],
+        else_result: Some(Box::new(nested(bound))),
+    };
 }
 
 fn one_more(index: &Expr) -> Expr {
@@ -584,6 +612,11 @@ fn collected(function: &Function, value: &str, document: &str) -> Expr {
         }
     }
     call(document, vec![Expr::Function(array)])
+}
+
+/// Whether an expression is a word that stands for a call, which is what its output is called.
+pub(super) fn is_register(expression: &Expr) -> bool {
+    matches!(expression, Expr::Identifier(ident) if ident.quote_style.is_none() && register(&fold(ident)).is_some())
 }
 
 /// Words that stand for a call without parentheses.

@@ -5,6 +5,7 @@
 //! PostgreSQL's name as its alias before planning, and a name that is taken gets a mark and a number behind
 //! it, which are cut off again from the result.
 
+use super::dialect::is_register;
 use crate::column_name::{MARK, column_name};
 use crate::stack::with_room;
 use crate::walk::{WalkMut, visit_expressions};
@@ -188,7 +189,8 @@ fn name_select(select: &mut Select) {
             SelectItem::UnnamedExpr(expression) => (column_name(expression), expression),
             _ => continue,
         };
-        let is_column = matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let is_column = matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+            && !is_register(expression);
         let is_new = taken.insert(name.clone());
         if is_column && is_new && !has_wildcard {
             continue;

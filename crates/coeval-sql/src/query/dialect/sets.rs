@@ -124,19 +124,23 @@ fn is_simple(select: &Select) -> bool {
     select.distinct.is_none() && select.having.is_none() && !is_grouped
 }
 
-/// Whether the item has one value for each row that is read: no aggregate, no window, no set.
-fn is_of_one_row(item: &Expr) -> bool {
+/// Whether functions of this name are aggregates.
+pub(super) fn is_aggregate(name: &str) -> bool {
     static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
         let all = all_default_aggregate_functions().into_iter();
         all.flat_map(|function| [function.name().to_owned()].into_iter().chain(function.aliases().to_vec()))
             .collect()
     });
+    (name.starts_with("json") && name.ends_with("_agg")) || AGGREGATES.contains(name)
+}
+
+/// Whether the item has one value for each row that is read: no aggregate, no window, no set.
+fn is_of_one_row(item: &Expr) -> bool {
     let is_other = |function: &Function| {
         let name = unqualified(&function.name).unwrap_or_default();
         function.over.is_some()
             || matches!(name.as_str(), "unnest" | "generate_series")
-            || name.starts_with("json") && name.ends_with("_agg")
-            || AGGREGATES.contains(&name)
+            || is_aggregate(&name)
             || crate::catalog::set_returning(&name).is_some()
             || !crate::json::set_columns(&name).is_empty()
     };

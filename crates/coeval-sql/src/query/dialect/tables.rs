@@ -48,11 +48,10 @@ pub(super) fn rewrite(factor: &mut TableFactor) {
             of_function(&function, arguments, alias.as_ref(), (*with_ordinality).into())
         }
         TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality, .. } => {
-            let numbering = (*with_ordinality).into();
-            let is_rewritten = match array_exprs.as_slice() {
-                [array] => numbering == Numbering::Ordinality || !names_columns(array),
-                arrays => numbering == Numbering::Ordinality || arrays.iter().any(names_columns),
-            };
+            let numbering = Numbering::from(*with_ordinality);
+            let is_rewritten = array_exprs.len() == 1
+                || numbering == Numbering::Ordinality
+                || array_exprs.iter().any(names_columns);
             is_rewritten.then(|| unnested(array_exprs.clone(), "unnest", alias.as_ref(), numbering))
         }
         _ => None,
@@ -95,11 +94,6 @@ pub(super) fn make_lateral(select: &mut Select) {
         *lateral = false;
     }
     for factor in factors {
-        if let TableFactor::UNNEST { alias, array_exprs, with_offset: false, .. } = factor
-            && array_exprs.iter().any(names_columns)
-        {
-            *factor = unnested(array_exprs.clone(), "unnest", alias.as_ref(), Numbering::None);
-        }
         if let TableFactor::Derived { lateral, subquery, .. } = factor {
             *lateral |= is_function(subquery) && names_columns(subquery.as_ref());
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `array_has` as DataFusion has it, but also of arrays of enums, which its kernels do not compare. A literal is a label of
-//! theirs once [`settle`](super::settle) has read it.
+//! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
 use crate::allowance::Meter;
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
@@ -93,6 +93,14 @@ impl ScalarUDFImpl for ArrayHas {
         if let [list, element] = types
             && let Some(ty) = enum_of_elements(list)
             && (element.is_string() || *element == ty.arrow())
+        {
+            return Ok(types.to_vec());
+        }
+        // A text is a literal, and no text once the plan is settled, or it is refused then.
+        if let [DataType::List(item), element] = types
+            && element.is_string()
+            && !item.data_type().is_string()
+            && !item.data_type().is_null()
         {
             return Ok(types.to_vec());
         }

@@ -335,7 +335,7 @@ fn exact(precision: u8, scale: i8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(u64::from(precision), i64::from(scale)))
 }
 
-fn cast_to(expression: Expr, data_type: DataType) -> Expr {
+pub(super) fn cast_to(expression: Expr, data_type: DataType) -> Expr {
     let expr = Box::new(expression);
     Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, array: false, format: None }
 }

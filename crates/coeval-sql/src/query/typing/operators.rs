@@ -3,6 +3,7 @@
 //!
 //! | | PostgreSQL and here | DataFusion |
 //! |---|---|---|
+//! | `n + '1'`, a literal beside a number | a number | refused |
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
 //! | `date + interval`, `date + time` | a timestamp | a date |
@@ -19,7 +20,7 @@ use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::places;
-use super::settle::{comparable_pair, concatenation, make_labels, pair};
+use super::settle::{comparable_pair, concatenation, doubles, make_labels, mixes_float_and_numeric, pair};
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
@@ -30,15 +31,17 @@ use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{
-    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr,
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
 };
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, GetFieldAccess, Operator, WindowFunctionDefinition,
+    cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
@@ -81,10 +84,7 @@ impl ExprPlanner for PostgresOperators {
             return Ok(PlannerResult::Original(raw));
         };
         type_parameters(operator, &mut raw, &mut left, &mut right);
-        if let Some(ty) = literal_beside_time(operator, &left, &raw.right, &right) {
-            raw.right = literal_as(raw.right, ty)?;
-            right = ty.arrow();
-        }
+        type_literals(operator, &mut raw, &mut left, &mut right, schema)?;
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -126,7 +126,26 @@ impl ExprPlanner for PostgresOperators {
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
         make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+        if mixes_float_and_numeric(&elements, schema) {
+            elements = doubles(&elements, schema);
+        }
         Ok(PlannerResult::Planned(array_of(elements)))
+    }
+
+    /// An element of `array_agg` is one of the array: DataFusion asks `nth_value` for it, which takes a `bigint` constant alone.
+    fn plan_field_access(
+        &self,
+        raw: RawFieldAccessExpr,
+        _: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr } = raw;
+        let is_collected = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "array_agg");
+        Ok(match field_access {
+            GetFieldAccess::ListIndex { key } if is_collected => {
+                PlannerResult::Planned(array_element(expr, *key))
+            }
+            field_access => PlannerResult::Original(RawFieldAccessExpr { field_access, expr }),
+        })
     }
 
     fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
@@ -269,6 +288,31 @@ fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataT
     }
 }
 
+/// Gives a literal without a type the one that it has beside a time, a span of time, or a number.
+fn type_literals(
+    operator: Operator,
+    raw: &mut RawBinaryExpr,
+    left: &mut DataType,
+    right: &mut DataType,
+    schema: &DFSchema,
+) -> Result<()> {
+    if let Some(ty) = literal_beside_time(operator, left, &raw.right, right) {
+        raw.right = literal_as(raw.right.clone(), ty)?;
+        *right = ty.arrow();
+    } else if operator != Operator::Divide
+        && let Some(ty) = literal_beside_time(operator, right, &raw.left, left)
+    {
+        raw.left = literal_as(raw.left.clone(), ty)?;
+        *left = ty.arrow();
+    } else if is_number(left) != is_number(right)
+        && let Some(numbers) = pair(&raw.left, &raw.right, schema)?
+    {
+        (raw.left, raw.right) = numbers;
+        (*left, *right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
+    }
+    Ok(())
+}
+
 /// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
 fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<DataType> {
     match (operator, left) {
@@ -299,18 +343,22 @@ fn difference(
     Ok(Some(cast(Expr::BinaryExpr(days), DataType::Int32)))
 }
 
-/// What a literal without a type is behind a timestamp: as [`beside_time`], of what is taken away another timestamp.
+/// What a literal without a type is beside a time, as [`beside_time`], or a span of time, on either side of it: where one is taken
+/// away from a time, another time.
 fn literal_beside_time(
     operator: Operator,
-    left: &DataType,
-    right: &Expr,
+    known: &DataType,
+    literal: &Expr,
     ty: &DataType,
 ) -> Option<ColumnType> {
-    let DataType::Timestamp(..) = left else { return None };
-    let is_open = matches!(right, Expr::Literal(..)) && ty.is_string();
-    match operator {
-        Operator::Plus if is_open => Some(ColumnType::Interval),
-        Operator::Minus if is_open => column_type_of_arrow(left),
+    if !matches!(literal, Expr::Literal(..)) || !ty.is_string() {
+        return None;
+    }
+    match (operator, known) {
+        (Operator::Plus, DataType::Timestamp(..))
+        | (Operator::Plus | Operator::Minus, DataType::Interval(_)) => Some(ColumnType::Interval),
+        (Operator::Minus, DataType::Timestamp(..) | DataType::Date32) => column_type_of_arrow(known),
+        (Operator::Multiply | Operator::Divide, DataType::Interval(_)) => Some(ColumnType::Double),
         _ => None,
     }
 }

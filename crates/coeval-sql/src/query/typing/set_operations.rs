@@ -112,7 +112,7 @@ fn common_types(inputs: &[&LogicalPlan], operation: &str) -> Result<Vec<Common>>
 
 /// Types of which PostgreSQL makes one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Text,
     Number,
     Boolean,
@@ -125,7 +125,7 @@ enum Kind {
 }
 
 /// The kind of a type, or of the elements of an array and that it is one; `None` for NULLs and types that are checked elsewhere.
-fn kind_of(ty: &DataType) -> Option<(Kind, bool)> {
+pub(super) fn kind_of(ty: &DataType) -> Option<(Kind, bool)> {
     let kind = match ty {
         DataType::List(element) => return kind_of(element.data_type()).map(|(kind, _)| (kind, true)),
         DataType::Boolean => Kind::Boolean,

@@ -9,7 +9,7 @@ use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::{refuse_other_type, refuse_text_beside_time};
-use super::set_operations::{is_set_operation, settle_join, settle_union};
+use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
     aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
@@ -269,7 +269,11 @@ fn as_dates(operands: &[Expr], types: &[DataType], schema: &DFSchema) -> Option<
     operands.iter().zip(types).map(date).collect()
 }
 
-fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+/// Whether there are floats among the expressions, and `numeric`.
+pub(super) fn mixes_float_and_numeric<'a>(
+    expressions: impl IntoIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> bool {
     let (mut floats, mut decimals) = (false, false);
     for ty in expressions.into_iter().filter_map(|expression| expression.get_type(schema).ok()) {
         floats |= ty.is_floating();
@@ -299,8 +303,72 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
     let mut case = case.clone();
     let is_changed = settle_cases(&mut case, schema)?
         | make_arrays(results_of(&mut case), schema)?
-        | settle_choices(results_of(&mut case), schema)?;
+        | settle_choices(results_of(&mut case), schema)?
+        | read_results(&mut case, schema)?;
     Ok(with_one_type(&case, schema).or_else(|| is_changed.then_some(Expr::Case(case))))
+}
+
+/// Text literals among the results of a CASE as values of the type that the others have; whether there are any. DataFusion makes
+/// text of all, which is another order.
+///
+/// # Errors
+/// `42804` for results of two kinds, `22P02` for a literal that is no value of the type.
+fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
+    let is_open =
+        |result: &Expr| matches!(result, Expr::Literal(scalar, _) if scalar.data_type().is_string());
+    let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
+    let results: Vec<&Expr> = case.else_expr.as_deref().into_iter().chain(thens).collect();
+    let mut widest: Option<(&Expr, DataType)> = None;
+    for result in results.into_iter().filter(|result| !is_open(result)) {
+        let Ok(ty) = result.get_type(schema) else { return Ok(false) };
+        if ty.is_null() {
+            continue;
+        }
+        match &widest {
+            Some((_, known)) => {
+                require_one_kind(known, &ty)?;
+                if width_of(&ty) > width_of(known) {
+                    widest = Some((result, ty));
+                }
+            }
+            None => widest = Some((result, ty)),
+        }
+    }
+    let Some((other, ty)) = widest else { return Ok(false) };
+    if ty.is_string() {
+        return Ok(false);
+    }
+    let other = other.clone();
+    let mut is_changed = false;
+    for result in results_of(case).into_iter().filter(|result| is_open(result)) {
+        if let Some(read) = beside(result, &other, schema)? {
+            *result = read;
+            is_changed = true;
+        }
+    }
+    Ok(is_changed)
+}
+
+/// Which of several numbers' types the others become.
+fn width_of(ty: &DataType) -> u8 {
+    match ty {
+        ty if ty.is_floating() => 4,
+        ty if ty.is_decimal() => 3,
+        DataType::Int64 => 2,
+        DataType::Int32 => 1,
+        _ => 0,
+    }
+}
+
+/// `42804` for results of CASE of two kinds, of which DataFusion makes one another: a number becomes a date.
+fn require_one_kind(first: &DataType, other: &DataType) -> Result<()> {
+    let (Some(first_kind), Some(other_kind)) = (kind_of(first), kind_of(other)) else { return Ok(()) };
+    if first_kind == other_kind {
+        return Ok(());
+    }
+    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
+    let message = format!("CASE types {} and {} cannot be matched", name(first), name(other));
+    Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
 }
 
 fn results_of(case: &mut Case) -> Vec<&mut Expr> {
@@ -408,7 +476,15 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     {
         refuse_other_type(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
     }
+    if let ("array_has", [list, element]) = (function.name(), &function.args[..])
+        && let Some(read) = read_element(list, element, schema)?
+    {
+        return Ok(Some(call(vec![list.clone(), read])));
+    }
     if function.name() == "make_array" {
+        if mixes_float_and_numeric(&function.args, schema) {
+            return Ok(Some(call(doubles(&function.args, schema))));
+        }
         let mut elements = function.args.clone();
         let is_changed = settle_choices(elements.iter_mut().collect(), schema)?
             | jsonb::settle_elements(&mut elements, schema)?
@@ -448,6 +524,29 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     let is_changed = make_arrays(arguments.iter_mut().collect(), schema)?
         || (function.name() != "nullif" && settle_choices(arguments.iter_mut().collect(), schema)?);
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
+}
+
+/// A text literal that is looked for in an array as a value of its elements' type; `None` of all else that is right as it is.
+///
+/// # Errors
+/// `42883` for any other text that is looked for among values that are none, `22P02` for a literal that is no such value.
+fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+    let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
+    let ty = item.data_type();
+    if ty.is_string() || ty.is_null() || !element.get_type(schema)?.is_string() {
+        return Ok(None);
+    }
+    let Some(to) = column_type_of_arrow(ty) else { return Ok(None) };
+    match element {
+        Expr::Literal(scalar, _) => match (scalar.try_as_str().flatten(), to) {
+            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(decimal(text)?)),
+            _ => Ok(Some(literal_as(element.clone(), to)?)),
+        },
+        _ => {
+            let message = format!("operator does not exist: text = {to}");
+            Err(SqlError::new(SqlState::UndefinedFunction, message).into())
+        }
+    }
 }
 
 /// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.

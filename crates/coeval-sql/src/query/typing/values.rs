@@ -2,9 +2,9 @@
 //! `VALUES` with what DataFusion does not take: subqueries, and literals without a type beside casts to one.
 //!
 //! Rows with subqueries become queries of one row each. A literal in a column in which another row casts to a type is
-//! cast to that type, too; a date beside a timestamp becomes one.
+//! cast to that type, too; a date beside a timestamp becomes one, and so does a `numeric` beside a float.
 
-use super::literals::{is_named, own_call};
+use super::literals::{TO_NUMERIC, cast_to, is_named, own_call};
 use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
@@ -12,8 +12,8 @@ use crate::stack::with_room;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Value, VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -31,6 +31,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
             let width = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
             for column in 0..width {
                 let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column])) else {
+                    make_doubles(values.rows.iter_mut().map(|row| &mut row.content[column]).collect());
                     continue;
                 };
                 for row in &mut values.rows {
@@ -43,6 +44,41 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
             Ok(())
         }
         _ => Ok(()),
+    }
+}
+
+/// Casts what stands beside floats in a column with a `numeric` to `double precision`: DataFusion makes a `numeric` of all.
+fn make_doubles(cells: Vec<&mut Expr>) {
+    let are_mixed = cells.iter().any(|cell| is_float(cell)) && cells.iter().any(|cell| is_numeric(cell));
+    for cell in cells.into_iter().filter(|cell| are_mixed && !is_float(cell) && !is_open(cell)) {
+        *cell = cast_to(cell.clone(), DataType::DoublePrecision);
+    }
+}
+
+fn is_float(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_float(inner),
+        Expr::Cast { data_type, .. } => matches!(
+            data_type,
+            DataType::DoublePrecision
+                | DataType::Double(_)
+                | DataType::Float(_)
+                | DataType::Float4
+                | DataType::Float8
+                | DataType::Real
+        ),
+        _ => false,
+    }
+}
+
+fn is_numeric(cell: &Expr) -> bool {
+    match cell {
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_numeric(inner),
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Numeric(_) | DataType::Decimal(_) | DataType::Dec(_))
+        }
+        Expr::Function(function) => is_named(function, TO_NUMERIC),
+        _ => false,
     }
 }
 

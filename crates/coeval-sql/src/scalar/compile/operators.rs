@@ -128,6 +128,10 @@ impl Compiler<'_> {
     }
 
     fn arithmetic(&mut self, op: ArithmeticOp, left: Typed, right: Typed) -> Result<Typed, Refusal> {
+        // What a literal is beside documents and times depends on the operator: a key, an interval.
+        if let Some(ty) = [left.ty, right.ty].into_iter().flatten().find(|ty| !is_number(*ty)) {
+            return Err(Refusal::unsupported(format!("{op:?} of {ty}")));
+        }
         let ((left, left_type), (right, right_type)) = self.settle_pair(left, right)?;
         let Some((ty, kind)) = promotion::arithmetic(op, left_type, right_type) else {
             return Err(Refusal::unsupported(format!("{left_type} {op:?} {right_type}")));

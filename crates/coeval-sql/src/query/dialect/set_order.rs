@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions that return sets, in places of their own.
+//!
+//! ORDER BY of what is not selected, beside them: DataFusion finds no column below the place where it
+//! spreads the sets. So the keys are selected there, under names of our own, and left out around it.
+//!
+//! ```text
+//! SELECT unnest(tags) AS tag FROM post ORDER BY id
+//!   -> SELECT tag FROM (SELECT unnest(tags) AS tag, id AS order0 FROM post) ORDER BY order0
+//! ```
+
+use super::unqualified;
+use crate::column_name::{MARK, column_name};
+use crate::error::{SqlError, SqlState};
+use crate::names::fold;
+use crate::select::{around, item, quoted};
+use crate::walk::Walk;
+use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Visitor};
+use std::ops::ControlFlow;
+
+/// Selects what a query with sets is ordered by below its ORDER BY. For one whose outputs have their names and whose functions are
+/// DataFusion's; one that is ordered by outputs alone stays as it is.
+pub(super) fn select_keys(query: &mut Query) {
+    let (SetExpr::Select(select), Some(order), true) =
+        (query.body.as_mut(), &mut query.order_by, query.locks.is_empty())
+    else {
+        return;
+    };
+    let OrderByKind::Expressions(order) = &mut order.kind else { return };
+    // With DISTINCT, outputs are all there is to order by.
+    if select.distinct.is_some() || !select.projection.iter().any(spreads) {
+        return;
+    }
+    let Some(outputs) = select.projection.iter().map(output_name).collect::<Option<Vec<String>>>() else {
+        return;
+    };
+    let mut keys = Vec::new();
+    for ordering in order.iter_mut().filter(|ordering| !is_output(&ordering.expr, &outputs)) {
+        let name = format!("{MARK}order{}", keys.len());
+        let key = std::mem::replace(&mut ordering.expr, Expr::Identifier(quoted(name.clone())));
+        keys.push(item(key, name));
+    }
+    if keys.is_empty() {
+        return;
+    }
+    select.projection.append(&mut keys);
+    let (order_by, limit_clause, fetch) =
+        (query.order_by.take(), query.limit_clause.take(), query.fetch.take());
+    let named = |name: String| item(Expr::Identifier(quoted(name.clone())), name);
+    let outer = around(query.clone(), outputs.into_iter().map(named).collect());
+    *query = Query { order_by, limit_clause, fetch, ..outer };
+}
+
+/// Refuses sets of which one value would be chosen before there are rows.
+///
+/// # Errors
+/// `0A000` for a set within CASE or COALESCE.
+pub(super) fn refuse_sets(expression: &Expr) -> Result<(), SqlError> {
+    let place = match expression {
+        Expr::Case { .. } => "CASE",
+        Expr::Function(function) if unqualified(&function.name).is_some_and(|name| name == "coalesce") => {
+            "COALESCE"
+        }
+        _ => return Ok(()),
+    };
+    if expression.walk(&mut Spreading { depth: 0 }).is_continue() {
+        return Ok(());
+    }
+    let message = format!("set-returning functions are not allowed in {place}");
+    Err(SqlError::new(SqlState::FeatureNotSupported, message))
+}
+
+/// The name of an output; `None` of all columns of a table.
+pub(super) fn output_name(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(fold(alias)),
+        SelectItem::UnnamedExpr(expression) => Some(column_name(expression)),
+        _ => None,
+    }
+}
+
+/// Whether a key is an output, by its place or its name.
+fn is_output(key: &Expr, outputs: &[String]) -> bool {
+    match key {
+        Expr::Value(_) => true,
+        Expr::Identifier(name) => outputs.contains(&fold(name)),
+        _ => false,
+    }
+}
+
+/// Whether an output is made of sets, those in subqueries aside.
+fn spreads(item: &SelectItem) -> bool {
+    item.walk(&mut Spreading { depth: 0 }).is_break()
+}
+
+/// Breaks off at a set; `depth` says how many queries there are around the place within the output.
+struct Spreading {
+    depth: usize,
+}
+
+impl Visitor for Spreading {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        match expression {
+            Expr::Function(function)
+                if self.depth == 0 && unqualified(&function.name).is_some_and(|name| name == "unnest") =>
+            {
+                ControlFlow::Break(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
