@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A node that has no other, and answers nobody; what somebody at 127.0.0.2 is told who asks it.
 fn told(secured: impl Fn(TransportOptions) -> TransportOptions, change: impl Fn(&mut AskOptions)) -> String {
     let one: Place = place(ONE);
-    let seed = one.address.clone();
+    let seeds = [one.address.clone()];
     let node = Node::start(secured(options(&one)), one.listener, []);
     let listener = TcpListener::bind("127.0.0.2:0").unwrap();
     let address: NodeAddress = listener.local_addr().unwrap().to_string().parse().unwrap();
@@ -21,7 +21,7 @@ fn told(secured: impl Fn(TransportOptions) -> TransportOptions, change: impl Fn(
     asked.timeouts = options(&place(ONE)).timeouts;
     change(&mut asked);
     let directory = tempfile::tempdir().unwrap();
-    let joined = Membership::join(directory.path(), &asked, &[seed], Duration::ZERO);
+    let joined = Membership::join(directory.path(), &asked, &seeds, Duration::ZERO);
     match node.runtime.block_on(joined) {
         Err(JoinError::Unanswered { last, .. }) => {
             assert_eq!(node.recorder.count(), 0);

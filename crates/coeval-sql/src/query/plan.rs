@@ -11,7 +11,7 @@ use super::plan_size::plan_bytes;
 use super::planner::{Dependencies, Planner};
 use super::row_counts::with_counted_rows;
 use super::run::has_many_nodes;
-use super::scopes::FoundRelation;
+use super::scopes::found;
 use super::subqueries::refuse_deep_subqueries;
 use super::typing::{
     is_int_literal, marked_schema, settled, with_typed_literals, without_subqueries_in_values,
@@ -24,9 +24,8 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
-use crate::names::split_name;
 use crate::provider::{HiddenColumns, Keys};
-use crate::relations::{self, INFORMATION_SCHEMA, PG_CATALOG, is_unqualified, is_vector};
+use crate::relations::is_vector;
 use crate::rights::MadeFor;
 use crate::types::{ParameterType, column_type, column_type_of_arrow};
 use crate::walk::Walk;
@@ -244,34 +243,12 @@ fn plan_query(
 /// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
-    let find = |name: &ObjectName| found_relation(name, context);
+    let find =
+        |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
     counted(query, &find)?;
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
     Ok(names_types)
-}
-
-/// What a name in FROM stands for, as [`Planner`] finds it; `None` also where its columns are not known.
-fn found_relation(name: &ObjectName, context: &StatementContext<'_>) -> Option<FoundRelation> {
-    let (schema, own) = split_name(name).ok()?;
-    if schema.is_none() && context.parts.as_ref().is_some_and(|parts| parts.has(&own)) {
-        return None;
-    }
-    let system = match schema.as_deref() {
-        None if is_unqualified(&own) => Some(PG_CATALOG),
-        Some(schema @ (PG_CATALOG | INFORMATION_SCHEMA)) => Some(schema),
-        _ => None,
-    };
-    if let Some(schema) = system {
-        let columns = &relations::find(schema, &own)?.columns;
-        return Some(FoundRelation::Columns(columns.iter().map(|column| column.name.to_owned()).collect()));
-    }
-    let found = crate::names::resolve(schema.as_deref(), &own, context.settings, context.transaction)?;
-    if let Some(table) = context.transaction.resolve_table(&found) {
-        return Some(FoundRelation::Table(table));
-    }
-    let columns = context.transaction.catalog().view(&found)?.output.as_ref()?;
-    Some(FoundRelation::Columns(columns.iter().map(|column| column.name.clone()).collect()))
 }
 
 fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {

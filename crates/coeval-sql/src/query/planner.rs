@@ -229,8 +229,9 @@ impl<'a> Planner<'a> {
         super::typing::without_subqueries_in_values(&mut parsed);
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
-        let find = |name: &ObjectName| crate::names::table(name, self.settings, self.transaction).ok();
+        let find = |name: &ObjectName| super::scopes::found(name, self.settings, self.transaction, None);
         super::whole_rows::counted(&mut query, &find)?;
+        super::using::written_out(&mut query, &find);
         super::outer_aggregates::computed_outside(&mut query, &find, self.state)?;
         super::dialect::in_dialect(&mut query)?;
         super::typing::with_typed_literals(&mut query)?;

@@ -4,8 +4,10 @@
 //! Syntax and catalog tell it of tables, views, subqueries, parts of a WITH, and functions that return one column. The columns of
 //! other functions and of files are not known here: a name with its table in front is found all the same, one without may be theirs.
 
+mod found;
 mod joined;
 
+pub(super) use found::found;
 pub(super) use joined::{JoinedColumn, constraint_mut, constraint_of};
 
 use crate::names::fold;

@@ -92,11 +92,14 @@ impl Drop for Open {
     }
 }
 
+/// The brick of a row, of its dimensions.
+type BrickOf = Box<dyn Fn(&[u64]) -> u64 + Send + Sync>;
+
 /// A table as a node knows it.
 struct Known {
     types: Vec<DataType>,
     names: Vec<String>,
-    brick_of: Box<dyn Fn(&[u64]) -> u64 + Send + Sync>,
+    brick_of: BrickOf,
 }
 
 impl fmt::Debug for Known {

@@ -190,21 +190,30 @@ impl Parts for IndexDef {
 
 impl Parts for CheckDef {
     fn beside(&self) -> usize {
-        let Self { name, expression } = self;
+        let Self { name, expression, validity: _ } = self;
         name.beside() + expression.beside()
     }
 }
 
 impl Parts for ForeignKeyDef {
     fn beside(&self) -> usize {
-        let Self { name, columns, parent: _, parent_columns, on_delete: _, on_update: _, deferral: _ } = self;
+        let Self {
+            name,
+            columns,
+            parent: _,
+            parent_columns,
+            on_delete: _,
+            on_update: _,
+            deferral: _,
+            validity: _,
+        } = self;
         name.beside() + columns.beside() + parent_columns.beside()
     }
 }
 
 impl Parts for BrickDef {
     fn beside(&self) -> usize {
-        let Self { dimensions, retention: _ } = self;
+        let Self { dimensions, retention: _, replicas: _ } = self;
         dimensions.beside()
     }
 }
@@ -283,6 +292,7 @@ impl Parts for SynchronousReplicas {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Validity;
     use super::*;
     use crate::ids::SpaceId;
 
@@ -325,7 +335,13 @@ mod tests {
             &|def| def.columns[0].default = Some(text()),
             &|def| def.columns[0].missing = Some(vec![0; 1_000]),
             &|def| drop(def.index_comments.insert("i".to_owned(), text())),
-            &|def| def.checks.push(CheckDef { name: "c".to_owned(), expression: text() }),
+            &|def| {
+                def.checks.push(CheckDef {
+                    name: "c".to_owned(),
+                    expression: text(),
+                    validity: Validity::default(),
+                })
+            },
             &|def| def.access.owner = Some(text()),
         ];
         for (number, change) in changes.into_iter().enumerate() {

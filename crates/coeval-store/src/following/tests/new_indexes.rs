@@ -91,21 +91,19 @@ fn a_follower_has_a_new_index_in_the_file_of_its_primary() {
     assert!(segments(&primary_files, PRIMARY).contains(&file));
 }
 
-/// Where a follower ends, and begins again.
+/// Behind what a follower ends, and begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Restart {
-    BehindTheFile,
-    BehindTheRecord,
-    BehindItsSync,
-    BehindACheckpoint,
+    File,
+    Record,
+    Sync,
+    Checkpoint,
 }
 
 /// Fails if a follower that starts removes the file of a record that it has, or misses it where the record comes again.
 #[test]
 fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
-    for restart in
-        [Restart::BehindTheFile, Restart::BehindTheRecord, Restart::BehindItsSync, Restart::BehindACheckpoint]
-    {
+    for restart in [Restart::File, Restart::Record, Restart::Sync, Restart::Checkpoint] {
         let (primary, _primary_files, mut files, store, mut follower) = small_pair_with_files();
         let mut feed = feed_of(&primary, &follower).unwrap();
         let def = store.world().tables().next().unwrap().def().clone();
@@ -114,7 +112,7 @@ fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
         follower.sync().unwrap();
         let before = segments(&files, COPY);
         make_index(&primary);
-        if restart == Restart::BehindTheFile {
+        if restart == Restart::File {
             while segments(&files, COPY) == before {
                 take(&mut feed, &mut follower).unwrap();
             }
@@ -122,10 +120,10 @@ fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
         } else {
             take_all(&mut feed, &mut follower);
         }
-        if matches!(restart, Restart::BehindItsSync | Restart::BehindACheckpoint) {
+        if matches!(restart, Restart::Sync | Restart::Checkpoint) {
             follower.sync().unwrap();
         }
-        if restart == Restart::BehindACheckpoint {
+        if restart == Restart::Checkpoint {
             store.checkpoint().unwrap();
         }
         drop((feed, store, follower));

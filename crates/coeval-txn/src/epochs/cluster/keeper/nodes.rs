@@ -81,6 +81,10 @@ impl ViewKeeper {
     /// # Errors
     ///
     /// If no number up to `stride` is left, or the node may not have the number that it names. Nothing has changed.
+    ///
+    /// # Panics
+    ///
+    /// If a number that was removed would be given again: a bug.
     pub fn add(&mut self, ask: &NodeAsk, stride: u32) -> Result<(NodeId, Option<ViewRecord>), AddError> {
         let again = self.started_with(ask.start).filter(|_| self.rules.keep(Rule::SameStartSameNumber));
         let node = match ask.node.or(again) {
