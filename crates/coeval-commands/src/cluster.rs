@@ -100,7 +100,7 @@ fn holder(dir: &Path) -> Result<coeval::Holder, Failure> {
         return Err(no_database(dir));
     }
     // Looks at it only if nobody has it open.
-    match Database::superseded(dir) {
+    match Database::former_primary(dir) {
         Err(error) => match directory::holder(&error) {
             Some(holder) => Ok(holder.clone()),
             None => Err(Failure::work(format_args!("cannot look at {}", dir.display()), error)),

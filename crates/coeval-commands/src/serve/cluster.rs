@@ -29,7 +29,7 @@ mod writing;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use belonging::Role;
-use coeval::Database;
+use coeval::{Database, Store};
 use coeval_cluster::{
     Durability, Founding, LogError, Membership, Node, NodeAddress, NodeOptions, StartError, Tables,
 };
@@ -38,7 +38,7 @@ use own_node::{OwnNode, Stage};
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 use writing::Place;
@@ -81,6 +81,22 @@ enum NotStarted {
     Failed(String),
 }
 
+/// For so long a replica waits for the first record of its primary's log.
+const ID_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The number of the database; 0 if it is not known. A replica whose copy was made before the database had any record learns it with the
+/// first one.
+fn database_id(store: &Store) -> u64 {
+    let began = Instant::now();
+    loop {
+        let id = store.terms().database_id();
+        if id != 0 || !store.is_following() || began.elapsed() >= ID_PATIENCE {
+            return id;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// Begins to be a node, if the command line says so.
 ///
 /// # Errors
@@ -89,7 +105,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let (Some(listen), Some(dir)) = (&arguments.node.cluster, &arguments.dir) else { return Ok(None) };
     let directory = dir.join(FOLDER);
     let store = database.engine().store().clone();
-    let ask = belonging::ask_options(&arguments.node, listen, store.terms().database_id())?;
+    let ask = belonging::ask_options(&arguments.node, listen, database_id(&store))?;
     let is_replica = arguments.replica_of.is_some() || store.is_following();
     let role = if is_replica { Role::Replica } else { Role::Primary };
     let failed = |error: &dyn std::fmt::Display| Failure::work("cannot be a node of a cluster", error);
