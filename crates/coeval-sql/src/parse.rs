@@ -273,6 +273,10 @@ pub(crate) fn rewind(parser: &mut Parser<'_>, start: usize) {
     while parser.index() > start {
         parser.prev_token();
     }
+    // The parser goes back over white space as well, and where that is what comes next here, over the token before it.
+    if parser.index() < start {
+        parser.next_token();
+    }
 }
 
 /// Takes the word, if it is the next one.

@@ -241,6 +241,9 @@ impl SpreadPart {
 
 /// What the transaction sees of all spread tables: taken at the first use.
 ///
+/// # Locking
+/// `part` is held for a look, and to put there what was taken; not while the node is asked.
+///
 /// # Errors
 /// `57P03` if the node does not serve; `0A000` behind a change of its own, which it would not see.
 pub(crate) fn snapshot(

@@ -242,6 +242,10 @@ fn plan_error(text: &str) -> SqlError {
     if contains("OFFSET must be") {
         return SqlError::new(SqlState::InvalidRowCountInResultOffsetClause, "OFFSET must not be negative");
     }
+    if let Some((from, to)) = line.strip_prefix("Cannot cast ").and_then(|rest| rest.split_once(" to ")) {
+        let message = format!("cannot cast type {} to {}", type_name(from), type_name(to));
+        return SqlError::new(SqlState::CannotCoerce, message);
+    }
     let state = if contains("must appear in the GROUP BY") || contains("must be in the GROUP BY") {
         SqlState::GroupingError
     } else if contains("Failed to coerce arguments")
@@ -443,6 +447,8 @@ pub(super) fn type_name(arrow: &str) -> &str {
         "Boolean" => "boolean",
         "Date32" => "date",
         "Utf8" | "LargeUtf8" | "Utf8View" => "text",
+        "FixedSizeBinary(8)" => "pg_lsn",
+        "FixedSizeBinary(16)" => "uuid",
         other if other.starts_with("Decimal") => "numeric",
         other if other.starts_with("Timestamp") => "timestamp",
         other if other.starts_with("Time") => "time",

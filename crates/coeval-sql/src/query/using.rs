@@ -18,8 +18,8 @@ use crate::names::fold;
 use crate::select::{body as select_body, of_body as query_of_body};
 use crate::walk::{Walk, WalkMut};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, JoinConstraint, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableFactor,
-    TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Expr, Ident, JoinConstraint, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, TableWithJoins, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -200,17 +200,27 @@ fn named_output(value: Expr, name: String) -> SelectItem {
     }
 }
 
-/// Makes subqueries of joins that have a name.
-fn nest_named(tables: &mut TableWithJoins) {
+/// Makes subqueries of joins that have a name, which then names all of their columns.
+fn nest_named(scopes: &Scopes<'_>, tables: &mut TableWithJoins) {
     let joined = tables.joins.iter_mut().map(|join| &mut join.relation);
     for factor in std::iter::once(&mut tables.relation).chain(joined) {
         match factor {
-            TableFactor::NestedJoin { table_with_joins, alias: None } => nest_named(table_with_joins),
+            TableFactor::NestedJoin { table_with_joins, alias: None } => nest_named(scopes, table_with_joins),
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let all = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
                 let body = select_body(all, vec![table_with_joins.as_ref().clone()], None);
                 let subquery = Box::new(query_of_body(None, SetExpr::Select(Box::new(body))));
-                let alias = alias.take();
+                let mut alias = alias.take();
+                if let Some(TableAlias { columns, .. }) = &mut alias
+                    && !columns.is_empty()
+                    && let Some(joined) = scopes.joined_here(table_with_joins)
+                {
+                    let others = joined.columns.into_iter().skip(columns.len()).map(|column| column.name);
+                    columns.extend(others.map(|name| TableAliasColumnDef {
+                        name: Ident::with_quote('"', name),
+                        data_type: None,
+                    }));
+                }
                 *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
             }
             _ => {}
@@ -234,7 +244,7 @@ impl VisitorMut for Using<'_> {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        select.from.iter_mut().for_each(nest_named);
+        select.from.iter_mut().for_each(|tables| nest_named(&self.scopes, tables));
         self.scopes.turn_to(select);
         if let Some(innermost) = self.queries.last_mut() {
             innermost.merged.clear();

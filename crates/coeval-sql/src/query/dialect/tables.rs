@@ -2,6 +2,7 @@
 //! Functions in FROM.
 
 use super::{BIGINT_SERIES, INT_SERIES, SERIES, arguments_of, call, plain_arguments, unqualified};
+use crate::column_name::MARK;
 use crate::json::{Document, SetColumn};
 use datafusion::sql::sqlparser::ast::{
     DataType, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr,
@@ -335,16 +336,20 @@ fn unnested(
         arrays => places_up_to(arrays),
     });
     let mut names = match arrays.len() {
-        1 => vec![alias.map_or(function, |alias| alias.name.value.as_str())],
-        count => vec![function; count],
+        1 => vec![alias.map_or(function, |alias| alias.name.value.as_str()).to_owned()],
+        // Two columns of one name are told apart behind the mark, which is not shown.
+        count => (0..count)
+            .map(|place| if place == 0 { function.to_owned() } else { format!("{function}{MARK}{place}") })
+            .collect(),
     };
     let elements = arrays.into_iter().enumerate();
     let mut items: Vec<_> =
         elements.map(|(place, array)| named(call("unnest", vec![array]), format!("value{place}"))).collect();
     if let Some(places) = places {
         items.push(named(places, ORDINALITY.to_owned()));
-        names.push(ORDINALITY);
+        names.push(ORDINALITY.to_owned());
     }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     derived(select_from(items, Vec::new()), function, alias, &names)
 }
 

@@ -365,9 +365,10 @@ fn a_repair_leaves_what_is_kept_of_the_log() {
     drop(store);
     let segments = Path::new(PRIMARY).join("segments");
     let names = files.list(&segments).unwrap();
-    let first = names.iter().find(|name| name.ends_with(".arrow")).unwrap();
-    for place in (64..files.len(&segments.join(first)).unwrap()).step_by(40) {
-        files.damage(&segments.join(first), place, 1);
+    for name in names.iter().filter(|name| name.ends_with(".arrow")) {
+        for place in (64..files.len(&segments.join(name)).unwrap()).step_by(40) {
+            files.damage(&segments.join(name), place, 1);
+        }
     }
     let report = repair(Arc::new(files.clone()), Path::new(PRIMARY)).unwrap();
     assert!(!report.is_empty(), "there was something to be mended");

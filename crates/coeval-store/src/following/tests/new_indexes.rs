@@ -79,7 +79,7 @@ fn file_of_index(store: &Store) -> Option<u64> {
 fn a_follower_has_a_new_index_in_the_file_of_its_primary() {
     let (primary, primary_files, store, mut follower) = small_pair();
     let mut feed = feed_of(&primary, &follower).unwrap();
-    let def = store.world().tables().next().unwrap().def().clone();
+    let def = primary.world().tables().next().unwrap().def().clone();
     insert(&primary, &def, 10..200);
     take_all(&mut feed, &mut follower);
     let (indexed, _) = make_index(&primary);
@@ -106,7 +106,7 @@ fn a_follower_that_restarts_meanwhile_has_the_whole_index() {
     for restart in [Restart::File, Restart::Record, Restart::Sync, Restart::Checkpoint] {
         let (primary, _primary_files, mut files, store, mut follower) = small_pair_with_files();
         let mut feed = feed_of(&primary, &follower).unwrap();
-        let def = store.world().tables().next().unwrap().def().clone();
+        let def = primary.world().tables().next().unwrap().def().clone();
         insert(&primary, &def, 10..200);
         take_all(&mut feed, &mut follower);
         follower.sync().unwrap();
@@ -150,7 +150,7 @@ fn a_slot_keeps_the_file_of_an_index_that_is_dropped_meanwhile() {
     take_all(&mut feed_of(&primary, &follower).unwrap(), &mut follower);
     primary.create_slot("copy").unwrap();
     drop(feed_of(&primary, &follower).unwrap().with_slot("copy").unwrap());
-    let def = store.world().tables().next().unwrap().def().clone();
+    let def = primary.world().tables().next().unwrap().def().clone();
     insert(&primary, &def, 10..200);
     let (_, plain) = make_index(&primary);
     let file = file_of_index(&primary).unwrap();
@@ -175,7 +175,7 @@ fn a_slot_keeps_the_file_of_an_index_that_is_dropped_meanwhile() {
 fn a_follower_that_is_promoted_behind_a_new_index_goes_on_with_it() {
     let (primary, _primary_files, files, store, mut follower) = small_pair_with_files();
     let mut feed = feed_of(&primary, &follower).unwrap();
-    let def = store.world().tables().next().unwrap().def().clone();
+    let def = primary.world().tables().next().unwrap().def().clone();
     insert(&primary, &def, 10..200);
     let (indexed, plain) = make_index(&primary);
     take_all(&mut feed, &mut follower);

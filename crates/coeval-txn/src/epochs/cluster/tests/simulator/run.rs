@@ -349,6 +349,10 @@ impl Simulation {
     /// Everything that is under way arrives, every disk writes, every user comes to an end.
     fn round(&mut self) {
         for index in 0..self.machines.len() {
+            // Whose node was removed may stand still for good.
+            if self.machines[index].process.is_none() {
+                continue;
+            }
             while self.machines[index].followed < self.records.len() {
                 self.follow(index);
             }

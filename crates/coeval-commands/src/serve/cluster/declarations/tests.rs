@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is declared and forgotten, as the world has it.
+
+use super::*;
+use coeval::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, Database, SqlError};
+use futures::future::BoxFuture;
+use std::sync::Arc;
+
+/// Brick tables are spread where there is a cluster; these have no rows.
+#[derive(Debug)]
+struct WithoutRows;
+
+fn no_rows<T: Send + 'static>() -> BoxFuture<'static, Result<T, SqlError>> {
+    Box::pin(async { Err(SqlError::unsupported("rows")) })
+}
+
+impl Cluster for WithoutRows {
+    fn replicas(&self) -> usize {
+        2
+    }
+
+    fn declare(&self, _: u64, _: &BrickSchema) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+        no_rows()
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
+        no_rows()
+    }
+
+    fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>> {
+        no_rows()
+    }
+}
+
+fn in_cluster() -> Database {
+    let database = Database::in_memory().unwrap();
+    database.engine().set_cluster(Arc::new(WithoutRows));
+    database
+}
+
+struct Told {
+    database: Database,
+    declarations: Declarations,
+    directory: tempfile::TempDir,
+}
+
+fn told() -> Told {
+    let (database, directory) = (in_cluster(), tempfile::tempdir().unwrap());
+    let declarations = opened(&database, directory.path());
+    Told { database, declarations, directory }
+}
+
+fn opened(database: &Database, directory: &Path) -> Declarations {
+    let store = database.engine().store().clone();
+    Declarations::open(store, Tables::start(1).unwrap(), directory).unwrap()
+}
+
+fn run(database: &Database, sql: &str) {
+    database.session().run(sql).unwrap();
+}
+
+fn number_of(database: &Database, name: &str) -> u64 {
+    let name = coeval::QualifiedName::new("public", name);
+    u64::from(database.world().table_named(&name).unwrap().def().id.get())
+}
+
+const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
+     PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01')";
+
+/// To break it: leave out `follow`'s last loop, or have it stop at a version that it has looked at before something was new.
+#[test]
+fn the_node_hears_of_tables_that_come_and_go() {
+    let Told { database, declarations, directory: _directory } = told();
+    declarations.follow().unwrap();
+    run(&database, HITS);
+    let hits = number_of(&database, "hits");
+    declarations.follow().unwrap();
+    let schema = spread(database.world().table(SpaceId::new(hits.try_into().unwrap())).unwrap().def());
+    assert!(declarations.tables.is_declared_as(hits, &schema.unwrap().1));
+    run(&database, "ALTER TABLE hits ADD COLUMN m bigint");
+    declarations.follow().unwrap();
+    let schema = spread(database.world().table(SpaceId::new(hits.try_into().unwrap())).unwrap().def());
+    assert!(declarations.tables.is_declared_as(hits, &schema.unwrap().1));
+    assert_eq!(declarations.fate(hits).unwrap(), Fate::Declared);
+    run(&database, "DROP TABLE hits");
+    declarations.follow().unwrap();
+    assert_eq!(declarations.fate(hits).unwrap(), Fate::Gone);
+}
+
+/// To break it: take what is not in the world for dropped. A replica that starts with an older world forgets rows then that are
+/// acknowledged.
+#[test]
+fn a_table_that_is_about_to_come_is_waited_for() {
+    let Told { database, declarations, directory } = told();
+    run(&database, HITS);
+    declarations.follow().unwrap();
+    let (hits, version) = (number_of(&database, "hits"), database.world().version().get());
+    drop(declarations);
+    // Of another database, whose world is not so new.
+    let younger = Database::in_memory().unwrap();
+    assert!(younger.world().version().get() < version);
+    assert_eq!(opened(&younger, directory.path()).fate(hits).unwrap(), Fate::NotYet);
+    run(&database, "DROP TABLE hits");
+    assert_eq!(opened(&database, directory.path()).fate(hits).unwrap(), Fate::Gone);
+}
+
+/// To break it: take what is in the world for declared. The node is started again and again then, without a pause.
+#[test]
+fn a_table_that_the_node_does_not_take_is_not_declared() {
+    let Told { database, declarations, directory: _directory } = told();
+    run(&database, HITS);
+    let hits = number_of(&database, "hits");
+    declarations.tables.forget(hits);
+    declarations.follow().unwrap();
+    assert_eq!(declarations.fate(hits).unwrap(), Fate::NotYet);
+}
+
+/// To break it: declare all brick tables. What is in the store of one node alone is on its way to others then.
+#[test]
+fn tables_that_are_not_spread_are_none_of_the_nodes() {
+    let Told { database, declarations, directory: _directory } = told();
+    run(&database, &format!("{HITS} WITH (replicas = 0)"));
+    declarations.follow().unwrap();
+    assert!(!declarations.tables.has(number_of(&database, "hits")));
+}
+
+/// To break it: declare what the statement has. One that began before a column was added takes it back then, or fails.
+#[test]
+fn a_statement_has_the_newest_definition_declared() {
+    let Told { database, declarations, directory: _directory } = told();
+    run(&database, HITS);
+    let hits = number_of(&database, "hits");
+    let schema_now = || {
+        let world = database.world();
+        spread(world.table(SpaceId::new(hits.try_into().unwrap())).unwrap().def()).unwrap().1
+    };
+    let before = schema_now();
+    declarations.declare(hits, &before).unwrap();
+    run(&database, "ALTER TABLE hits ADD COLUMN m bigint");
+    declarations.follow().unwrap();
+    declarations.declare(hits, &before).unwrap();
+    assert!(declarations.tables.is_declared_as(hits, &schema_now()));
+    run(&database, "DROP TABLE hits");
+    let gone = declarations.declare(hits, &before);
+    assert!(matches!(gone, Err(Undeclared::Refused(DefinitionError::Forgotten { .. }))), "{gone:?}");
+}
+
+#[test]
+fn what_is_noted_is_read_again_or_refused() {
+    let versions: BTreeMap<u64, u64> = [(17, 2_041), (23, 0)].into();
+    assert_eq!(parse(&text_of(&versions)), Some(versions));
+    assert_eq!(parse(""), Some(BTreeMap::new()));
+    for text in ["17", "17 x", "17 1 2", "a 1"] {
+        assert_eq!(parse(text), None, "{text:?}");
+    }
+}
