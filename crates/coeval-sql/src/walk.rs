@@ -140,6 +140,55 @@ impl<E, F: FnMut(&mut Expr) -> ControlFlow<E>> VisitorMut for Expressions<F> {
     }
 }
 
+/// Expressions that are in no query within what is walked over.
+struct OutsideQueries<F> {
+    visit: F,
+    /// How many queries there are around the place.
+    depth: usize,
+}
+
+impl<F: FnMut(&Expr) -> bool> Visitor for OutsideQueries<F> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.depth == 0 && (self.visit)(expression) {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl<F: FnMut(&mut Expr)> VisitorMut for OutsideQueries<F> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if self.depth == 0 {
+            (self.visit)(expression);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 struct Relations<F>(F);
 
 impl<E, F: FnMut(&ObjectName) -> ControlFlow<E>> Visitor for Relations<F> {
@@ -164,6 +213,17 @@ pub(crate) fn visit_expressions_mut<E>(
     visit: impl FnMut(&mut Expr) -> ControlFlow<E>,
 ) -> ControlFlow<E> {
     syntax.walk_mut(&mut Expressions(visit))
+}
+
+/// Whether an expression is like that, those in subqueries aside.
+pub(crate) fn any_outside_queries(syntax: &impl Visit, is_so: impl FnMut(&Expr) -> bool) -> bool {
+    syntax.walk(&mut OutsideQueries { visit: is_so, depth: 0 }).is_break()
+}
+
+/// Changes each expression, before those within it, but none in a subquery.
+pub(crate) fn change_outside_queries(syntax: &mut impl VisitMut, change: impl FnMut(&mut Expr)) {
+    // Nothing breaks off the visit.
+    let _ = syntax.walk_mut(&mut OutsideQueries { visit: change, depth: 0 });
 }
 
 /// Each name of a relation.

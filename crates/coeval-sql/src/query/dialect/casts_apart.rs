@@ -7,109 +7,107 @@
 
 use crate::query::typing::own_call;
 use crate::types::column_type;
-use crate::walk::WalkMut;
+use crate::walk::{Walk, any_outside_queries, change_outside_queries, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, VisitorMut,
+    Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, Visitor,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 /// Writes casts as calls in a query where names could not tell calls apart, but for its subqueries.
 pub(super) fn told_apart(query: &mut Query) {
-    let order = &mut query.order_by;
     let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let mut seen = Seen::default();
-    each_part(select, order, &mut seen);
-    if !seen.has_casts {
+    let mut parts = parts_of(select, &mut query.order_by);
+    // Most queries are left as they are here, at the cost of a look.
+    if !parts.iter().any(|(_, part)| any_outside_queries(&**part, is_cast)) {
         return;
     }
     let mut alike: HashMap<String, HashSet<String>> = HashMap::new();
-    for part in &seen.parts {
-        let mut bare = part.clone();
+    for (role, part) in &parts {
+        let mut calls = Calls::default();
         // Nothing breaks off the visit.
-        let _ = bare.walk_mut(&mut Strip);
-        alike.entry(bare.to_string()).or_default().insert(part.to_string());
+        let _ = part.walk(&mut calls);
+        let group = (*role == Role::Group).then(|| (**part).clone());
+        for part in calls.found.into_iter().chain(group) {
+            alike.entry(without_casts(part.clone()).to_string()).or_default().insert(part.to_string());
+        }
     }
     let meant = alike.into_values().filter(|parts| parts.len() > 1).flatten().collect::<HashSet<_>>();
-    if !meant.is_empty() {
-        each_part(select, order, &mut Replace { meant, depth: 0 });
+    if meant.is_empty() {
+        return;
+    }
+    for (_, part) in &mut parts {
+        change_outside_queries(*part, |expression| {
+            // Outputs may be what rows are grouped by.
+            let may_be_meant = matches!(expression, Expr::Function(_) | Expr::Cast { .. });
+            if may_be_meant && meant.contains(&expression.to_string()) {
+                call_casts(expression);
+            }
+        });
     }
 }
 
-/// What is done with the expressions of a query.
-trait Parts: VisitorMut<Break = ()> {
-    /// An expression that rows are grouped by.
-    fn group(&mut self, expression: &mut Expr);
+/// What an expression is to its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Rows are grouped by it.
+    Group,
+    Other,
 }
 
-fn each_part(select: &mut Select, order: &mut Option<OrderBy>, parts: &mut impl Parts) {
-    // Nothing breaks off these visits.
-    for item in &mut select.projection {
-        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-            let _ = expr.walk_mut(parts);
-        }
-    }
-    if let Some(condition) = &mut select.having {
-        let _ = condition.walk_mut(parts);
-    }
-    if let GroupByExpr::Expressions(groups, _) = &mut select.group_by {
-        groups.iter_mut().for_each(|group| parts.group(group));
-    }
-    if let Some(OrderBy { kind: OrderByKind::Expressions(orderings), .. }) = order {
-        for ordering in orderings {
-            let _ = ordering.expr.walk_mut(parts);
-        }
-    }
+/// The expressions in which aggregates, windows and groups are named.
+fn parts_of<'q>(select: &'q mut Select, order: &'q mut Option<OrderBy>) -> Vec<(Role, &'q mut Expr)> {
+    let outputs = select.projection.iter_mut().filter_map(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
+        _ => None,
+    });
+    let groups = match &mut select.group_by {
+        GroupByExpr::Expressions(groups, _) => groups.as_mut_slice(),
+        GroupByExpr::All(_) => &mut [],
+    };
+    let orderings = match order {
+        Some(OrderBy { kind: OrderByKind::Expressions(orderings), .. }) => orderings.as_mut_slice(),
+        _ => &mut [],
+    };
+    let others = outputs.chain(&mut select.having).chain(orderings.iter_mut().map(|one| &mut one.expr));
+    let others = others.map(|expr| (Role::Other, expr));
+    groups.iter_mut().map(|expr| (Role::Group, expr)).chain(others).collect()
 }
 
-/// Collects calls, and what rows are grouped by.
+/// Collects the outermost calls of an expression, those in subqueries aside.
 #[derive(Default)]
-struct Seen {
-    parts: Vec<Expr>,
-    has_casts: bool,
+struct Calls {
+    found: Vec<Expr>,
     /// How many calls, and how many subqueries, there are around a place.
     calls: usize,
-    depth: usize,
+    queries: usize,
 }
 
-impl Parts for Seen {
-    fn group(&mut self, expression: &mut Expr) {
-        self.has_casts |= is_cast(expression);
-        self.parts.push(expression.clone());
-        let _ = expression.walk_mut(self);
-    }
-}
-
-impl VisitorMut for Seen {
+impl Visitor for Calls {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries += 1;
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries -= 1;
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth > 0 {
-            return ControlFlow::Continue(());
-        }
-        if matches!(expression, Expr::Function(_)) {
-            // The outermost call has the others within it.
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.queries == 0 && matches!(expression, Expr::Function(_)) {
             if self.calls == 0 {
-                self.parts.push(expression.clone());
+                self.found.push(expression.clone());
             }
             self.calls += 1;
         }
-        self.has_casts |= self.calls > 0 && is_cast(expression);
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0 && matches!(expression, Expr::Function(_)) {
+    fn post_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if self.queries == 0 && matches!(expression, Expr::Function(_)) {
             self.calls -= 1;
         }
         ControlFlow::Continue(())
@@ -120,79 +118,32 @@ fn is_cast(expression: &Expr) -> bool {
     matches!(expression, Expr::Cast { .. })
 }
 
-/// Leaves casts out.
-struct Strip;
-
-impl VisitorMut for Strip {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Cast { expr, .. } = expression {
-            *expression = expr.as_ref().clone();
+fn without_casts(mut expression: Expr) -> Expr {
+    // Nothing breaks off the visit.
+    let _ = visit_expressions_mut(&mut expression, |part| {
+        if let Expr::Cast { expr, .. } = part {
+            *part = expr.as_ref().clone();
         }
-        ControlFlow::Continue(())
-    }
+        ControlFlow::<()>::Continue(())
+    });
+    expression
 }
 
-/// Puts calls in the places of the casts in these expressions.
-struct Replace {
-    meant: HashSet<String>,
-    depth: usize,
-}
-
-impl Replace {
-    fn replace(&self, expression: &mut Expr) {
-        if self.meant.contains(&expression.to_string()) {
-            let _ = expression.walk_mut(&mut Call);
-        }
-    }
-}
-
-impl Parts for Replace {
-    fn group(&mut self, expression: &mut Expr) {
-        self.replace(expression);
-        let _ = expression.walk_mut(self);
-    }
-}
-
-impl VisitorMut for Replace {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        // Outputs may be what rows are grouped by.
-        if self.depth == 0 && matches!(expression, Expr::Function(_) | Expr::Cast { .. }) {
-            self.replace(expression);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-struct Call;
-
-impl VisitorMut for Call {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        let Expr::Cast { expr, data_type, .. } = expression else { return ControlFlow::Continue(()) };
-        let has_no_type = matches!(expr.as_ref(), Expr::Value(value)
-            if matches!(value.value, Value::Placeholder(_) | Value::Null));
-        // What is no column's type stays, and may be refused.
-        if !has_no_type
+/// Puts calls in the places of casts. One to what is no column's type stays, and may be refused.
+fn call_casts(expression: &mut Expr) {
+    // Nothing breaks off the visit.
+    let _ = visit_expressions_mut(expression, |part| {
+        if let Expr::Cast { expr, data_type, .. } = part
+            && !has_no_type(expr)
             && let Ok(ty) = column_type(data_type)
             && let Ok(call) = own_call(expr.as_ref().clone(), ty)
         {
-            *expression = call;
+            *part = call;
         }
-        ControlFlow::Continue(())
-    }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+fn has_no_type(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::Placeholder(_) | Value::Null))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The columns of `JOIN ... USING` by the tables that they come from.
+//! The columns of `JOIN ... USING` by the tables that they come from, where not all of their columns are known: behind a function of
+//! several columns, or a file. All other joins are written out before (`query/using.rs`).
 //!
 //! `x` of `a JOIN b USING (x)` is the column of `a`, of a RIGHT JOIN that of `b`, of a FULL JOIN whichever is not NULL. DataFusion
 //! does not know which of the two columns is meant, looks for one outside of the subquery then, and takes the left one of a
@@ -7,13 +8,12 @@
 
 use super::call;
 use crate::names::fold;
-use crate::walk::WalkMut;
+use crate::walk::change_outside_queries;
 use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, OrderByKind, Query,
-    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitorMut,
+    Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 /// Names columns of USING by their tables in a query, but for those within its subqueries; `depth` is how many queries
 /// there are around it.
@@ -24,21 +24,13 @@ pub(super) fn name_by_table(query: &mut Query, depth: usize) {
         return;
     }
     let outputs: Vec<String> = select.projection.iter().filter_map(output_name).collect();
-    let mut named = Named { merged: &merged, depth: 0 };
-    // Nothing breaks off these visits.
     for item in &mut select.projection {
-        name_output(item, &mut named);
+        name_output(item, &merged);
     }
-    if let Some(condition) = &mut select.selection {
-        let _ = condition.walk_mut(&mut named);
-    }
-    if let Some(condition) = &mut select.having {
-        let _ = condition.walk_mut(&mut named);
-    }
+    let conditions = select.selection.iter_mut().chain(&mut select.having);
+    conditions.for_each(|condition| put_columns(condition, &merged));
     if let GroupByExpr::Expressions(expressions, _) = &mut select.group_by {
-        for expression in expressions {
-            let _ = expression.walk_mut(&mut named);
-        }
+        expressions.iter_mut().for_each(|expression| put_columns(expression, &merged));
     }
     if let Some(order) = &mut query.order_by
         && let OrderByKind::Expressions(expressions) = &mut order.kind
@@ -46,7 +38,7 @@ pub(super) fn name_by_table(query: &mut Query, depth: usize) {
         for ordering in expressions {
             let is_output = matches!(&ordering.expr, Expr::Identifier(name) if outputs.contains(&fold(name)));
             if !is_output {
-                let _ = ordering.expr.walk_mut(&mut named);
+                put_columns(&mut ordering.expr, &merged);
             }
         }
     }
@@ -61,7 +53,7 @@ fn output_name(item: &SelectItem) -> Option<String> {
 }
 
 /// An output keeps the name that the column has.
-fn name_output(item: &mut SelectItem, named: &mut Named<'_>) {
+fn name_output(item: &mut SelectItem, merged: &HashMap<String, Expr>) {
     let replaced = match item {
         SelectItem::UnnamedExpr(expression) => {
             let name = match expression {
@@ -69,11 +61,11 @@ fn name_output(item: &mut SelectItem, named: &mut Named<'_>) {
                 _ => None,
             };
             let before = expression.clone();
-            let _ = expression.walk_mut(named);
+            put_columns(expression, merged);
             name.filter(|_| *expression != before).map(|name| (expression.clone(), name))
         }
         SelectItem::ExprWithAlias { expr, .. } => {
-            let _ = expr.walk_mut(named);
+            put_columns(expr, merged);
             None
         }
         _ => None,
@@ -156,31 +148,12 @@ fn name_of(factor: &TableFactor) -> Option<Ident> {
 }
 
 /// Puts columns in the places of names, outside of subqueries.
-struct Named<'m> {
-    merged: &'m HashMap<String, Expr>,
-    depth: usize,
-}
-
-impl VisitorMut for Named<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = expression
-            && let Some(column) = self.merged.get(&fold(name))
+fn put_columns(expression: &mut Expr, merged: &HashMap<String, Expr>) {
+    change_outside_queries(expression, |part| {
+        if let Expr::Identifier(name) = part
+            && let Some(column) = merged.get(&fold(name))
         {
-            *expression = column.clone();
+            *part = column.clone();
         }
-        ControlFlow::Continue(())
-    }
+    });
 }

@@ -5,9 +5,9 @@
 use super::{sets, unqualified};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
-use crate::walk::Walk;
+use crate::walk::{Walk, any_outside_queries};
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, TableFactor, Visit, Visitor,
+    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, TableFactor, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -85,38 +85,10 @@ fn aggregates(select: &Select) -> bool {
     in_outputs || select.having.as_ref().is_some_and(calls_one)
 }
 
-fn calls_one(syntax: &impl Visit) -> bool {
-    syntax.walk(&mut Calls { depth: 0 }).is_break()
-}
-
-/// Breaks off at an aggregate; `depth` says how many queries there are around the place within the expression.
-struct Calls {
-    depth: usize,
-}
-
-impl Visitor for Calls {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Function(function)
-                if self.depth == 0
-                    && function.over.is_none()
-                    && unqualified(&function.name).is_some_and(|name| sets::is_aggregate(&name)) =>
-            {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+/// Whether an expression calls an aggregate, those in subqueries aside.
+fn calls_one(expression: &Expr) -> bool {
+    any_outside_queries(expression, |part| {
+        matches!(part, Expr::Function(function) if function.over.is_none()
+            && unqualified(&function.name).is_some_and(|name| sets::is_aggregate(&name)))
+    })
 }

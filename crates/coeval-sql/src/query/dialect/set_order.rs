@@ -14,9 +14,8 @@ use crate::column_name::{MARK, column_name};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::select::{around, item, quoted};
-use crate::walk::Walk;
-use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Visitor};
-use std::ops::ControlFlow;
+use crate::walk::any_outside_queries;
+use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, SelectItem, SetExpr, Visit};
 
 /// Selects what a query with sets is ordered by below its ORDER BY. For one whose outputs have their names and whose functions are
 /// DataFusion's; one that is ordered by outputs alone stays as it is.
@@ -63,7 +62,7 @@ pub(super) fn refuse_sets(expression: &Expr) -> Result<(), SqlError> {
         }
         _ => return Ok(()),
     };
-    if expression.walk(&mut Spreading { depth: 0 }).is_continue() {
+    if !spreads(expression) {
         return Ok(());
     }
     let message = format!("set-returning functions are not allowed in {place}");
@@ -89,36 +88,9 @@ fn is_output(key: &Expr, outputs: &[String]) -> bool {
 }
 
 /// Whether an output is made of sets, those in subqueries aside.
-fn spreads(item: &SelectItem) -> bool {
-    item.walk(&mut Spreading { depth: 0 }).is_break()
-}
-
-/// Breaks off at a set; `depth` says how many queries there are around the place within the output.
-struct Spreading {
-    depth: usize,
-}
-
-impl Visitor for Spreading {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
-        match expression {
-            Expr::Function(function)
-                if self.depth == 0 && unqualified(&function.name).is_some_and(|name| name == "unnest") =>
-            {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+fn spreads(output: &impl Visit) -> bool {
+    any_outside_queries(output, |part| {
+        matches!(part, Expr::Function(function)
+            if unqualified(&function.name).is_some_and(|name| name == "unnest"))
+    })
 }
