@@ -119,12 +119,6 @@ pub trait ClusterLoad: Debug + Send {
     /// # Errors
     /// If it is rolled back (40001: it may be run again), or nobody here knows how it ends (08007).
     fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>>;
-
-    /// Takes it back.
-    ///
-    /// # Errors
-    /// If the node is gone before that is known. It is seen by nobody in any case.
-    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>>;
 }
 
 /// A delete under way.

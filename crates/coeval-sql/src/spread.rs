@@ -12,7 +12,6 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{Appended, BrickSchema, Rejection, TableDef, bad_rows};
-use datafusion::error::DataFusionError;
 use std::sync::Arc;
 
 /// What a load has come to.
@@ -124,9 +123,7 @@ pub(crate) fn read_brick(
     if places.is_empty() {
         places.push(0);
     }
-    let table = spread_number(def.id);
-    let rows = async { snapshot.rows(table, brick, places).await.map_err(DataFusionError::from) };
-    Ok(context.engine.runtime().block_on(rows)?)
+    spread_part::wait(context.engine, snapshot.rows(spread_number(def.id), brick, places))
 }
 
 /// Deletes all rows of these tables in one transaction of the cluster.
@@ -135,12 +132,13 @@ pub(crate) fn read_brick(
 /// As [`begin_delete`].
 pub(crate) fn truncate(context: &StatementContext<'_>, tables: &[Arc<TableDef>]) -> Result<(), SqlError> {
     let Some(first) = tables.first() else { return Ok(()) };
+    // The delete sees all tables; the first one's are declared with it.
     let seen = begin_delete(context, first)?;
-    for def in tables {
+    for def in &tables[1..] {
         context.engine.cluster_of(def, SpreadUse::Read)?;
-        let table = spread_number(def.id);
-        let bricks = async { seen.bricks(table).await.map_err(DataFusionError::from) };
-        let bricks = context.engine.runtime().block_on(bricks)?;
+    }
+    for def in tables {
+        let bricks = spread_part::wait(context.engine, seen.bricks(spread_number(def.id)))?;
         spread_part::delete_bricks(context.spread, context.engine, def.id, &bricks)?;
     }
     Ok(())

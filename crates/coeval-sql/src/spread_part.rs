@@ -194,8 +194,8 @@ impl SpreadPart {
             )
             .with_hint("A load is taken back as a whole: load in a block without savepoints."));
         }
-        let has_read = self.has_read_rows || self.has_read_spread || transaction.has_reads();
-        if self.place.isolation == Isolation::Serializable && has_read && !self.has_change() {
+        let is_serializable = self.place.isolation == Isolation::Serializable;
+        if is_serializable && !self.has_change() && self.has_read_anything(transaction) {
             return Err(load_after_reading());
         }
         Ok(())
@@ -231,12 +231,22 @@ impl SpreadPart {
             Change::Delete(delete) => delete.commit(mode),
             Change::Lost => return Err(lost()),
         };
-        let outcome = engine.runtime().block_on(async { ended.await.map_err(DataFusionError::from) });
-        outcome.map_err(|error| match SqlError::from(error) {
+        wait(engine, ended).map_err(|error| match error {
             error if error.state == SqlState::QueryCanceled => unknown(&error),
             error => error,
         })
     }
+}
+
+/// What the node gives, or the error of the statement if that is to end before.
+///
+/// # Errors
+/// The node's, and that of a cancelled statement.
+pub(crate) fn wait<T>(
+    engine: &Engine,
+    work: impl Future<Output = Result<T, SqlError>>,
+) -> Result<T, SqlError> {
+    Ok(engine.runtime().block_on(async { work.await.map_err(DataFusionError::from) })?)
 }
 
 /// What the transaction sees of all spread tables: taken at the first use.
@@ -264,8 +274,7 @@ pub(crate) fn snapshot(
             return Ok(Arc::clone(taken));
         }
     }
-    let taken =
-        engine.runtime().block_on(async { cluster.snapshot().await.map_err(DataFusionError::from) })?;
+    let taken = wait(engine, cluster.snapshot())?;
     part.lock().snapshot = Some(Arc::clone(&taken));
     Ok(taken)
 }
@@ -286,14 +295,12 @@ pub(crate) fn append(
     let begun = part.lock().take_load(transaction)?;
     let mut load = match begun {
         Some(load) => load,
-        None => engine.runtime().block_on(async { cluster.load().await.map_err(DataFusionError::from) })?,
+        None => wait(engine, cluster.load())?,
     };
     let table = spread_number(table);
     for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
         cancel::check()?;
-        engine
-            .runtime()
-            .block_on(async { load.append(table, batch).await.map_err(DataFusionError::from) })?;
+        wait(engine, load.append(table, batch))?;
     }
     part.lock().change = Change::Load(load);
     Ok(())
@@ -317,8 +324,7 @@ pub(crate) fn begin_delete(
         }
         part.require_change(transaction)?;
     }
-    let delete =
-        engine.runtime().block_on(async { cluster.delete().await.map_err(DataFusionError::from) })?;
+    let delete = wait(engine, cluster.delete())?;
     let seen = delete.seen();
     let mut part = part.lock();
     part.snapshot = Some(Arc::clone(&seen));
@@ -343,10 +349,7 @@ pub(crate) fn delete_bricks(
     };
     for brick in bricks {
         cancel::check()?;
-        let table = spread_number(table);
-        engine
-            .runtime()
-            .block_on(async { delete.brick(table, *brick).await.map_err(DataFusionError::from) })?;
+        wait(engine, delete.brick(spread_number(table), *brick))?;
     }
     part.lock().change = Change::Delete(delete);
     Ok(())

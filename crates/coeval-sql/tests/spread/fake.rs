@@ -321,10 +321,6 @@ impl ClusterLoad for Load {
         }
         .boxed()
     }
-
-    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>> {
-        async { Ok(()) }.boxed()
-    }
 }
 
 #[derive(Debug)]

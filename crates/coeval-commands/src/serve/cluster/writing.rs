@@ -72,19 +72,6 @@ impl ClusterLoad for Loading {
             committed.await
         })
     }
-
-    fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<(), SqlError>> {
-        Box::pin(async move {
-            let Self { load, place } = *self;
-            // What has gone wrong is rolled back already.
-            let Some(load) = load else { return Ok(()) };
-            let threads = place.threads.clone();
-            let rolled_back = working::begin(&threads, async move {
-                load.roll_back().await.map_err(|error| place.failed(&error))
-            });
-            rolled_back.await
-        })
-    }
 }
 
 /// A delete. As with [`Loading`], it is not there while it does something.
