@@ -72,9 +72,9 @@ pub use coeval_store::{
 };
 #[doc(hidden)]
 pub use coeval_store::{
-    BaseCopy, BrickSchema, CHANGE_FEED_NAME, CandidacyError, ChangeFeed, ChangeFeedError, ChangeFeedOptions,
-    ChangeSink, ChangeStart, ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction, Follower,
-    FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise, Publication, Rewound,
+    BaseCopy, BrickSchema, CHANGE_FEED_NAME, CandidacyError, Catalog, ChangeFeed, ChangeFeedError,
+    ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction,
+    Follower, FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise, Publication, Rewound,
     SafeLogging, Store, TermNumber, Timeline, Word,
     files::{DiskFiles, FileError, Holder},
     log::{LogRecord, Lsn},

@@ -19,13 +19,13 @@ mod tests;
 
 use super::folder::write_file;
 use crate::failure::Failure;
-use coeval::{BrickSchema, SpaceId, Store, TableDef};
+use coeval::{BrickSchema, Catalog, SpaceId, Store, TableDef};
 use coeval_cluster::{DefinitionError, Tables};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Its name in the node's directory.
 const FILE_NAME: &str = "tables";
@@ -48,10 +48,19 @@ struct Seen {
     versions: BTreeMap<u64, u64>,
     /// Those that were forgotten since the start.
     gone: BTreeSet<u64>,
-    /// The version that was looked at last.
-    looked: Option<u64>,
+    /// The version that was looked at last, and its definitions.
+    looked: Option<(u64, Arc<Catalog>)>,
     /// Those that the node does not take, which has been said.
     refused: BTreeSet<u64>,
+}
+
+impl Seen {
+    /// Whether nothing has come or gone since the last look: the definitions are the same, and no table was to come by this version.
+    fn has_looked_at(&self, version: u64, catalog: &Arc<Catalog>) -> bool {
+        let Some((looked, known)) = &self.looked else { return false };
+        let was_to_come = |seen_at: &u64| (looked + 1..=version).contains(seen_at);
+        Arc::ptr_eq(known, catalog) && !self.versions.values().any(was_to_come)
+    }
 }
 
 /// What became of a table that the node has rows of, and nobody has declared.
@@ -82,7 +91,8 @@ impl Declarations {
         Ok(Self { store, tables, directory: directory.to_owned(), seen })
     }
 
-    /// Tells the node what is new in the published world. Cheap if nothing has changed: a look at its version.
+    /// Tells the node what is new in the published world. Cheap if no definition has changed, however many rows have: a look at the
+    /// tables that were seen.
     ///
     /// # Errors
     /// If a table cannot be noted: it is not declared then, and is tried again.
@@ -94,7 +104,7 @@ impl Declarations {
         // Behind the lock, so that it is no older than what somebody else has declared from.
         let world = self.store.world();
         let version = world.version().get();
-        if seen.looked == Some(version) {
+        if seen.has_looked_at(version, world.catalog()) {
             return Ok(());
         }
         let mut present = BTreeSet::new();
@@ -119,7 +129,7 @@ impl Declarations {
                 self.tables.forget(table);
             }
         }
-        seen.looked = Some(version);
+        seen.looked = Some((version, Arc::clone(world.catalog())));
         Ok(())
     }
 
