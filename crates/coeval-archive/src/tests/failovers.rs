@@ -11,11 +11,10 @@ use super::primary::{Moment, Primary, archive_in, check_restore, restored, rows_
 use crate::archive::Archive;
 use crate::archiver::{Archiver, ArchiverOptions};
 use crate::check::check;
-use crate::error::ArchiveError;
 use crate::patience::Patience;
 use crate::restore::Target;
 use coeval_store::log::Lsn;
-use coeval_store::{StoreError, Term};
+use coeval_store::{Store, Term};
 use coeval_txn::Version;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -103,12 +102,13 @@ struct Machines {
     counts: Counts,
 }
 
-fn start(storage: &Arc<Faulty>, primary: &Primary) -> Archiver {
+/// Archives what a primary has into a storage that hangs.
+pub(super) fn start(storage: &Arc<Faulty>, store: &Store) -> Archiver {
     let options = ArchiverOptions { backup_log_bytes: 20_000, ..options() };
     let archive = impatient(storage);
     // So that a call that hangs is given up, and may be carried out nevertheless.
     let patience = Patience { attempt_max: HANG / 3, ..archive.patience() };
-    Archiver::start(primary.store().clone(), archive.with_patience(patience), options).unwrap()
+    Archiver::start(store.clone(), archive.with_patience(patience), options).unwrap()
 }
 
 impl Machines {
@@ -116,7 +116,7 @@ impl Machines {
         let storage = Faulty::in_memory(seed, 8);
         storage.hangs.store(5, Ordering::SeqCst);
         let primary = Primary::new(seed + 700);
-        let archiver = start(&storage, &primary);
+        let archiver = start(&storage, primary.store());
         wait(&archiver, |status| status.last_backup.is_some());
         let copies = (0..2).map(|number| Copy::of(&archive_in(&storage), seed * 10 + number)).collect();
         Self {
@@ -150,15 +150,8 @@ impl Machines {
 
     /// A replica asks the archive. One whose log is not the beginning of the newest history any more is copied anew.
     fn take(&mut self, copy: usize) {
-        match self.copies[copy].take() {
-            Ok(_) | Err(ArchiveError::Unreachable { .. }) => {}
-            Err(ArchiveError::Store(StoreError::ForeignHistory(_))) => {
-                let seed = self.dice.random();
-                self.copies[copy] = Copy::of(&archive_in(&self.storage), seed);
-                self.counts.copies += 1;
-            }
-            Err(error) => panic!("{error}"),
-        }
+        let archive = archive_in(&self.storage);
+        self.counts.copies += usize::from(self.copies[copy].take_or_copy_anew(&archive, &mut self.dice));
         self.look_at(copy);
     }
 
@@ -182,7 +175,7 @@ impl Machines {
             self.counts.crashes += 1;
             assert_eq!(beyond(&archive_in(&self.storage), &self.primary, self.told), None);
         }
-        self.archiver = Some(start(&self.storage, &self.primary));
+        self.archiver = Some(start(&self.storage, self.primary.store()));
     }
 
     /// The primary is lost, or nobody reaches it; a replica takes its place. What it does not have is part of the former
@@ -213,7 +206,7 @@ impl Machines {
         let new = Primary::restored(files, &self.primary, &moment, self.dice.random());
         assert!(rows_of(new.store()) == *moment.rows, "a promoted replica has what it had");
         let mut former_primary = std::mem::replace(&mut self.primary, new);
-        self.archiver = Some(start(&self.storage, &self.primary));
+        self.archiver = Some(start(&self.storage, self.primary.store()));
         let told = match former {
             Err(told) => told,
             Ok(archiver) => {
@@ -311,7 +304,7 @@ fn histories_of_promoted_replicas_come_back_each_as_it_was() {
 fn an_archive_that_has_what_its_primary_has_lost_is_seen() {
     let storage = Faulty::in_memory(1, 0);
     let mut primary = Primary::new(1);
-    let archiver = start(&storage, &primary);
+    let archiver = start(&storage, primary.store());
     wait(&archiver, |status| status.last_backup.is_some());
     let disk = primary.disk();
     (0..20).for_each(|_| primary.commit());

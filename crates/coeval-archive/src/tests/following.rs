@@ -80,6 +80,19 @@ impl Copy {
         Ok(true)
     }
 
+    /// Asks the archive, which may not answer. If the log here is not the beginning of the newest history any more, this becomes a new
+    /// copy, of a seed that is drawn for it. Whether it has.
+    pub(super) fn take_or_copy_anew(&mut self, archive: &Archive, seeds: &mut StdRng) -> bool {
+        match self.take() {
+            Ok(_) | Err(ArchiveError::Unreachable { .. }) => false,
+            Err(ArchiveError::Store(StoreError::ForeignHistory(_))) => {
+                *self = Self::of(archive, seeds.random());
+                true
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// Takes all that a primary has, from that itself.
     pub(super) fn take_from(&mut self, primary: &Primary) {
         let (_, follower) = self.open.as_mut().unwrap();

@@ -11,15 +11,14 @@
 #[path = "../../../coeval-store/src/following/tests/failover/history.rs"]
 mod history;
 
-use super::archiving::{archived, impatient, options, wait};
-use super::faulty::{Faulty, HANG};
+use super::archiving::{archived, options, wait};
+use super::failovers::start;
+use super::faulty::Faulty;
 use super::following::Copy;
 use super::primary::{DIR, archive_in, key, restored};
 use crate::archive::Archive;
-use crate::archiver::{Archiver, ArchiverOptions};
+use crate::archiver::Archiver;
 use crate::check::check;
-use crate::error::ArchiveError;
-use crate::patience::Patience;
 use crate::restore::Target;
 use coeval_store::files::SimulatedFiles;
 use coeval_store::log::Lsn;
@@ -323,20 +322,12 @@ struct Machines {
     counts: Counts,
 }
 
-fn start(storage: &Arc<Faulty>, side: &Side) -> Archiver {
-    let options = ArchiverOptions { backup_log_bytes: 20_000, ..options() };
-    let archive = impatient(storage);
-    // So that a call that hangs is given up, and may be carried out nevertheless.
-    let patience = Patience { attempt_max: HANG / 3, ..archive.patience() };
-    Archiver::start(side.store().clone(), archive.with_patience(patience), options).unwrap()
-}
-
 impl Machines {
     fn new(seed: u64, rule: Rule) -> Self {
         let storage = Faulty::in_memory(seed, 8);
         storage.hangs.store(5, Ordering::SeqCst);
         let primary = Side::new(seed + 900);
-        let archiver = start(&storage, &primary);
+        let archiver = start(&storage, primary.store());
         wait(&archiver, |status| status.last_backup.is_some());
         let copies = (0..2).map(|number| Copy::of(&archive_in(&storage), seed * 10 + number)).collect();
         Self {
@@ -384,14 +375,7 @@ impl Machines {
 
     /// A replica asks the archive. One whose log is not the beginning of the newest history any more is copied anew.
     fn take(&mut self, copy: usize) {
-        match self.copies[copy].take() {
-            Ok(_) | Err(ArchiveError::Unreachable { .. }) => {}
-            Err(ArchiveError::Store(StoreError::ForeignHistory(_))) => {
-                let seed = self.dice.random();
-                self.copies[copy] = Copy::of(&archive_in(&self.storage), seed);
-            }
-            Err(error) => panic!("{error}"),
-        }
+        self.copies[copy].take_or_copy_anew(&archive_in(&self.storage), &mut self.dice);
         self.read_on(copy);
     }
 
@@ -434,7 +418,7 @@ impl Machines {
         let lost = self.primary.come_back(end);
         self.counts.crashes += usize::from(end == End::OfMachine);
         self.lost.extend(lost);
-        self.archiver = Some(start(&self.storage, &self.primary));
+        self.archiver = Some(start(&self.storage, self.primary.store()));
         self.look_at_primary("behind a restart");
     }
 
@@ -469,7 +453,7 @@ impl Machines {
         let new = Side::promoted(files, &self.primary, version);
         let mut former_primary = std::mem::replace(&mut self.primary, new);
         self.look_at_primary("behind a promotion");
-        self.archiver = Some(start(&self.storage, &self.primary));
+        self.archiver = Some(start(&self.storage, self.primary.store()));
         let told = match former {
             Err(told) => told,
             Ok(archiver) => {
