@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
@@ -31,6 +32,8 @@ impl Drop for Server {
 /// Places for nodes, counted from 1; not all of them are served. Each gets the number of its place, since they join one after the other.
 struct Nodes {
     parent: tempfile::TempDir,
+    /// Of these nodes alone. No connection begins there, so a port that was found free stays free until a node listens at it.
+    host: Ipv4Addr,
     /// Where clients come, and where the other nodes do.
     ports: [(u16, u16); 4],
     servers: [Option<Server>; 4],
@@ -39,23 +42,27 @@ struct Nodes {
 impl Nodes {
     /// Three are served, and take part: the first is the primary.
     fn start() -> Self {
-        let listeners: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        static CLUSTERS: AtomicU8 = AtomicU8::new(64);
+        let [.., third, fourth] = std::process::id().to_be_bytes();
+        let host = Ipv4Addr::new(127, CLUSTERS.fetch_add(1, Ordering::Relaxed), third, fourth);
+        let listeners: Vec<TcpListener> = (0..8).map(|_| TcpListener::bind((host, 0)).unwrap()).collect();
         let port = |place: usize| listeners[place].local_addr().unwrap().port();
         let ports = [0, 2, 4, 6].map(|place| (port(place), port(place + 1)));
         drop(listeners);
-        let mut nodes = Self { parent: tempfile::tempdir().unwrap(), ports, servers: [const { None }; 4] };
+        let parent = tempfile::tempdir().unwrap();
+        let mut nodes = Self { parent, host, ports, servers: [const { None }; 4] };
         (1..=3).for_each(|number| nodes.serve(number));
         nodes.all_live(3);
         nodes
     }
 
     fn address(&self, number: usize) -> String {
-        format!("127.0.0.1:{}", self.ports[number - 1].1)
+        format!("{}:{}", self.host, self.ports[number - 1].1)
     }
 
     /// How a replica is told where the primary is.
     fn replica_of(&self) -> String {
-        format!("host=127.0.0.1,port={},user=coeval", self.ports[0].0)
+        format!("host={},port={},user=coeval", self.host, self.ports[0].0)
     }
 
     fn dir(&self, number: usize) -> PathBuf {
@@ -66,7 +73,7 @@ impl Nodes {
     fn command(&self, number: usize, options: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.arg("serve").arg(self.dir(number)).args(["--stop-seconds", "1"]);
-        command.args(["--listen", &format!("127.0.0.1:{}", self.ports[number - 1].0)]);
+        command.args(["--listen", &format!("{}:{}", self.host, self.ports[number - 1].0)]);
         command.args(["--cluster", &self.address(number)]).args(options).stdin(Stdio::null());
         command
     }
@@ -123,7 +130,7 @@ impl Nodes {
             None => error.to_string(),
         };
         let mut config = Config::new();
-        config.host("127.0.0.1").port(self.ports[number - 1].0).user("coeval").dbname("coeval");
+        config.host(self.host.to_string()).port(self.ports[number - 1].0).user("coeval").dbname("coeval");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (client, connection) = config.connect(NoTls).await.map_err(said)?;

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use std::fs::OpenOptions;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -11,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 pub(super) struct Nodes {
     program: PathBuf,
     dir: PathBuf,
+    /// Where all of them are.
+    host: Ipv4Addr,
     /// Where clients come, and where the other nodes do.
     ports: Vec<(u16, u16)>,
     running: Vec<Option<Child>>,
@@ -22,7 +24,8 @@ impl Nodes {
     /// # Errors
     /// If there are no ports to be had.
     pub(super) fn new(program: PathBuf, dir: &Path, count: usize) -> Result<Self, Failure> {
-        let listener = |_| TcpListener::bind("127.0.0.1:0");
+        let host = own_host();
+        let listener = |_| TcpListener::bind((host, 0));
         let listeners: std::io::Result<Vec<TcpListener>> = (0..2 * count).map(listener).collect();
         let ports = listeners.and_then(|listeners| {
             listeners.iter().map(|listener| listener.local_addr().map(|at| at.port())).collect()
@@ -31,6 +34,7 @@ impl Nodes {
         Ok(Self {
             program,
             dir: dir.to_owned(),
+            host,
             ports: ports.chunks(2).map(|pair| (pair[0], pair[1])).collect(),
             running: (0..count).map(|_| None).collect(),
         })
@@ -42,7 +46,7 @@ impl Nodes {
 
     /// Where clients reach a node, in libpq's words.
     pub(super) fn words(&self, node: usize) -> String {
-        format!("host=127.0.0.1,port={},user=coeval", self.ports[node].0)
+        format!("host={},port={},user=coeval", self.host, self.ports[node].0)
     }
 
     /// Starts a node: the first one makes the cluster, the others join it. It may not listen yet when this returns.
@@ -57,15 +61,10 @@ impl Nodes {
         let log = OpenOptions::new().create(true).append(true).open(log).map_err(failed)?;
         let mut command = Command::new(&self.program);
         command.arg("serve").arg(self.dir.join(format!("node-{}", node + 1)));
-        command.args(["--listen", &format!("127.0.0.1:{clients}")]);
-        command.args(["--cluster", &format!("127.0.0.1:{others}")]);
+        let at = |port: u16| format!("{}:{port}", self.host);
+        command.args(["--listen", &at(clients), "--cluster", &at(others)]);
         if node > 0 {
-            command.args([
-                "--replica-of",
-                &self.words(0),
-                "--join",
-                &format!("127.0.0.1:{}", self.ports[0].1),
-            ]);
+            command.args(["--replica-of", &self.words(0), "--join", &at(self.ports[0].1)]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.running[node] = Some(command.spawn().map_err(failed)?);
@@ -80,6 +79,14 @@ impl Nodes {
             let _ = process.wait();
         }
     }
+}
+
+/// An address of this machine alone at which no connection begins, so that a port that was found free there is still free when a node
+/// comes to listen, and comes back. Where there is none, the usual one.
+fn own_host() -> Ipv4Addr {
+    let [.., second, third, fourth] = std::process::id().to_be_bytes();
+    let own = Ipv4Addr::new(127, 64 | second, third, fourth);
+    TcpListener::bind((own, 0)).map_or(Ipv4Addr::LOCALHOST, |_| own)
 }
 
 impl Drop for Nodes {
