@@ -20,11 +20,12 @@ impl Cores {
     /// If the system does not say, as others than Linux, or `taskset` is not there.
     pub(crate) fn allowed() -> Result<Self, BenchError> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let version =
-            Command::new(TASKSET).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        match allowed_of(&status) {
-            Some(cores) if version.is_ok_and(|status| status.success()) => Ok(Self(cores)),
-            Some(_) | None => {
+        let mut version = Command::new(TASKSET);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        let has_taskset = version.status().is_ok_and(|status| status.success());
+        match allowed_of(&status).filter(|_| has_taskset) {
+            Some(cores) => Ok(Self(cores)),
+            None => {
                 let message = "servers are kept on cores of their own by taskset of util-linux, on Linux alone: it is not here";
                 Err(BenchError::Options(message.to_owned()))
             }

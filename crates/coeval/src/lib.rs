@@ -53,7 +53,8 @@ pub use append::AppendOptions;
 pub use coeval_sql::{
     Archiving, ArchivingStatus, Backups, ChangeSource, Cluster, ClusterDelete, ClusterFigures, ClusterLoad,
     ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
-    ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
+    ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss, SnapshotToken, Upstream, UpstreamState,
+    UpstreamStatus,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
