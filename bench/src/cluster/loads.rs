@@ -41,7 +41,7 @@ pub(super) fn measure(
     clusters.iter().try_for_each(|(_, nodes)| nodes.create(TABLE, CREATE))?;
     progress.end();
     let load_rows = stage.of_population(LOAD_ROWS, TINY_LOAD_ROWS);
-    let load = Load { text: text_of(load_rows), rows: load_rows, seconds: stage.options.seconds };
+    let load = Load { text: text_of(load_rows), seconds: stage.options.seconds };
     let (mut rates, mut missing) = (vec![Vec::new(); clusters.len()], 0);
     for round in 0..stage.rounds() {
         for place in order(round, clusters.len()) {
@@ -71,7 +71,6 @@ pub(super) fn measure(
 /// What each client sends again and again.
 struct Load {
     text: Bytes,
-    rows: u64,
     /// For how long it counts.
     seconds: f64,
 }
