@@ -554,6 +554,14 @@ fn texts_go_with_what_is_appended_and_not_into_logs() {
 }
 
 #[test]
+fn what_a_node_has_is_written_as_it_was() {
+    let gives = vec![Gift { to: NodeId::new(3), bricks: 4 }];
+    let share = BrickShare { layout: ViewNumber::new(5), bricks: 7, rows: 300, bytes: 9, arrived: 2, gives };
+    assert_eq!(encode(&BrickRequest::Share), [1, 3]);
+    assert_eq!(encode(&BrickAnswer::Share(share)), [1, 6, 5, 7, 0xac, 2, 9, 2, 1, 3, 4]);
+}
+
+#[test]
 fn texts_in_parts_are_all_of_them() {
     let dictionary = DictionaryId { table: 1, column: 4 };
     let text: Arc<str> = Arc::from("x".repeat(PART_BYTES / 2));
