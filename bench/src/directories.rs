@@ -38,6 +38,18 @@ pub(crate) fn copy_directory(from: &Path, to: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
+/// The place of a directory of this name; what an earlier run has left there is gone.
+///
+/// # Errors
+/// If that cannot be removed.
+pub(crate) fn removed(place: &Path, name: &str) -> Result<PathBuf, BenchError> {
+    let path = place.join(name);
+    if path.exists() {
+        fs::remove_dir_all(&path).map_err(|source| BenchError::file(&path, source))?;
+    }
+    Ok(path)
+}
+
 enum Kind {
     Directory,
     File(u64),

@@ -83,7 +83,13 @@ pub(crate) fn is_without_safe_snapshot(error: &BenchError) -> bool {
 }
 
 /// Looks until it is so.
-fn until(what: &str, mut is_so: impl FnMut() -> Result<bool, BenchError>) -> Result<(), BenchError> {
+///
+/// # Errors
+/// Those of a look, and `what` is so if it takes too long.
+pub(crate) fn until(
+    what: &str,
+    mut is_so: impl FnMut() -> Result<bool, BenchError>,
+) -> Result<(), BenchError> {
     let begun = Instant::now();
     while !is_so()? {
         if begun.elapsed() > PATIENCE {

@@ -6,7 +6,7 @@
 //! transactions and queries, the threads that run them, the checks of what they leave behind, and the one line of JSON at
 //! the end. Histories of clients that append to lists, their recorder and the checker that looks for anomalies in them. A client
 //! of PostgreSQL's protocol, so that four of them measure a server, Coeval's or PostgreSQL, in the same way. Primaries and replicas
-//! that are started for a run, and the loss of one under load. What loads of bricks cost on many nodes.
+//! that are started for a run, and the loss of one under load. Scans and loads of bricks on many nodes, each with a core of its own.
 //!
 //! # Never does
 //! Parse a command line or print: the binary `coeval` does. Reach below the facades `coeval`, `coeval-tique` and
@@ -40,6 +40,7 @@ mod list_append;
 mod load;
 mod machine;
 mod options;
+mod pinning;
 mod priority;
 mod progress;
 mod recovery;

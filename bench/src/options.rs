@@ -36,7 +36,7 @@ pub enum Workload {
     Connections,
     /// RSS on two nodes: terminals on a primary, analytical queries on a replica, and what replicas cost and give.
     Replica,
-    /// AOSI on many nodes: what the protocol of epochs takes of a load's time, and its messages.
+    /// AOSI on many nodes: scans and loads on two nodes and on one, what a small load takes, and its messages.
     Cluster,
     /// AOSI: what epochs take of memory beside the rows of brick tables.
     AosiMemory,
@@ -301,7 +301,7 @@ pub struct Options {
     pub url: Option<String>,
     /// The first process of that server, if it runs on this machine: what it uses is not foreign.
     pub server_process: Option<ProcessId>,
-    /// Connections, replica: the program `coeval`, to start servers of it; connections only if there is no URL.
+    /// Connections, replica, cluster: the program `coeval`, to start servers of it; connections only if there is no URL.
     pub server_program: Option<PathBuf>,
     /// Connections: how many there are.
     pub connections: usize,
@@ -315,7 +315,7 @@ pub struct Options {
     pub warehouses: u32,
     /// TPC-H's size; 1 is about 1 GB as text.
     pub scale: f64,
-    /// Rows of the key workloads.
+    /// Rows of the key workloads, and of AOSI's; cluster: rows that are scanned.
     pub rows: u64,
     /// Threads that run transactions, and threads of the query engine.
     pub threads: usize,

@@ -23,7 +23,7 @@ mod throughput;
 mod waiting;
 
 use crate::chbench::populate_all;
-use crate::directories::copy_directory;
+use crate::directories::{copy_directory, removed};
 use crate::engine::{Place, open};
 use crate::error::BenchError;
 use crate::interval::Estimate;
@@ -34,7 +34,6 @@ use crate::report::Report;
 use crate::system::System;
 use coeval::{CheckpointPolicy, Durability, Isolation};
 use pair::{Kind, Pair};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Runs everything as often as the options say, each phase for their time.
@@ -99,15 +98,6 @@ fn copy_of(base: &Path, place: &Path, name: &str) -> Result<PathBuf, BenchError>
     let copy = removed(place, name)?;
     copy_directory(base, &copy)?;
     Ok(copy)
-}
-
-/// The place of a directory of this name; what an earlier run has left there is gone.
-fn removed(place: &Path, name: &str) -> Result<PathBuf, BenchError> {
-    let path = place.join(name);
-    if path.exists() {
-        fs::remove_dir_all(&path).map_err(|source| BenchError::file(&path, source))?;
-    }
-    Ok(path)
 }
 
 /// Adds a ratio, named without its last word, and where it lies with a confidence of 95 %.

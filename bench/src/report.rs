@@ -71,6 +71,12 @@ impl Report {
         }
     }
 
+    /// Says that servers of this program ran, which were asked by statements.
+    pub(crate) fn name_servers(&mut self) {
+        self.header.insert("isolation".into(), level_name(self.isolation).into());
+        self.header.insert("api".into(), "wire".into());
+    }
+
     /// Says which statements TPC-C's terminals sent, if they did so by SQL, and how they went to a server, if one ran.
     pub(crate) fn name_statements(&mut self, system: System<'_>, options: &Options) {
         match system {
@@ -132,6 +138,18 @@ impl Report {
     #[must_use]
     pub fn workload(&self) -> Workload {
         self.workload
+    }
+
+    /// What ran where, for a table on a screen: the system, the level, durability, sizes and the machine.
+    pub fn about(&self) -> impl Iterator<Item = (String, String)> {
+        let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let machine = Machine::here();
+        let described = format!(
+            "{}, {} cores, {} GiB, {}",
+            machine.cpu, machine.cores, machine.memory_gib, machine.kernel
+        );
+        let header: Vec<_> = self.header.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
+        header.into_iter().chain([("machine".to_owned(), described), ("commit".to_owned(), commit())])
     }
 
     /// The figures in order, for a table on a screen.

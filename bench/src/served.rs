@@ -3,14 +3,15 @@
 
 use crate::error::BenchError;
 use crate::machine::ProcessId;
+use crate::pinning::Cores;
 use crate::wire::Server;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// How lines begin that a server says whenever it is asked to end, or listens again behind its promotion.
-const ROUTINE: [&str; 2] = ["Stopping;", "Listening on "];
+/// How lines begin that a server says whenever it listens, and again behind its promotion, or is asked to end.
+const ROUTINE: [&str; 3] = ["Stopping;", "Listening on ", "Figures at "];
 
 /// What is done to a process from outside, by the names of signals.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +57,29 @@ impl Served {
         port: u16,
         arguments: &[&str],
     ) -> Result<Self, BenchError> {
-        let mut process = Command::new(program)
+        Self::launch(&mut Command::new(program), directory, port, arguments)
+    }
+
+    /// As [`start`](Self::start), on these cores alone.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn start_on(
+        cores: &Cores,
+        program: &Path,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<Self, BenchError> {
+        Self::launch(&mut cores.command(program), directory, 0, arguments)
+    }
+
+    fn launch(
+        command: &mut Command,
+        directory: &Path,
+        port: u16,
+        arguments: &[&str],
+    ) -> Result<Self, BenchError> {
+        let mut process = command
             .arg("serve")
             .arg(directory)
             .args(["--listen", &format!("127.0.0.1:{port}"), "--while-input-lasts"])
@@ -69,7 +92,7 @@ impl Served {
             // Ctrl-C is for the run, which ends the server when it has ended itself.
             .process_group(0)
             .spawn()
-            .map_err(|source| BenchError::file(program, source))?;
+            .map_err(|source| BenchError::file(command.get_program(), source))?;
         let lines = process.stderr.take().expect("it is a pipe");
         let mut lines = BufReader::new(lines).lines().map_while(Result::ok);
         let mut said = Vec::new();
@@ -106,8 +129,13 @@ impl Served {
 
     /// What `--replica-of` calls it, with the name of who follows it.
     pub(crate) fn as_primary_of(&self, follower: &str) -> String {
+        format!("{},application_name={follower}", self.as_primary())
+    }
+
+    /// The same, whoever follows it.
+    pub(crate) fn as_primary(&self) -> String {
         let (host, port) = self.address.rsplit_once(':').expect("it listens on a host and a port");
-        format!("host={host},port={port},user=bench,application_name={follower}")
+        format!("host={host},port={port},user=bench")
     }
 
     /// Its process.

@@ -112,6 +112,18 @@ impl Connection {
         Ok(row.try_get(0)?)
     }
 
+    /// Has COPY FROM STDIN read these pieces of text as they are; how many rows it has taken.
+    pub(crate) fn copy_text(&self, statement: &str, pieces: &[Bytes]) -> Result<u64, BenchError> {
+        let rows = self.runtime.block_on(async {
+            let mut sink = pin!(self.client.copy_in::<_, Bytes>(statement).await?);
+            for piece in pieces {
+                sink.send(piece.clone()).await?;
+            }
+            sink.finish().await
+        });
+        Ok(rows?)
+    }
+
     async fn copy(&self, table: &TableSpec, batch: &RecordBatch) -> Result<(), BenchError> {
         let statement = format!("COPY {} FROM STDIN", table.name);
         let mut sink = pin!(self.client.copy_in::<_, Bytes>(&statement).await?);

@@ -220,6 +220,10 @@ const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
      PARTITION BY (day RANGE SIZE '10 days' FROM '2026-01-01') WITH (replicas = 2)";
 const COUNT: &str = "SELECT count(*)::text || ' ' || coalesce(sum(n), 0)::text FROM hits";
 
+/// Bricks that all nodes have, their rows, and how many bricks are on their way; NULL if a live one has not said.
+const SHARES: &str = "SELECT CASE WHEN count(bricks_to_come) = count(*) THEN sum(bricks)::text || ' ' || sum(rows)::text || ' ' || \
+     sum(bricks_to_come)::text END FROM coeval_cluster_nodes WHERE state <> 'removed' AND state <> 'away'";
+
 fn state_of(number: usize) -> String {
     format!("SELECT state FROM coeval_cluster_nodes WHERE node = {number}")
 }
@@ -227,6 +231,12 @@ fn state_of(number: usize) -> String {
 /// The day of a row: some of four months.
 fn day(row: u32) -> String {
     format!("2026-{:02}-{:02}", row % 4 + 1, row % 28 + 1)
+}
+
+/// The brick of a row, counted from the first of January 2026.
+fn brick_of(row: u32) -> u32 {
+    let before_month = [0, 31, 59, 90][(row % 4) as usize];
+    (before_month + row % 28) / 10
 }
 
 fn text_of(bytes: &[u8]) -> String {
@@ -363,6 +373,21 @@ fn a_fourth_node_joins_and_another_one_goes() {
         nodes.until(number, &state_of(2), "drained");
     }
     nodes.all_count(&rows[..2_000]);
+    // Each row and brick is on two nodes, and none on the drained one.
+    let bricks: std::collections::BTreeSet<u32> = rows[..2_000].iter().map(|row| brick_of(*row)).collect();
+    for number in 1..=4 {
+        nodes.until(number, SHARES, &format!("{} 4000 0", 2 * bricks.len()));
+        nodes.until(
+            number,
+            "SELECT bricks::text || ' ' || rows::text FROM coeval_cluster_nodes WHERE node = 2",
+            "0 0",
+        );
+    }
+    let shown = text_of(&nodes.cluster(&["status"], 3).stdout);
+    assert!(
+        shown.starts_with("node ") && shown.lines().next().unwrap().ends_with("bricks  rows   to come"),
+        "{shown}"
+    );
     nodes.stop(2);
     nodes.copy(4, &rows[2_000..]);
     nodes.all_count(&rows);

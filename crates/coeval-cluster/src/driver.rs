@@ -29,7 +29,7 @@
 //! | `addresses.rs`, `remembering.rs` | where they are, and what of that is written down |
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
-//! | `listing.rs` | which bricks a table has, on any node |
+//! | `listing.rs`, `shares.rs` | which bricks a table has, on any node; what of all bricks each node has |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod adding;
@@ -53,6 +53,7 @@ mod options;
 mod pace;
 mod reading;
 mod remembering;
+mod shares;
 mod snapshot;
 mod status;
 mod texts;
@@ -66,5 +67,6 @@ pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};
 pub use node::Node;
 pub use options::{ClusterTimeouts, NodeOptions};
+pub use shares::NodeShare;
 pub use snapshot::Snapshot;
 pub use status::NodeStatus;

@@ -75,7 +75,7 @@ pub use coeval_txn::cluster::{
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
     ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
-    LoadError, MessageCounts, Node, NodeOptions, NodeStatus, ReadError, Snapshot,
+    LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use joining::JoinError;
@@ -87,7 +87,8 @@ pub use node_address::{NodeAddress, NodeAddressError};
 pub use placement::RingPlacement;
 pub use start_error::StartError;
 pub use store::{
-    BrickRows, ColumnStore, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo,
+    BrickRows, ColumnStore, HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick,
+    SyncedTo,
 };
 pub use tables::{DefinitionError, RowsRefused, Tables};
 pub use texts::{NoText, RowCodes, RowTexts};

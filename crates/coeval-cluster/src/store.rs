@@ -62,6 +62,17 @@ impl From<ShardStopped> for StoreFailed {
     }
 }
 
+/// A brick of which there is something, in numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldBrick {
+    /// Which.
+    pub brick: BrickAddress,
+    /// Its rows, whoever sees them; none of a brick that has deletes alone.
+    pub rows: u64,
+    /// The bytes of memory that they take.
+    pub bytes: u64,
+}
+
 /// What a node keeps: the log of the protocol's records, and the bricks that these make.
 ///
 /// No call waits for a disk. Rows are bytes that were checked when they came; what they mean is the store's business.
@@ -121,6 +132,12 @@ pub trait NodeStore: Send + 'static {
         bricks.retain(|at| at.table == table);
         Ok(bricks)
     }
+
+    /// The bricks of which there is something, with how much that is.
+    ///
+    /// # Errors
+    /// If the store has failed.
+    fn held(&mut self) -> Result<Vec<HeldBrick>, StoreFailed>;
 
     /// Whether what is logged is synced before it counts as such.
     fn durability(&self) -> Durability;

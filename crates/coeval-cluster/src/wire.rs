@@ -27,6 +27,7 @@
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
 //! | `request.rs` | requests for bricks, and their answers in parts |
+//! | `share.rs` | what a node says of its part of the bricks |
 
 mod change;
 mod dictionaries;
@@ -38,6 +39,7 @@ mod message;
 mod reader;
 mod record;
 mod request;
+mod share;
 mod views;
 mod writer;
 
@@ -49,6 +51,7 @@ pub(crate) use record::NodeRecord;
 pub(crate) use request::{
     BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_bricks, parts_of_texts,
 };
+pub(crate) use share::{BrickShare, Gift};
 
 use bytes::Bytes;
 

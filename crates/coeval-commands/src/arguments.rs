@@ -461,9 +461,9 @@ pub(crate) struct BenchArguments {
     /// tpch, load, recovery: size; 1 is about 1 GB as text
     #[arg(long, value_name = "F", default_value_t = defaults().scale, value_parser = positive)]
     scale: f64,
-    /// ycsb, get: rows
-    #[arg(long, value_name = "N", default_value_t = defaults().rows)]
-    rows: u64,
+    /// ycsb, get: rows, 1000000 if not given; cluster: rows that are scanned, 100000000 if not given
+    #[arg(long, value_name = "N")]
+    rows: Option<u64>,
     /// Threads that run transactions (terminals, one connection each with --url), and threads of the query engine
     #[arg(long, visible_alias = "terminals", value_name = "N", default_value_t = defaults().threads, value_parser = at_least_one)]
     threads: usize,
@@ -496,7 +496,7 @@ pub(crate) struct BenchArguments {
     #[arg(long, value_name = "F", default_value_t = defaults().update_fraction, value_parser = fraction)]
     update_fraction: f64,
     /// tpch: how often each query runs; rss, connections, replica, cluster: how often each way is measured. The median counts
-    #[arg(long, value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
+    #[arg(long, visible_alias = "rounds", value_name = "N", default_value_t = defaults().runs, value_parser = at_least_one)]
     runs: usize,
     /// tpch: write the tables as Parquet files and do nothing else
     #[arg(long, value_name = "DIR")]
@@ -560,7 +560,7 @@ impl BenchArguments {
             update_reads: if self.plain_reads { UpdateReads::Plain } else { UpdateReads::Locking },
             warehouses: self.warehouses,
             scale: self.scale,
-            rows: self.rows,
+            rows: self.rows.unwrap_or_else(|| rows_of(self.workload)),
             threads: self.threads,
             seconds: self.seconds,
             isolation: self.isolation,
@@ -593,6 +593,12 @@ impl BenchArguments {
 
 fn defaults() -> Options {
     Options::default()
+}
+
+/// How many rows a workload has if nothing is said. What nodes give each other of a scan shows in many.
+fn rows_of(workload: Workload) -> u64 {
+    const CLUSTER_ROWS: u64 = 100_000_000;
+    if workload == Workload::Cluster { CLUSTER_ROWS } else { defaults().rows }
 }
 
 /// The highest number of seconds or hours.

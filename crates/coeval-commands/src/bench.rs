@@ -36,9 +36,12 @@ pub(crate) fn run(arguments: &BenchArguments, program: Option<PathBuf>) -> Resul
     }
 }
 
-/// The figures below each other, for people.
+/// What ran, and its figures below each other, for people.
 fn print_figures(report: &Report) {
     let width = report.figures().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, value) in report.about() {
+        eprintln!("  {name:width$}  {value}");
+    }
     for (name, value) in report.figures() {
         eprintln!("  {name:width$}  {value}");
     }

@@ -6,6 +6,7 @@ use crate::arguments::{AskedNodeArguments, ClusterArguments, ClusterCommand, Clu
 use crate::directory::{self, Contents, look, no_database};
 use crate::failure::Failure;
 use crate::holding_server::Order;
+use crate::readable::grouped;
 use crate::remote::{Server, reason};
 use crate::serve::secret_in;
 use coeval::Database;
@@ -14,10 +15,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// What the server is asked.
-const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error, copied_bytes \
-     FROM coeval_cluster_nodes ORDER BY node";
+const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, queued_bytes, last_error, copied_bytes, bricks, \
+     rows, bricks_to_come FROM coeval_cluster_nodes ORDER BY node";
 /// What stands above its answer.
-const HEADINGS: [&str; 6] = ["node", "address", "state", "keeper", "connection", "waiting"];
+const HEADINGS: [&str; 9] =
+    ["node", "address", "state", "keeper", "connection", "waiting", "bricks", "rows", "to come"];
 
 /// Does what is asked about a cluster.
 ///
@@ -112,20 +114,33 @@ fn holder(dir: &Path) -> Result<coeval::Holder, Failure> {
     }
 }
 
-/// A table of the nodes, and behind it what went wrong on the way to those that are not connected, and how much has come to the one that
-/// was asked.
+/// A table of the nodes with what of the bricks each has, and behind it what went wrong on the way to those that are not connected, and
+/// how much has come to the one that was asked.
 fn shown(rows: &[Vec<Option<String>>]) -> String {
     let cell = |row: &[Option<String>], place: usize| {
         row.get(place).and_then(Option::as_deref).unwrap_or_default().to_owned()
     };
     let is_true = |row: &[Option<String>], place: usize| cell(row, place) == "t";
-    let mut table: Vec<[String; 6]> = vec![HEADINGS.map(str::to_owned)];
+    let mut table: Vec<[String; 9]> = vec![HEADINGS.map(str::to_owned)];
     let mut errors = String::new();
     for row in rows {
         let own = if is_true(row, 4) { "this one".to_owned() } else { cell(row, 5) };
         let keeper = if is_true(row, 3) { "here" } else { "" };
         let waiting = if is_true(row, 4) { String::new() } else { format!("{} bytes", cell(row, 6)) };
-        table.push([cell(row, 0), cell(row, 1), cell(row, 2), keeper.to_owned(), own, waiting]);
+        let [bricks, in_them, to_come] =
+            [9, 10, 11].map(|place| counted(row.get(place).and_then(Option::as_deref)));
+        let keeper = keeper.to_owned();
+        table.push([
+            cell(row, 0),
+            cell(row, 1),
+            cell(row, 2),
+            keeper,
+            own,
+            waiting,
+            bricks,
+            in_them,
+            to_come,
+        ]);
         if let Some(error) = row.get(7).and_then(Option::as_deref) {
             // Writing to a String cannot fail.
             let _ = writeln!(errors, "node {}: {error}", cell(row, 0));
@@ -144,27 +159,32 @@ fn shown(rows: &[Vec<Option<String>>]) -> String {
     text + &errors
 }
 
+/// A count as people read it; nothing where nobody has said.
+fn counted(text: Option<&str>) -> String {
+    text.and_then(|text| text.parse::<u64>().ok()).map(grouped).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nodes_stand_below_each_other_and_errors_behind_them() {
-        let row = |cells: [&str; 9]| {
+        let row = |cells: [&str; 12]| {
             cells.iter().map(|cell| (!cell.is_empty()).then(|| (*cell).to_owned())).collect::<Vec<_>>()
         };
         let rows = [
-            row(["1", "db1:7001", "live", "t", "f", "connected", "120", "", ""]),
-            row(["2", "db2.example:7001", "live", "f", "t", "", "0", "", "4096"]),
-            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: connection refused", ""]),
+            row(["1", "db1:7001", "live", "t", "f", "connected", "120", "", "", "96", "1200000", "0"]),
+            row(["2", "db2.example:7001", "joining", "f", "t", "", "0", "", "4096", "12", "150000", "84"]),
+            row(["3", "db3:7001", "away", "f", "f", "pausing", "0", "db3:7001: not there", "", "", "", ""]),
         ];
         let expected = "\
-node  address           state  keeper  connection  waiting
-1     db1:7001          live   here    connected   120 bytes
-2     db2.example:7001  live           this one
-3     db3:7001          away           pausing     0 bytes
+node  address           state    keeper  connection  waiting    bricks  rows       to come
+1     db1:7001          live     here    connected   120 bytes  96      1,200,000  0
+2     db2.example:7001  joining          this one               12      150,000    84
+3     db3:7001          away             pausing     0 bytes
 node 2: 4096 bytes of bricks have come to it
-node 3: db3:7001: connection refused
+node 3: db3:7001: not there
 ";
         assert_eq!(shown(&rows), expected);
     }

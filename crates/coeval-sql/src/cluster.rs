@@ -13,19 +13,20 @@
 mod status;
 
 pub use status::{
-    ClusterFigures, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState,
-    ClusterNodeStatus,
+    ClusterFigures, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare,
+    ClusterNodeState, ClusterNodeStatus,
 };
 
 use crate::error::SqlError;
 use arrow::record_batch::RecordBatch;
 use coeval_store::BrickSchema;
 use futures::future::BoxFuture;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::drain`] and [`Cluster::remove`]; a future may be
-/// dropped at any time.
+/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::drain`] and
+/// [`Cluster::remove`]; a future may be dropped at any time.
 pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
@@ -59,6 +60,12 @@ pub trait Cluster: Debug + Send + Sync {
     /// The nodes of the cluster, by number, as this one knows them. Costs a lock that is held for a moment.
     fn nodes(&self) -> Vec<ClusterNodeStatus> {
         Vec::new()
+    }
+
+    /// What of the bricks each live node has, by number, as it says itself: all are asked at once. Who does not answer within a
+    /// second is left out. Cost: a look at all bricks, on each node.
+    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
+        BTreeMap::new()
     }
 
     /// Has the node of this number have no bricks any more: they move to the others while loads and queries go on, after this has

@@ -112,7 +112,7 @@ pub use changes::ChangeSource;
 pub use clock::Clock;
 pub use cluster::{
     Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures,
-    ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+    ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};

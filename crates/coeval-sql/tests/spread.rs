@@ -513,6 +513,20 @@ fn a_replica_loads_into_spread_tables_and_writes_nothing_else() {
     refused(&mut session, "INSERT INTO facts VALUES (5, 'a', 5, 'x')", SqlState::ReadOnlySqlTransaction);
 }
 
+/// Break: have `cluster_nodes` take what nobody has said for none.
+#[test]
+fn what_nodes_have_is_shown_as_far_as_they_say_so() {
+    const NODES: &str =
+        "SELECT node, state, bricks, rows, bytes, bricks_to_come FROM coeval_cluster_nodes ORDER BY node";
+    let nodes = Nodes::new();
+    let mut session = nodes.session(1);
+    session
+        .execute("INSERT INTO facts VALUES (1, 'a', 1, 'x'), (2, 'a', 2, NULL), (11, 'a', 3, NULL)")
+        .unwrap();
+    assert_eq!(rows(&mut session, NODES), ["1 live 2 3 24 0", "2 live 0 0 0 ", "3 away    "]);
+    assert!(rows(&mut engine().session(), NODES).is_empty(), "it is no node");
+}
+
 /// Break: read the rows of a spread table that are in the store.
 #[test]
 fn without_the_cluster_a_spread_table_is_not_empty_but_elsewhere() {

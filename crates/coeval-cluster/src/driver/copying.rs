@@ -65,7 +65,7 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
                 learned.ok_or(CopyError::NotNow)??;
                 continue;
             }
-            BrickAnswer::Bricks(_) => {
+            BrickAnswer::Bricks(_) | BrickAnswer::Share(_) => {
                 return Err(Malformed::Contradiction("rows were asked for").into());
             }
             BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),
@@ -73,7 +73,9 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
         if let Some((brick, rows)) = assembly.add(part)? {
             let handed_over = life.step(|engine| {
                 rows.iter().try_for_each(|(_, change)| engine.check_rows(brick, change))?;
-                engine.protocol.copied(view, brick, rows).map_err(|_| CopyError::NotNow)
+                engine.protocol.copied(view, brick, rows).map_err(|_| CopyError::NotNow)?;
+                engine.arrived.note(engine.protocol.view().layout(), brick);
+                Ok::<_, CopyError>(())
             });
             handed_over.ok_or(CopyError::NotNow)??;
         }

@@ -5,6 +5,7 @@ use super::addresses::KnownAddresses;
 use super::codes::bounds_of;
 use super::counters::MessageCounts;
 use super::options::NodeOptions;
+use super::shares::Arrived;
 use crate::brick_change::BrickChange;
 use crate::keeper::KeeperLink;
 use crate::node::NodeId;
@@ -96,6 +97,8 @@ pub(super) struct Engine {
     pub(super) copying: BTreeSet<(Member, ViewNumber)>,
     /// Bytes of bricks that have come for good, in this life.
     pub(super) copied_bytes: u64,
+    /// The bricks that have, in the present layout.
+    pub(super) arrived: Arrived,
     /// Who is to be asked for bricks, once the lock is free.
     pub(super) to_copy: Vec<(Member, ViewNumber)>,
     /// When something was last heard of another node.
@@ -148,6 +151,7 @@ impl Engine {
             askers: BTreeMap::new(),
             copying: BTreeSet::new(),
             copied_bytes: 0,
+            arrived: Arrived::default(),
             to_copy: Vec::new(),
             heard: BTreeMap::new(),
             purged: Epoch::ZERO,
@@ -174,7 +178,12 @@ impl Engine {
         self.protocol.view().serving(&self.placement, brick)
     }
 
-    /// The other ones, for a reader.
+    /// The nodes that it comes to, by this view.
+    pub(super) fn receiving(&self, brick: BrickAddress) -> Vec<NodeId> {
+        self.protocol.view().receiving(&self.placement, brick)
+    }
+
+    /// The other ones that have it, for a reader.
     pub(super) fn serving(&self, brick: BrickAddress) -> Vec<NodeId> {
         let mut nodes = self.holders(brick);
         nodes.retain(|node| *node != self.own());
@@ -190,6 +199,7 @@ impl Engine {
             }
             self.protocol.follow(&record);
             self.dictionaries.follow(self.protocol.view());
+            self.arrived.forget_others(self.protocol.view().layout());
             is_elsewhere |= self.known.follow(&record);
             self.records.push(record);
             // Who is new has not had the time to say anything.

@@ -88,8 +88,12 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
-        if let BrickRequest::List { view, table, snapshot } = &request {
-            return self.list(*view, *table, snapshot, &answer).await;
+        match &request {
+            BrickRequest::List { view, table, snapshot } => {
+                return self.list(*view, *table, snapshot, &answer).await;
+            }
+            BrickRequest::Share => return self.share(&answer).await,
+            BrickRequest::Copy { .. } | BrickRequest::Read { .. } => {}
         }
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
@@ -135,6 +139,15 @@ impl Incoming {
         for part in parts {
             answer.give(encode(&part).into()).await?;
         }
+        Ok(())
+    }
+
+    /// Says what of the bricks is here, in numbers.
+    async fn share(&self, answer: &AnswerParts) -> Result<(), CallRefusal> {
+        let share = self.0.look_into(Engine::share);
+        let share = share.ok_or_else(|| CallRefusal("the node has ended".to_owned()))?;
+        let part = share.map_or(BrickAnswer::NotNow, BrickAnswer::Share);
+        answer.give(encode(&part).into()).await?;
         Ok(())
     }
 
@@ -211,7 +224,7 @@ impl Engine {
     fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
         match request {
             BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
-            BrickRequest::Read { .. } | BrickRequest::List { .. } => Vec::new(),
+            BrickRequest::Read { .. } | BrickRequest::List { .. } | BrickRequest::Share => Vec::new(),
         }
     }
 
@@ -246,8 +259,8 @@ impl Engine {
                     Err(_) => Err(BrickAnswer::NotNow),
                 }
             }
-            // It is answered before, without rows.
-            BrickRequest::List { .. } => Err(BrickAnswer::NotNow),
+            // They are answered before, without rows.
+            BrickRequest::List { .. } | BrickRequest::Share => Err(BrickAnswer::NotNow),
         }
     }
 }

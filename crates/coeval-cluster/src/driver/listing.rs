@@ -135,6 +135,7 @@ impl Life {
                 BrickAnswer::Bricks(_)
                 | BrickAnswer::Part(_)
                 | BrickAnswer::Dictionaries(_)
+                | BrickAnswer::Share(_)
                 | BrickAnswer::Texts(_) => {
                     return Err(Malformed::Contradiction("bricks of one table were asked for").into());
                 }

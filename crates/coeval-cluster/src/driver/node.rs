@@ -8,6 +8,7 @@ use super::error::{LoadError, ReadError};
 use super::life::{Life, OpenStore, OpenedStore};
 use super::load::Load;
 use super::options::NodeOptions;
+use super::shares::NodeShare;
 use super::snapshot::Snapshot;
 use super::status::NodeStatus;
 use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
@@ -19,6 +20,7 @@ use crate::store::{ColumnStore, SyncedTo};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};
 use parking_lot::RwLock;
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -256,6 +258,15 @@ impl Node {
     #[must_use]
     pub fn status(&self) -> Option<NodeStatus> {
         self.life().look(super::engine::Engine::status)
+    }
+
+    /// What of the bricks each live node has, as it says itself: this one looks at all its bricks, and so do the others, which are
+    /// asked at once. Who does not answer within `patience` is left out; nobody is there between two lives, and when it has ended.
+    /// May be given up.
+    pub async fn shares(&self, patience: Duration) -> BTreeMap<NodeId, NodeShare> {
+        let life = self.life();
+        let end = life.end.clone();
+        end.run_until_cancelled(life.shares(patience)).await.unwrap_or_default()
     }
 
     /// The nodes that have a brick, by the view that this one is at; nothing when it has ended.

@@ -2,7 +2,7 @@
 //! [`ColumnBricks`]: the bricks that a log makes, in columns.
 
 use super::round::TableViews;
-use super::{StoreFailed, StoredBrick};
+use super::{HeldBrick, StoreFailed, StoredBrick};
 use crate::brick_change::{BrickChange, LabelledChanges};
 use crate::tables::{KnownTable, RowsRefused, Tables};
 use crate::texts::RowCodes;
@@ -271,6 +271,22 @@ impl ColumnBricks {
             bricks.extend(self.bricks_of(table)?);
         }
         Ok(bricks)
+    }
+
+    /// The same with how much there is of each; none of tables that are gone for good.
+    pub(super) fn held(&mut self) -> Result<Vec<HeldBrick>, ShardStopped> {
+        self.settle()?;
+        let mut held = Vec::new();
+        for (table, known) in self.known.iter().filter(|(table, _)| !self.tables.is_forgotten(**table)) {
+            let view = known.rows.view(&known.rows.selection());
+            held.extend(view.bricks().iter().map(|brick| {
+                let memory = brick.memory();
+                let bytes = (memory.block_bytes + memory.epochs_bytes) as u64;
+                let at = BrickAddress { table: *table, brick: brick.id().get() };
+                HeldBrick { brick: at, rows: brick.rows() as u64, bytes }
+            }));
+        }
+        Ok(held)
     }
 
     /// Those of a table; none of one that is gone for good.

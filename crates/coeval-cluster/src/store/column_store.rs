@@ -4,7 +4,7 @@
 use super::column_bricks::{ApplyError, ColumnBricks};
 use super::node_log::{NodeLog, OnDisk};
 use super::round::Round;
-use super::{LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
+use super::{HeldBrick, LogPosition, NodeStore, RoundOptions, StoreFailed, StoredBrick, SyncedTo};
 use crate::brick_change::BrickChange;
 use crate::log::{Durability, LogError};
 use crate::tables::{RowsRefused, Tables};
@@ -147,6 +147,11 @@ impl NodeStore for ColumnStore {
     fn bricks_of(&mut self, table: u64) -> Result<Vec<BrickAddress>, StoreFailed> {
         let bricks = self.bricks.bricks_of(table);
         self.note(bricks)
+    }
+
+    fn held(&mut self) -> Result<Vec<HeldBrick>, StoreFailed> {
+        let held = self.bricks.held();
+        self.note(held)
     }
 
     fn durability(&self) -> Durability {

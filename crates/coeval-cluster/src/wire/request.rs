@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Requests for bricks, and their answers in parts.
 
+use super::share::BrickShare;
 use super::writer::{put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
@@ -43,6 +44,8 @@ pub(crate) enum BrickRequest {
         /// The snapshot that is to be read: what it sees has to be there still.
         snapshot: EpochSet,
     },
+    /// What the asked one has of the bricks, in numbers.
+    Share,
 }
 
 /// A part of an answer.
@@ -78,6 +81,7 @@ impl Wire for BrickRequest {
                 put_u64(out, *table);
                 snapshot.put(out);
             }
+            Self::Share => out.push(3),
         }
     }
 
@@ -99,6 +103,7 @@ impl Wire for BrickRequest {
                 table: from.u64()?,
                 snapshot: EpochSet::take(from)?,
             }),
+            3 => Ok(Self::Share),
             kind => Err(Malformed::Kind { what: "request", kind }),
         }
     }
@@ -138,6 +143,8 @@ pub(crate) enum BrickAnswer {
     Texts(RowTexts),
     /// Bricks of the table that was asked for.
     Bricks(Vec<BrickAddress>),
+    /// What the asked node has of the bricks, in numbers.
+    Share(BrickShare),
 }
 
 impl Wire for BrickAnswer {
@@ -161,6 +168,10 @@ impl Wire for BrickAnswer {
                 out.push(5);
                 put_list(out, bricks);
             }
+            Self::Share(share) => {
+                out.push(6);
+                share.put(out);
+            }
         }
     }
 
@@ -172,6 +183,7 @@ impl Wire for BrickAnswer {
             3 => Ok(Self::Dictionaries(from.list()?)),
             4 => Ok(Self::Texts(RowTexts::take(from)?)),
             5 => Ok(Self::Bricks(from.list()?)),
+            6 => Ok(Self::Share(BrickShare::take(from)?)),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::request::{BrickPart, PART_BYTES};
 use super::{
-    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, Malformed, NodeRecord, PartAssembly, Wire, decode,
-    encode, parts_of, parts_of_texts,
+    Alive, BrickAnswer, BrickRequest, BrickShare, Frame, FrameKind, Gift, Malformed, NodeRecord,
+    PartAssembly, Wire, decode, encode, parts_of, parts_of_texts,
 };
 use crate::brick_change::BrickChange;
 use crate::texts::RowTexts;
@@ -312,23 +312,36 @@ impl Values {
     }
 
     fn request(&mut self) -> BrickRequest {
-        match self.0.random_range(0..3) {
+        match self.0.random_range(0..4) {
             0 => {
                 let (to, from) = (self.member(), self.member());
                 BrickRequest::Copy { to, from, view: self.view(), has: self.list(Self::brick) }
             }
             1 => BrickRequest::Read { view: self.view(), brick: self.brick(), snapshot: self.set() },
+            2 => BrickRequest::Share,
             _ => BrickRequest::List { view: self.view(), table: self.number(), snapshot: self.set() },
         }
     }
 
+    fn share(&mut self) -> BrickShare {
+        BrickShare {
+            layout: self.view(),
+            bricks: self.number(),
+            rows: self.number(),
+            bytes: self.number(),
+            arrived: self.number(),
+            gives: self.list(|values| Gift { to: values.node(), bricks: values.number() }),
+        }
+    }
+
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..7) {
+        match self.0.random_range(0..8) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
             2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
             3 => BrickAnswer::Texts(self.texts()),
             4 => BrickAnswer::Bricks(self.list(Self::brick)),
+            5 => BrickAnswer::Share(self.share()),
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),
@@ -538,6 +551,14 @@ fn texts_go_with_what_is_appended_and_not_into_logs() {
 
     let logged = |rows| encode(&LogRecord::Append { epoch, number: 0, brick, rows });
     assert_eq!(logged(spelled), logged(BrickChange::Rows(rows)));
+}
+
+#[test]
+fn what_a_node_has_is_written_as_it_was() {
+    let gives = vec![Gift { to: NodeId::new(3), bricks: 4 }];
+    let share = BrickShare { layout: ViewNumber::new(5), bricks: 7, rows: 300, bytes: 9, arrived: 2, gives };
+    assert_eq!(encode(&BrickRequest::Share), [1, 3]);
+    assert_eq!(encode(&BrickAnswer::Share(share)), [1, 6, 5, 7, 0xac, 2, 9, 2, 1, 3, 4]);
 }
 
 #[test]

@@ -22,5 +22,6 @@ mod nodes;
 mod proxy;
 mod restarts;
 mod rows;
+mod shares;
 mod sums;
 mod texts;

@@ -38,6 +38,9 @@ pub(crate) struct ServedNodeArguments {
     /// for the host of this one, and node.key, which nobody else may read (PEM)
     #[arg(long, value_name = "DIR", requires = "cluster")]
     pub(crate) cluster_certificates: Option<PathBuf>,
+    /// Acknowledge loads that are on no disk: for `coeval bench cluster`, which measures what is left of their time then
+    #[arg(long, hide = true, requires = "cluster")]
+    pub(crate) without_cluster_sync: bool,
 }
 
 /// Look after a cluster, over whose nodes brick tables are spread

@@ -64,6 +64,10 @@ fn options_of_a_workload_are_handed_on() {
         (YcsbMix::Insert, KeyChoice::Uniform, 10)
     );
     assert_eq!(options.isolation, Isolation::Serializable);
+    assert_eq!(bench("get").options().rows, 1_000_000);
+    assert_eq!(bench("cluster").options().rows, 100_000_000);
+    let options = bench("cluster --rows 5 --rounds 7").options();
+    assert_eq!((options.rows, options.runs), (5, 7));
 }
 
 #[test]

@@ -70,6 +70,8 @@ struct Start {
     directory: PathBuf,
     /// Of the keeper, if it is here.
     founding: Founding,
+    /// Whether loads wait for the disk.
+    durability: Durability,
     /// The node's threads.
     threads: Handle,
 }
@@ -131,7 +133,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     });
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
     eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
-    let start = Start { options, listener, directory, founding, threads: node_threads.clone() };
+    let durability = if arguments.node.without_cluster_sync { Durability::Off } else { Durability::Synced };
+    let start = Start { options, listener, directory, founding, durability, threads: node_threads.clone() };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     match attempt(&start, &declarations) {
         Ok(started) => node_threads.spawn(run(start, started, node)),
@@ -184,7 +187,7 @@ fn attempt(start: &Start, declarations: &Declarations) -> Result<Node, NotStarte
     loop {
         let listener = start.listener.try_clone().map_err(|error| failed(&error))?;
         let options = start.options.clone();
-        match Node::start(options, listener, &start.threads, &start.directory, Durability::Synced) {
+        match Node::start(options, listener, &start.threads, &start.directory, start.durability) {
             Ok(node) => return Ok(node),
             Err(StartError::Log(LogError::NoTable { table, .. })) => {
                 match declarations.fate(table).map_err(|error| failed(&error))? {

@@ -101,6 +101,10 @@ export const SYSTEM_TABLES = [
       'queued_bytes',
       'last_error',
       'copied_bytes',
+      'bricks',
+      'rows',
+      'bytes',
+      'bricks_to_come',
     ],
   },
   {

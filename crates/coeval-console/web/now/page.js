@@ -3,6 +3,7 @@
 
 import { html } from '../html.js';
 import { Charts } from './charts.js';
+import { Cluster } from './cluster.js';
 import { Conflicts } from './conflicts.js';
 import { Replication } from './replication.js';
 import { read } from './samples.js';
@@ -24,6 +25,7 @@ export function NowPage() {
       <${Memory} />
       <${Archive} />
       <${Replication} />
+      <${Cluster} />
     </div>
     <p class="muted">The console's own questions are counted in these figures like everybody's.</p></section>`;
 }

@@ -22,6 +22,19 @@ pub struct ClusterNodeStatus {
     pub copied_bytes: Option<u64>,
 }
 
+/// What of the bricks a node has, as it says itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClusterNodeShare {
+    /// Bricks with rows of which it has all that is decided.
+    pub bricks: u64,
+    /// Their rows, whoever sees them.
+    pub rows: u64,
+    /// The bytes of memory that they take.
+    pub bytes: u64,
+    /// Bricks that are on their way to it; nothing if not all nodes have been heard that give some.
+    pub to_come: Option<u64>,
+}
+
 /// Which node it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterNodeRoles {

@@ -7,12 +7,15 @@
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
-use coeval_sql::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
+use coeval_sql::{
+    Cluster, ClusterDelete, ClusterLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
+    ClusterNodeStatus, ClusterSnapshot, CommitMode, SqlError, SqlState,
+};
 use coeval_store::BrickSchema;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -175,6 +178,33 @@ impl Cluster for Node {
             Err(SqlError::unsupported("deleting bricks here").with_hint("Connect to n1.example."))
         };
         async { begun }.boxed()
+    }
+
+    fn nodes(&self) -> Vec<ClusterNodeStatus> {
+        let is_first = |number: u32| number == 1;
+        let status = |number: u32| ClusterNodeStatus {
+            node: number,
+            address: Some(format!("n{number}.example:7001")),
+            roles: ClusterNodeRoles {
+                is_own: number < 3 && is_first(number) == self.has_keeper,
+                has_keeper: is_first(number),
+            },
+            state: if number < 3 { ClusterNodeState::Live } else { ClusterNodeState::Away },
+            connection: None,
+            queued_bytes: 0,
+            last_error: None,
+            copied_bytes: None,
+        };
+        (1..=3).map(status).collect()
+    }
+
+    /// The first has all, and the second does not know what is to come to it. A third one says nothing.
+    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
+        let state = self.shared.state.lock();
+        let bricks: BTreeSet<(u64, u64)> = state.rows.iter().map(|run| (run.table, run.brick)).collect();
+        let rows: u64 = state.rows.iter().map(|run| run.rows.num_rows() as u64).sum();
+        let first = ClusterNodeShare { bricks: bricks.len() as u64, rows, bytes: 8 * rows, to_come: Some(0) };
+        BTreeMap::from([(1, first), (2, ClusterNodeShare::default())])
     }
 }
 

@@ -17,16 +17,19 @@ use super::working;
 use super::writing::{Deleting, Loading, Place};
 use coeval::{
     BrickSchema, Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
-    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, SqlError,
-    SqlState,
+    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
+    ClusterSnapshot, SqlError, SqlState,
 };
-use coeval_cluster::{ConnectionState, Node, NodeAddress, NodeId, NodeStatus, PeerStatus};
+use coeval_cluster::{ConnectionState, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus};
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+
+/// How long a node may take to say what of the bricks it has, before whoever asks does without.
+const SHARE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How far the node is.
 #[derive(Debug)]
@@ -178,6 +181,18 @@ impl Cluster for OwnNode {
         nodes
     }
 
+    fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
+        let Some(node) = self.present() else { return BTreeMap::new() };
+        let (answer, answered) = std::sync::mpsc::channel();
+        self.threads().spawn(async move {
+            // Whoever has asked is waiting for it.
+            let _ = answer.send(node.shares(SHARE_PATIENCE).await);
+        });
+        // If the threads have ended, nobody answers.
+        let shares = answered.recv().unwrap_or_default();
+        shares.into_iter().map(|(node, share)| (node.get(), share_of(share))).collect()
+    }
+
     fn drain(&self, node: u32) -> Result<(), SqlError> {
         self.change(Change::Drain(NodeId::new(node)))
     }
@@ -210,6 +225,11 @@ fn status_of(
         last_error: last_error.map(|(_, error)| error.to_string()),
         copied_bytes: status.filter(|_| roles.is_own).map(|status| status.copied_bytes),
     }
+}
+
+fn share_of(share: NodeShare) -> ClusterNodeShare {
+    let NodeShare { bricks, rows, bytes, to_come } = share;
+    ClusterNodeShare { bricks, rows, bytes, to_come }
 }
 
 /// How it stands with a node, by what another one or itself knows.
