@@ -38,13 +38,16 @@ mod patience;
 mod pieces;
 mod refusal;
 mod restore;
+mod restored_rows;
 mod sealed;
+mod spread_rows;
+mod spread_sender;
 mod synced_files;
 
 pub use archive::Archive;
 pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus, ArchiverWatch};
-pub use backup::{BackupProgress, BackupReport, backup};
-pub use check::{ArchivedHistory, CheckReport, Problem, check};
+pub use backup::{BackupProgress, BackupReport, backup, backup_with};
+pub use check::{ArchivedHistory, CheckReport, Problem, SpreadInBackup, check};
 pub use collect::{CollectReport, Keep, collect};
 pub use error::ArchiveError;
 pub use following::{
@@ -52,7 +55,9 @@ pub use following::{
 };
 pub use gap::Gap;
 pub use patience::Patience;
-pub use restore::{RestoreReport, Target, restore};
+pub use restore::{RestoreReport, RestoredSpread, Target, restore};
+pub use restored_rows::{RestoredPart, RestoredRows, RestoredTable};
+pub use spread_rows::{SpreadNext, SpreadPart, SpreadRows, SpreadSnapshot, SpreadSource, spread_tables};
 
 #[cfg(test)]
 mod tests;
