@@ -14,9 +14,11 @@
 //!   names is there.
 //! - Log of different histories has different names: those of terms. A restore follows one history.
 //! - What an unfinished backup names is not collected.
+//! - A backup has the rows of tables that are spread over a cluster, or says of which tables it has none.
 //!
 //! # Start reading at
-//! [`backup()`], then `entry.rs` and `log_chunk.rs` (what is kept), [`restore()`], [`Archiver`], [`collect()`]. `docs/backup.md`
+//! [`backup()`], then `entry.rs` and `log_chunk.rs` (what is kept), [`restore()`], [`Archiver`], [`collect()`]. Rows that are
+//! on the nodes of a cluster: `spread_rows.rs`, then `restored_rows.rs`. `docs/backup.md`
 //! is for who operates it, `docs/formats.md` has the bytes.
 
 mod announcement;

@@ -54,9 +54,9 @@ pub(crate) fn send(
     let mut snapshot = source.snapshot()?;
     // Behind the snapshot: so neither is older than what it has.
     let (taken, version) = (LogTime::now(), store.world().version());
-    let mut sending = Sending { archive, sent: SentSpread::default(), tables: Vec::new(), group: Vec::new() };
     let tables = snapshot.tables().into_iter();
-    sending.tables = tables.map(|(table, name)| ArchivedTable { table, name, parts: Vec::new() }).collect();
+    let tables = tables.map(|(table, name)| ArchivedTable { table, name, parts: Vec::new() }).collect();
+    let mut sending = Sending { archive, sent: SentSpread::default(), tables, group: Vec::new() };
     loop {
         look()?;
         match snapshot.next()? {

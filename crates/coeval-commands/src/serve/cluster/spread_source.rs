@@ -3,18 +3,31 @@
 //!
 //! Rows come from this node where it has the brick, else from one that does, as for a query; brick by brick, of which one is in memory at a
 //! time. If nobody who has a brick answers, there are no rows of it, and no backup.
+//!
+//! A snapshot waits for nobody, so one that is taken at once may lack what somebody else was told of a moment before. A backup waits: each
+//! load that was acknowledged anywhere had been heard of by this node before, and is behind its clock. Once nothing is under way that
+//! began before that clock, a snapshot has all of them. A load that goes on for long is not waited for to its end.
 
 use super::declarations::Declarations;
 use super::own_node::OwnNode;
 use super::part_writer::PartWriter;
 use arrow::array::RecordBatch;
 use coeval_archive::{ArchiveError, SpreadNext, SpreadSnapshot, SpreadSource};
-use coeval_cluster::{BrickAddress, Epoch, ReadError, Snapshot};
+use coeval_cluster::{BrickAddress, Epoch, Node, ReadError, Snapshot};
 use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
+use tokio::time::sleep;
+
+/// How long what is under way is waited for. Loads of a few rows take milliseconds; those that take minutes would have a backup wait for
+/// ever, as there may always be one.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// Between two looks at that.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a backup reads.
 struct Reading {
@@ -61,11 +74,24 @@ fn done_by<T: Send + 'static>(
     answered.recv().map_err(|_| failed("the server ends"))
 }
 
+/// Waits until what is under way by now has ended, for some seconds.
+async fn settle(node: &Node) {
+    let (begun, clock) = (Instant::now(), node.status().map(|status| status.next_epoch));
+    let is_under_way = || {
+        let pending = node.status().map(|status| status.pending);
+        pending.into_iter().flatten().any(|epoch| clock.is_some_and(|clock| epoch < clock))
+    };
+    while is_under_way() && begun.elapsed() < SETTLING {
+        sleep(LOOK_INTERVAL).await;
+    }
+}
+
 impl SpreadSource for OwnNode {
     fn snapshot(&self) -> Result<Box<dyn SpreadSnapshot>, ArchiveError> {
         let (node, threads) = (self.node(), self.place.threads.clone());
         let taken = done_by(&threads, async move {
             let node = node.await.map_err(|error| error.message)?;
+            settle(&node).await;
             node.snapshot().await.map_err(|error| error.to_string())
         });
         let snapshot = Arc::new(taken?.map_err(failed)?);
