@@ -119,8 +119,10 @@ fn brought_back(archive: &Archive, target: Target) -> (RestoreReport, Vec<(u64, 
 
 fn rows_in(dir: &std::path::Path) -> Option<Vec<(u64, Vec<String>)>> {
     let rows = RestoredRows::open(dir).unwrap()?;
-    let text = |part| String::from_utf8(rows.read(part).unwrap()).unwrap();
-    let tables = rows.tables().iter().map(|table| (table.table, table.parts.iter().map(text).collect()));
+    let tables = rows.tables().iter().map(|table| {
+        let parts = table.parts.iter().map(|part| String::from_utf8(rows.read(part).unwrap()).unwrap());
+        (table.table, parts.collect::<Vec<String>>())
+    });
     Some(tables.collect())
 }
 
