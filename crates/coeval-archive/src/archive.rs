@@ -302,6 +302,16 @@ impl Archive {
         self.get(name)?.ok_or_else(|| ArchiveError::Missing { object: name.to_owned() })
     }
 
+    /// Whether an object with this name and so many bytes is there.
+    pub(crate) fn has(&self, name: &str, bytes: u64) -> Result<bool, ArchiveError> {
+        let path = self.path(name);
+        let found = self.attempt("look for", name, 0, || {
+            let path = path.clone();
+            async move { self.inner.store.head(&path).await }
+        });
+        Ok(found?.given().is_some_and(|object| object.size == bytes))
+    }
+
     /// The names of the objects in a folder and below, sorted, each with its length.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ArchiveError> {
         self.list_behind(folder, None)

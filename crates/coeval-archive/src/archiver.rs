@@ -35,6 +35,7 @@ use crate::archive::Archive;
 use crate::collect::Keep;
 use crate::error::ArchiveError;
 use crate::gap::Gap;
+use crate::spread_rows::SpreadSource;
 use coeval_store::log::Lsn;
 use coeval_store::{LogTime, Store};
 use parking_lot::{Condvar, Mutex};
@@ -146,6 +147,20 @@ impl Archiver {
     /// # Errors
     /// [`ArchiveError::Place`] if there is no thread to be had.
     pub fn start(store: Store, archive: Archive, options: ArchiverOptions) -> Result<Self, ArchiveError> {
+        Self::start_with(store, archive, options, None)
+    }
+
+    /// The same, with backups that have the rows of tables that are spread over a cluster, from `source`. While that does not give them,
+    /// and without one, backups are made without these rows, say so, and the log of the program says it too.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(
+        store: Store,
+        archive: Archive,
+        options: ArchiverOptions,
+        source: Option<Arc<dyn SpreadSource>>,
+    ) -> Result<Self, ArchiveError> {
         let status = ArchiverStatus { is_running: true, ..ArchiverStatus::default() };
         let shared = Arc::new(Shared {
             status: Mutex::new(status),
@@ -153,7 +168,7 @@ impl Archiver {
             stop: Arc::new(AtomicBool::new(false)),
         });
         let place = archive.place().to_owned();
-        let worker = Worker::new(store.clone(), archive, options, Arc::clone(&shared));
+        let worker = Worker::new((store.clone(), source), archive, options, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("coeval-archiver".to_owned());
         let running = Running(Arc::clone(&shared));
         let thread = thread.spawn(move || {

@@ -19,6 +19,8 @@ use crate::error::ArchiveError;
 use crate::log_sender::LogSender;
 use crate::names::SEGMENTS;
 use crate::pieces::{ArchivedFile, PIECE_BYTES, Piece};
+use crate::spread_rows::{ArchivedSpread, SpreadRows};
+use crate::spread_sender::{self, SentSpread};
 use coeval_store::log::Lsn;
 use coeval_store::{BaseCopy, LogTime, Store, StoreError, Term};
 use coeval_txn::Version;
@@ -56,6 +58,10 @@ pub struct BackupReport {
     pub bytes_sent: u64,
     /// Whether this very checkpoint was backed up before.
     pub was_there: bool,
+    /// Tables that are spread over a cluster whose rows it has, and how many rows these are.
+    pub spread_tables: usize,
+    /// See `spread_tables`.
+    pub spread_rows: u64,
 }
 
 /// Records of this size together are an object.
@@ -76,7 +82,8 @@ pub(crate) type KnownFiles = HashMap<String, ArchivedFile>;
 /// checkpoint has it.
 ///
 /// # Errors
-/// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
+/// [`ArchiveError`]; what was sent stays for the next attempt. [`ArchiveError::SpreadElsewhere`] if the database has tables that are spread
+/// over a cluster: [`backup_with`] is for those. [`ArchiveError::HeldTooMuch`] once more log has come meanwhile than is
 /// kept for a slot ([`Store::set_slot_bytes_max`]); [`ArchiveError::Unconfirmed`] of a replica; [`ArchiveError::Unpublished`]. [`ArchiveError::Stopping`] soon after the archive is not to be
 /// waited for [any more](Archive::until): a checkpoint, or the reading of a file, is brought to its end before.
 ///
@@ -86,15 +93,38 @@ pub fn backup(
     archive: &Archive,
     progress: &mut dyn FnMut(BackupProgress),
 ) -> Result<BackupReport, ArchiveError> {
+    backup_with(store, archive, SpreadRows::Elsewhere, progress)
+}
+
+/// As [`backup()`], with the rows of tables that are spread over a cluster, or expressly without them. All of these rows are as one
+/// snapshot of the cluster has them, which is taken when the call begins.
+///
+/// # Errors
+/// As there; [`ArchiveError::Spread`] if these rows are not to be had. There is no backup without them, unless they are to be
+/// [left out](SpreadRows::LeftOut).
+///
+/// Cost: as there, and reading all of these rows; those of equal parts are not sent again. While they are read the cluster keeps what the snapshot
+/// sees.
+pub fn backup_with(
+    store: &Store,
+    archive: &Archive,
+    rows: SpreadRows<'_>,
+    progress: &mut dyn FnMut(BackupProgress),
+) -> Result<BackupReport, ArchiveError> {
     if store.is_following() && !store.has_confirmed() {
         return Err(ArchiveError::Unconfirmed);
     }
+    let spread = spread_sender::send(store, archive, rows, &mut || {
+        progress(BackupProgress::default());
+        archive.check_running()
+    })?;
+    // No log is held before.
     let archive = &archive.checked_by(bound_of_log(store)?);
     let mut tell = |done| {
         progress(done);
         archive.check_running()
     };
-    let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?;
+    let base = Base::send(store, archive, &mut KnownFiles::new(), &mut tell)?.with_spread(spread);
     let (_, durable) = store.log_position().ok_or(StoreError::NoDirectory)?;
     let (copy, mut entry) = base.into_parts();
     entry.entry.is_alone = Some(true);
@@ -168,6 +198,8 @@ pub(crate) struct Base {
 pub(crate) struct UnfinishedEntry {
     entry: BackupEntry,
     announced: Announcement,
+    /// Of the rows of spread tables.
+    spread_announced: Vec<Announcement>,
     bytes_sent: u64,
 }
 
@@ -210,6 +242,8 @@ impl Base {
             manifest: copy.manifest().chunks(PIECE_BYTES).map(Piece::of).collect(),
             files: copy.files().iter().map(|name| known[name].clone()).collect(),
             is_alone: Some(false),
+            spread: None,
+            left_out: Vec::new(),
         };
         let announced = Announcement::make(archive, entry.pieces(), Some(entry.name()))?;
         let mut there: BTreeSet<_> = archive.list(SEGMENTS)?.into_iter().collect();
@@ -224,8 +258,18 @@ impl Base {
             done.bytes_there += file.bytes();
             progress(done)?;
         }
-        let entry = UnfinishedEntry { entry, announced, bytes_sent: done.bytes_sent };
+        let (spread_announced, bytes_sent) = (Vec::new(), done.bytes_sent);
+        let entry = UnfinishedEntry { entry, announced, spread_announced, bytes_sent };
         Ok(Self { copy, entry })
+    }
+
+    /// The same with the rows of spread tables, which were sent before.
+    pub(crate) fn with_spread(mut self, sent: SentSpread) -> Self {
+        let SentSpread { spread, left_out, announced, bytes_sent } = sent;
+        (self.entry.entry.spread, self.entry.entry.left_out) = (spread, left_out);
+        self.entry.spread_announced = announced;
+        self.entry.bytes_sent += bytes_sent;
+        self
     }
 
     pub(crate) fn into_parts(self) -> (BaseCopy, UnfinishedEntry) {
@@ -242,6 +286,7 @@ impl UnfinishedEntry {
         log_bytes: u64,
     ) -> Result<BackupReport, ArchiveError> {
         self.announced.check()?;
+        self.spread_announced.iter().try_for_each(Announcement::check)?;
         self.entry.log_end = log_end.get();
         let entry = &self.entry;
         let was_there = match archive.put_new(&entry.name().name(), entry.seal()) {
@@ -262,9 +307,13 @@ impl UnfinishedEntry {
             bytes: entry.files.iter().map(ArchivedFile::bytes).sum(),
             bytes_sent: self.bytes_sent + log_bytes,
             was_there,
+            spread_tables: entry.spread.as_ref().map_or(0, |spread| spread.tables.len()),
+            spread_rows: entry.spread.as_ref().map_or(0, ArchivedSpread::rows),
         };
         // What is left of it counts for a day, and harms nobody.
-        let _ = self.announced.withdraw(archive);
+        for announced in self.spread_announced.into_iter().chain([self.announced]) {
+            let _ = announced.withdraw(archive);
+        }
         Ok(report)
     }
 }

@@ -60,11 +60,28 @@ impl fmt::Display for ArchivedHistory {
     }
 }
 
+/// What a backup has of the rows of tables that are spread over a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpreadInBackup {
+    /// Where the backup stands.
+    pub backup: Lsn,
+    /// When these rows were as it has them.
+    pub taken: LogTime,
+    /// How many tables, and rows of all of them.
+    pub tables: usize,
+    /// See `tables`.
+    pub rows: u64,
+}
+
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Backups, the oldest first: where each stands, and the last time before.
     pub backups: Vec<(Lsn, LogTime)>,
+    /// Of those, the ones that have rows of spread tables.
+    pub spread: Vec<SpreadInBackup>,
+    /// Of those, the ones that have left out rows of spread tables: where each stands, and the names of the tables.
+    pub left_out: Vec<(Lsn, String)>,
     /// The histories, the newest first: that is what a restore takes that is not told otherwise.
     pub histories: Vec<ArchivedHistory>,
     /// Stretches of log.
@@ -119,6 +136,7 @@ pub fn check(archive: &Archive) -> Result<CheckReport, ArchiveError> {
         let object = name.name();
         if let Some(entry) = checker.noted(&object, BackupEntry::fetch(archive, *name))? {
             checker.report.backups.push((entry.position(), entry.time()));
+            checker.note_spread(&entry);
             let reach = (entry.position(), Lsn::new(entry.log_end));
             match entry.is_alone {
                 Some(true) => alone.push(reach),
@@ -173,6 +191,17 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn note(&mut self, object: &str, what: impl Into<String>) {
         self.report.problems.push(Problem { object: object.to_owned(), what: what.into() });
+    }
+
+    fn note_spread(&mut self, entry: &BackupEntry) {
+        let backup = entry.position();
+        if let Some(spread) = &entry.spread {
+            let (taken, tables, rows) = (spread.taken(), spread.tables.len(), spread.rows());
+            self.report.spread.push(SpreadInBackup { backup, taken, tables, rows });
+        }
+        if !entry.left_out.is_empty() {
+            self.report.left_out.push((backup, entry.left_out.join(", ")));
+        }
     }
 
     fn check_database(&mut self, object: &str, found: u64, wanted: u64) {

@@ -9,6 +9,10 @@
 //! What is kept is kept of each history: of a database that was restored, and of the one that it was restored from, whoever of the two
 //! still writes. Backups of one restore nothing of what only the other one has. Where they are one yet, a backup stays that either
 //! of them keeps.
+//!
+//! # Rows that were left out
+//! A backup without the rows of spread tables restores none of them. So where the oldest one that is kept has left them out, the last one before
+//! that has them stays, too.
 
 use crate::announcement::{Announced, live_marks, new_mark};
 use crate::archive::Archive;
@@ -224,7 +228,7 @@ fn divide(contents: &Contents, backups: Vec<Found>, keep: Keep, now: LogTime) ->
         let own = backups.iter().filter(|backup| history.has(backup.name.term, backup.name.position));
         let mut own: Vec<_> = own.collect();
         own.sort_by_key(|backup| std::cmp::Reverse((backup.name.position, backup.made())));
-        own.truncate(count_of_kept(&own, keep, now));
+        own.truncate(count_with_rows(&own, count_of_kept(&own, keep, now)));
         kept.extend(own.iter().map(|backup| backup.name));
     }
     let stays =
@@ -245,6 +249,17 @@ fn count_of_kept(backups: &[&Found], keep: Keep, now: LogTime) -> usize {
     readable.get(count - 1).map_or(backups.len(), |(place, _)| place + 1)
 }
 
+/// So many, or as many as it takes to the last one with rows of spread tables, if the oldest of these has left them out.
+fn count_with_rows(backups: &[&Found], count: usize) -> usize {
+    let (kept, older) = backups.split_at(count.min(backups.len()));
+    let oldest = kept.iter().rev().find_map(|backup| backup.entry.as_ref().ok());
+    if oldest.is_none_or(|entry| entry.left_out.is_empty()) {
+        return count;
+    }
+    let has_rows = |backup: &&Found| backup.name.spread.is_some() && backup.entry.is_ok();
+    older.iter().position(has_rows).map_or(count, |place| count + place + 1)
+}
+
 /// Whether a stretch of log lies behind a backup that is kept, in a history of both. Of a history that is not known, it is.
 fn is_needed(contents: &Contents, kept: &[BackupName], chunk: &ChunkName) -> bool {
     let Some(history) = contents.histories.get(&chunk.term) else { return true };
@@ -260,7 +275,7 @@ fn announced(archive: &Archive) -> Result<(NamedPieces, Vec<BackupName>), Archiv
         if let Some(bytes) = archive.get(&name)? {
             let (announced, _) = unseal::<Announced>(&name, &bytes)?;
             pieces.extend(announced.pieces.iter().map(Piece::listed));
-            let name = |(position, term)| BackupName { position: Lsn::new(position), term };
+            let name = |(position, term)| BackupName { position: Lsn::new(position), term, spread: None };
             backups.extend(announced.backup.map(name));
         }
     }
@@ -299,6 +314,8 @@ mod tests {
             manifest: Vec::new(),
             files: Vec::new(),
             is_alone: Some(false),
+            spread: None,
+            left_out: Vec::new(),
         }
     }
 
@@ -317,7 +334,7 @@ mod tests {
         }
         let read = entries.iter().map(|entry| Found { name: entry.name(), entry: Ok(entry.clone()) });
         let damaged = damaged.iter().map(|position| {
-            let name = BackupName { position: Lsn::new(*position), term: 1 };
+            let name = BackupName { position: Lsn::new(*position), term: 1, spread: None };
             Found { name, entry: Err(ArchiveError::Missing { object: name.name() }) }
         });
         let found: Vec<_> = read.chain(damaged).collect();

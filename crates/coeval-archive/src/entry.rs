@@ -6,6 +6,7 @@ use crate::error::ArchiveError;
 use crate::names::BackupName;
 use crate::pieces::{ArchivedFile, Piece};
 use crate::sealed::{seal, unseal};
+use crate::spread_rows::ArchivedSpread;
 use bytes::Bytes;
 use coeval_store::log::Lsn;
 use coeval_store::{CopyWriter, LogTime};
@@ -33,11 +34,18 @@ pub(crate) struct BackupEntry {
     /// not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) is_alone: Option<bool>,
+    /// The rows of tables that are spread over a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spread: Option<ArchivedSpread>,
+    /// The names of such tables whose rows it does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<String>,
 }
 
 impl BackupEntry {
     pub(crate) fn name(&self) -> BackupName {
-        BackupName { position: self.position(), term: self.term }
+        let spread = self.spread.as_ref().map(ArchivedSpread::taken);
+        BackupName { position: self.position(), term: self.term, spread }
     }
 
     pub(crate) fn position(&self) -> Lsn {
@@ -54,7 +62,8 @@ impl BackupEntry {
 
     /// Everything that it names.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        self.manifest.iter().chain(self.files.iter().flat_map(|file| &file.pieces))
+        let of_files = self.files.iter().flat_map(|file| &file.pieces);
+        self.manifest.iter().chain(of_files).chain(self.spread.iter().flat_map(ArchivedSpread::pieces))
     }
 
     /// Writes its files into a copy, and returns the manifest that completes it. `written` hears of each file's bytes.

@@ -159,6 +159,21 @@ pub enum ArchiveError {
         "the database has commits in its last checkpoint that it does not show yet, as they wait for replicas: try again when those have them"
     )]
     Unpublished,
+    /// The database has tables that are spread over a cluster, and who makes the backup does not have their rows. There is no backup.
+    #[error(
+        "the rows of {tables} are spread over the nodes of a cluster, and not here: back it up while it is served as a node of the cluster, \
+         or ask for a backup of row tables alone (`coeval backup --row-tables-alone`)"
+    )]
+    SpreadElsewhere {
+        /// Their names.
+        tables: String,
+    },
+    /// A node of the cluster does not give the rows of spread tables, or not in time. There is no backup.
+    #[error(
+        "the rows of tables that are spread over the cluster are not to be had: {0}; `coeval cluster status` says who does not answer, and \
+         what was sent is there"
+    )]
+    Spread(String),
     /// The archiver is being stopped, or who waited for the archive [did so until now](crate::Archive::until).
     #[error("the archive is not waited for any more, as that was asked for")]
     Stopping,

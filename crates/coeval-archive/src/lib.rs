@@ -14,9 +14,11 @@
 //!   names is there.
 //! - Log of different histories has different names: those of terms. A restore follows one history.
 //! - What an unfinished backup names is not collected.
+//! - A backup has the rows of tables that are spread over a cluster, or says of which tables it has none.
 //!
 //! # Start reading at
-//! [`backup()`], then `entry.rs` and `log_chunk.rs` (what is kept), [`restore()`], [`Archiver`], [`collect()`]. `docs/backup.md`
+//! [`backup()`], then `entry.rs` and `log_chunk.rs` (what is kept), [`restore()`], [`Archiver`], [`collect()`]. Rows that are
+//! on the nodes of a cluster: `spread_rows.rs`, then `restored_rows.rs`. `docs/backup.md`
 //! is for who operates it, `docs/formats.md` has the bytes.
 
 mod announcement;
@@ -38,13 +40,16 @@ mod patience;
 mod pieces;
 mod refusal;
 mod restore;
+mod restored_rows;
 mod sealed;
+mod spread_rows;
+mod spread_sender;
 mod synced_files;
 
 pub use archive::Archive;
 pub use archiver::{Archiver, ArchiverOptions, ArchiverStatus, ArchiverWatch};
-pub use backup::{BackupProgress, BackupReport, backup};
-pub use check::{ArchivedHistory, CheckReport, Problem, check};
+pub use backup::{BackupProgress, BackupReport, backup, backup_with};
+pub use check::{ArchivedHistory, CheckReport, Problem, SpreadInBackup, check};
 pub use collect::{CollectReport, Keep, collect};
 pub use error::ArchiveError;
 pub use following::{
@@ -52,7 +57,9 @@ pub use following::{
 };
 pub use gap::Gap;
 pub use patience::Patience;
-pub use restore::{RestoreReport, Target, restore};
+pub use restore::{RestoreReport, RestoredSpread, Target, restore};
+pub use restored_rows::{RestoredPart, RestoredRows, RestoredTable};
+pub use spread_rows::{SpreadNext, SpreadPart, SpreadRows, SpreadSnapshot, SpreadSource, spread_tables};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@
 //! terms/<number, 20 digits>-<id>            a term, and all before it in its history
 //! segments/<SHA-256>                        a piece of a file
 //! log/<id of the term>/<start>-<end>        a stretch of a term's log; `-files` behind it if it names files
-//! backups/<position, 20 digits>-<id>        a backup, in the term with this id
+//! backups/<position, 20 digits>-<id>        a backup, in the term with this id; `-<time>` behind it if it has rows of spread
+//!                                           tables, of that time
 //! unfinished/<time>-<random>                what a backup under way relies on
 //! collecting/<time>-<random>                objects are being removed
 //! ```
@@ -77,16 +78,30 @@ impl ChunkName {
 pub(crate) struct BackupName {
     pub(crate) position: Lsn,
     pub(crate) term: u64,
+    /// When it has rows of tables that are spread over a cluster, since when. They change while the log stands still, so that of several
+    /// backups at one place each is another one.
+    pub(crate) spread: Option<LogTime>,
 }
 
 impl BackupName {
     pub(crate) fn name(&self) -> String {
-        format!("{BACKUPS}/{:020}-{:016x}", self.position.get(), self.term)
+        let name = format!("{BACKUPS}/{:020}-{:016x}", self.position.get(), self.term);
+        match self.spread {
+            Some(taken) => format!("{name}-{:020}", taken.micros()),
+            None => name,
+        }
     }
 
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        let (position, term) = number_and_id(name.strip_prefix(BACKUPS)?.strip_prefix('/')?)?;
-        Some(Self { position: Lsn::new(position), term })
+        let rest = name.strip_prefix(BACKUPS)?.strip_prefix('/')?;
+        let (place, spread) = match rest.rsplit_once('-') {
+            Some((place, taken)) if place.contains('-') => {
+                (place, Some(LogTime::from_micros(number(taken)?)))
+            }
+            _ => (rest, None),
+        };
+        let (position, term) = number_and_id(place)?;
+        Some(Self { position: Lsn::new(position), term, spread })
     }
 }
 
@@ -127,16 +142,24 @@ mod tests {
             let chunk = ChunkName { term: 0xab, start: Lsn::new(7), end: Lsn::new(90), has_files };
             assert_eq!(ChunkName::parse(&chunk.name()), Some(chunk));
         }
-        let backup = BackupName { position: Lsn::new(7), term: u64::MAX };
+        let backup = BackupName { position: Lsn::new(7), term: u64::MAX, spread: None };
         assert_eq!(backup.name(), "backups/00000000000000000007-ffffffffffffffff");
         assert_eq!(BackupName::parse(&backup.name()), Some(backup));
+        let with_rows = BackupName { spread: Some(LogTime::from_micros(12)), ..backup };
+        assert_eq!(with_rows.name(), "backups/00000000000000000007-ffffffffffffffff-00000000000000000012");
+        assert_eq!(BackupName::parse(&with_rows.name()), Some(with_rows));
+        assert!(backup < with_rows && backup.name() < with_rows.name(), "listings are in the order of names");
         let made = Term { number: 3, id: 4, start: Lsn::new(5) };
         assert_eq!(parse_term(&term(made)), Some((3, 4)));
         let marked = mark(UNFINISHED, LogTime::from_micros(12), 5);
         assert_eq!(time_of_mark(&marked), Some(LogTime::from_micros(12)));
-        for other in
-            ["", "log/x/1-2", "backups/1-2", "log/00000000000000ab/00000000000000000009-00000000000000000009"]
-        {
+        for other in [
+            "",
+            "log/x/1-2",
+            "backups/1-2",
+            "backups/00000000000000000007-ffffffffffffffff-12",
+            "log/00000000000000ab/00000000000000000009-00000000000000000009",
+        ] {
             assert_eq!(ChunkName::parse(other), None);
             assert_eq!(BackupName::parse(other), None);
         }

@@ -20,10 +20,10 @@ pub(crate) const PIECE_BYTES: usize = 16 << 20;
 
 /// Pieces that are worked on at once, each by a thread: one is checked while another is put or synced, and a storage that is far away
 /// is asked for several. As many are in memory.
-const PIECES_AT_ONCE: usize = 4;
+pub(crate) const PIECES_AT_ONCE: usize = 4;
 
 /// Does the work for each of these, at the same time. The results are in their order.
-fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn at_once<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let Some((first, others)) = items.split_first() else { return Vec::new() };
     std::thread::scope(|scope| {
         let work = &work;

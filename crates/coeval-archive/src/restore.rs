@@ -6,6 +6,9 @@
 //! begins a term, so what it writes is never taken for what the former database wrote at the same places. The term is of a timeline
 //! behind all that the archive has, with room for promotions that it has not heard of, so that its history is the newest one there once it is
 //! archived, also if the former database is opened again, and goes on, or one of its replicas was promoted.
+//!
+//! Rows of tables that are spread over a cluster are in backups alone, not in the log. They are those of the newest backup that has such, and
+//! that took them at the moment or before; they are put beside the database (`restored_rows.rs`).
 
 use crate::archive::Archive;
 use crate::contents::{Contents, Stretch};
@@ -15,10 +18,12 @@ use crate::gap::Gap;
 use crate::history::History;
 use crate::log_chunk::LogChunk;
 use crate::names::BackupName;
+use crate::restored_rows;
+use crate::spread_rows::ArchivedSpread;
 use coeval_store::files::{DiskFiles, FileSystem};
 use coeval_store::log::{LogRecord, Lsn};
 use coeval_store::{CopyWriter, LogMark, LogTime, PrimaryWriter, SynchronousReplicas, Term, Timeline};
-use coeval_txn::Version;
+use coeval_txn::{Epoch, Version};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -81,6 +86,44 @@ pub struct RestoreReport {
     pub synchronous_replicas: Option<SynchronousReplicas>,
     /// What is missing behind `end`, if it is the last that can be reached and there is more of the history.
     pub gap: Option<Gap>,
+    /// The rows of tables that are spread over a cluster, if some backup has such.
+    pub spread: Option<RestoredSpread>,
+    /// The spread tables whose rows the backup has left out that it began with: of those of `spread`, all are older than that.
+    pub left_out: Vec<String>,
+}
+
+/// Rows of spread tables that were restored: they lie beside the database until a cluster is made of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoredSpread {
+    /// Where the backup stands that has them.
+    pub backup: Lsn,
+    /// They are as the cluster had them up to this epoch,
+    pub epoch: Epoch,
+    /// at this time, and when the database had this version.
+    pub taken: LogTime,
+    /// See `taken`.
+    pub version: Version,
+    /// The tables, each with the number of its rows.
+    pub tables: Vec<(String, u64)>,
+}
+
+impl RestoredSpread {
+    fn of(backup: Lsn, spread: &ArchivedSpread) -> Self {
+        let tables = spread.tables.iter().map(|table| (table.name.clone(), table.rows()));
+        Self {
+            backup,
+            epoch: Epoch::new(spread.epoch),
+            taken: spread.taken(),
+            version: spread.version(),
+            tables: tables.collect(),
+        }
+    }
+
+    /// How many rows there are of all tables.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.tables.iter().map(|(_, rows)| rows).sum()
+    }
 }
 
 /// Makes a database in a directory that is empty or not there, as it was at `target` in the history that ends with the term
@@ -116,7 +159,8 @@ pub(crate) fn restore_to(
     let history = contents.history(history)?;
     let plan = Plan::make(archive, &contents, history, target)?;
     let target = plan.without_snapshot(archive, target)?;
-    let copy = CopyWriter::begin(files, dir)?;
+    let copy = CopyWriter::begin(Arc::clone(&files), dir)?;
+    restored_rows::clear(&*files, dir)?;
     let mut bytes = 0;
     let manifest = plan.entry.fetch_into(archive, &copy, &mut |written| bytes += written)?;
     let mut restored = Restored {
@@ -136,8 +180,16 @@ pub(crate) fn restore_to(
             break;
         }
     }
-    let Restored { writer, time, version, bytes } = restored;
+    let Restored { writer, time, version, mut bytes } = restored;
     let end = writer.position();
+    // Before the database counts as complete.
+    let spread = match spread_at(archive, &contents, (history, &plan.entry), (target, version))? {
+        Some((backup, spread)) => {
+            bytes += restored_rows::bring(archive, &*files, dir, &spread)?;
+            Some(RestoredSpread::of(backup, &spread))
+        }
+        None => None,
+    };
     let (timeline, synchronous_replicas) =
         (contents.timeline_of_restore(), writer.synchronous_replicas().cloned());
     writer.finish(timeline)?;
@@ -155,7 +207,37 @@ pub(crate) fn restore_to(
         bytes,
         synchronous_replicas,
         gap,
+        spread,
+        left_out: plan.entry.left_out,
     })
+}
+
+/// The rows of spread tables that belong to a moment, and where the backup stands that has them: the newest ones of the history that were
+/// taken then or before. The moment has this version, and is at this time if the target says so: an idle database has many times at one
+/// version. None if there were no spread tables when the backup was made that the restore has begun with.
+///
+/// Cost: fetching the entries of backups that have such rows, from the newest rows on, until some are old enough.
+fn spread_at(
+    archive: &Archive,
+    contents: &Contents,
+    (history, begun_with): (&History, &BackupEntry),
+    (target, version): (Target, Version),
+) -> Result<Option<(Lsn, ArchivedSpread)>, ArchiveError> {
+    let had_none = begun_with.spread.is_none() && begun_with.left_out.is_empty();
+    let may_have = |name: &BackupName| name.spread.is_some() && !(had_none && *name < begun_with.name());
+    let mut names: Vec<BackupName> = contents.backups_of(history).filter(may_have).collect();
+    names.sort_by_key(|name| std::cmp::Reverse(name.spread));
+    for name in names {
+        let Some(spread) = BackupEntry::fetch(archive, name)?.spread else { continue };
+        let is_late = match target {
+            Target::Time(time) => spread.taken() > time,
+            Target::Latest | Target::Lsn(_) | Target::Version(_) | Target::Snapshot { .. } => false,
+        };
+        if !is_late && spread.version() <= version {
+            return Ok(Some((name.position, spread)));
+        }
+    }
+    Ok(None)
 }
 
 /// What is going to be fetched.

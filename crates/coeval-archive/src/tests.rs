@@ -11,5 +11,6 @@ mod following;
 mod list_failovers;
 mod primary;
 mod restores;
+mod spread;
 mod standing_by;
 mod used_meanwhile;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::brick_id::{BrickLayout, LayoutError};
@@ -164,6 +164,22 @@ impl BrickSchema {
     /// What `rows` rows that came without a metric have in it.
     pub(crate) fn missing(&self, metric: usize, rows: usize) -> ColumnValues {
         self.missing[metric].values(self.metric(metric), self.storages[metric], rows)
+    }
+
+    /// What so many rows have in a column that came without it, in the type that a load brings; nothing of a dimension, which all rows
+    /// have.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    #[must_use]
+    pub fn missing_column(&self, column: usize, rows: usize) -> Option<ArrayRef> {
+        let Place::Metric(metric) = self.places[column] else { return None };
+        if self.storages[metric] == Storage::Code {
+            let strings = std::iter::repeat_n(self.missing[metric].string(), rows);
+            return Some(Arc::new(strings.collect::<StringArray>()));
+        }
+        Some(self.missing(metric, rows).to_array(&self.metric(metric).data_type, rows, None))
     }
 
     /// The string that the dictionary of a column begins with, if rows may have come without the column.

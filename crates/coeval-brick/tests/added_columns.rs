@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::compute::concat_batches;
 use arrow::datatypes::DataType;
 use arrow::util::pretty::pretty_format_batches;
@@ -192,4 +192,16 @@ fn a_table_is_not_declared_anew_with_other_columns() {
     let mut retyped = columns();
     retyped[1] = metric("id", DataType::Int32, Nulls::Refused);
     assert!(!BrickSchema::new(retyped).unwrap().extends(&schema));
+}
+
+/// Whoever loads rows of before anew gives them what readers of the old ones see.
+#[test]
+fn what_rows_came_without_can_be_asked_for() {
+    let schema = wide_schema();
+    assert!(schema.missing_column(0, 2).is_none(), "a dimension is in all rows");
+    let column = |place| schema.missing_column(place, 2).unwrap();
+    assert_eq!(column(2).as_ref(), &Int64Array::from(vec![7, 7]) as &dyn Array);
+    assert_eq!(column(3).as_ref(), &StringArray::from(vec!["old", "old"]) as &dyn Array);
+    assert_eq!(column(4).as_ref(), &BooleanArray::from(vec![true, true]) as &dyn Array);
+    assert_eq!(column(5).as_ref(), &StringArray::from(vec![None::<&str>, None]) as &dyn Array);
 }

@@ -401,3 +401,96 @@ fn a_fourth_node_joins_and_another_one_goes() {
     assert!(text_of(&refused.stderr).contains("was removed"), "{}", text_of(&refused.stderr));
     nodes.all_count(&rows);
 }
+
+/// What the program prints, which does what it is told.
+#[track_caller]
+fn printed(words: &[&str]) -> String {
+    let output = Command::new(PROGRAM).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", text_of(&output.stderr));
+    text_of(&output.stdout)
+}
+
+/// Why the program does not do what it is told.
+#[track_caller]
+fn refused(words: &[&str]) -> String {
+    let output = Command::new(PROGRAM).args(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{words:?}: {}", text_of(&output.stdout));
+    text_of(&output.stderr)
+}
+
+/// To break it: leave the rows of spread tables out of backups, take what one node has for all, or load what was restored at each start.
+#[test]
+fn a_cluster_whose_machines_are_all_lost_comes_back_from_a_backup() {
+    let rows: Vec<u32> = (0..3_000).collect();
+    let mut nodes = Nodes::start();
+    let [first, second, third] = [1, 2, 3].map(|number| nodes.dir(number).to_str().unwrap().to_owned());
+    let archive = nodes.parent.path().join("archive").to_str().unwrap().to_owned();
+    let archive = archive.as_str();
+    nodes.run(1, HITS);
+    nodes.run(1, "CREATE TABLE words (word text)");
+    nodes.copy(2, &rows[..2_000]);
+    nodes.all_count(&rows[..2_000]);
+    // Any node has them, or gets them from the others.
+    let said = printed(&["backup", &third, archive]);
+    assert!(said.contains("; 2,000 rows of spread tables, of which there are 1"), "{said}");
+    nodes.insert(3, &rows[2_000..]);
+    nodes.run(1, "INSERT INTO words VALUES ('kept')");
+    nodes.all_count(&rows);
+    let said = printed(&["backup", &first, archive]);
+    assert!(said.contains("; 3,000 rows of spread tables"), "{said}");
+    nodes.until(2, "SELECT word FROM words", "kept");
+    let said = printed(&["backup", &second, archive]);
+    assert!(said.contains("; 3,000 rows of spread tables"), "{said}");
+    // Nobody has some of the rows now.
+    nodes.kill(2);
+    nodes.kill(3);
+    let said = refused(&["backup", &first, archive]);
+    assert!(said.contains("are not to be had"), "{said}");
+    let said = printed(&["check", "--archive", archive]);
+    assert_eq!(said.matches("rows of 1 spread tables").count(), 3, "{said}");
+    nodes.kill(1);
+    [&first, &second, &third].map(|dir| std::fs::remove_dir_all(dir).unwrap());
+    let said = printed(&["restore", archive, &first]);
+    for part in ["Rows of spread tables are as of", "hits (3,000)", "--cluster HOST:PORT"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    without_a_cluster(&first, archive);
+    // Killed at any moment: before the rows are loaded, meanwhile, or behind that.
+    for millis in [40, 120, 250, 450, 800] {
+        let mut process = nodes.node_command(1).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    nodes.serve(1);
+    let said = |nodes: &Nodes| nodes.servers[0].as_ref().unwrap().said.lock().unwrap().clone();
+    nodes.all_count(&rows);
+    assert!(!nodes.dir(1).join("cluster").join("restored").join("rows").exists(), "{}", said(&nodes));
+    nodes.until(1, "SELECT word FROM words", "kept");
+    nodes.kill(1);
+    nodes.serve(1);
+    assert!(!said(&nodes).contains("Loading"), "{}", said(&nodes));
+    nodes.all_count(&rows);
+    // It is a cluster as any other.
+    nodes.serve(2);
+    nodes.serve(3);
+    nodes.all_live(3);
+    nodes.all_count(&rows);
+    nodes.insert(2, &[3_000]);
+    nodes.kill(3);
+    nodes.all_count(&(0..=3_000).collect::<Vec<_>>());
+    let said = printed(&["backup", &second, archive]);
+    assert!(said.contains("; 3,001 rows of spread tables"), "{said}");
+}
+
+/// A directory whose rows of spread tables wait for a cluster: who does without one is told.
+fn without_a_cluster(dir: &str, archive: &str) {
+    let output =
+        Command::new(PROGRAM).args(["sql", dir, "-c", "SELECT count(*) FROM hits"]).output().unwrap();
+    let said = text_of(&output.stderr);
+    assert!(!output.status.success() && said.contains("--cluster"), "{said}");
+    let said = refused(&["backup", dir, archive]);
+    assert!(said.contains("the rows of hits are spread") && said.contains("--row-tables-alone"), "{said}");
+    let said = printed(&["backup", dir, archive, "--row-tables-alone"]);
+    assert!(said.contains("; without the rows of spread tables: hits"), "{said}");
+}

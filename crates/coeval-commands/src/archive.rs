@@ -10,8 +10,8 @@ use crate::readable::grouped;
 use chrono::{DateTime, NaiveDateTime};
 use coeval::{Database, Error, Follower, LogTime, Lsn, SnapshotToken, Store, StoreError, Version};
 use coeval_archive::{
-    Archive, ArchiveError, Keep, Target, backup as send_backup, check as check_archive,
-    collect as remove_others, restore as bring_back,
+    Archive, ArchiveError, Keep, RestoreReport, SpreadRows, Target, backup_with, check as check_archive,
+    collect as remove_others, restore as bring_back, spread_tables,
 };
 use std::path::Path;
 use std::time::Instant;
@@ -33,7 +33,7 @@ pub(crate) fn backup(arguments: &BackupArguments) -> Result<(), Failure> {
     // The same for the server, which works in another directory.
     let place = absolute(&arguments.archive)?;
     let said = match open_any(dir)? {
-        Ok(opened) => back_up_here(&opened.database, &place)?,
+        Ok(opened) => back_up_here(&opened.database, &place, rows_of(arguments))?,
         Err(error) => match directory::holder(&error) {
             Some(holder) => running::back_up(arguments, &place, holder)?,
             None => return Err(Failure::work(format_args!("cannot open {}", dir.display()), error)),
@@ -72,20 +72,36 @@ fn absolute(place: &str) -> Result<String, Failure> {
     whole.into_os_string().into_string().map_err(|_| failed(&"the path to it is no text"))
 }
 
-fn back_up_here(database: &Database, place: &str) -> Result<String, Failure> {
+/// Of a database that is not served, which is no node of a cluster then.
+fn rows_of(arguments: &BackupArguments) -> SpreadRows<'static> {
+    if arguments.row_tables_alone { SpreadRows::LeftOut } else { SpreadRows::Elsewhere }
+}
+
+fn back_up_here(database: &Database, place: &str, rows: SpreadRows<'_>) -> Result<String, Failure> {
     let archive = Archive::create(place).map_err(failed)?;
-    send(database.engine().store(), &archive).map_err(failed)
+    send(database.engine().store(), &archive, rows).map_err(failed)
 }
 
 /// Sends a backup of an open database; says what it was.
 ///
 /// # Errors
 /// If the archive does not take it; what was sent stays for the next one.
-pub(crate) fn send(store: &Store, archive: &Archive) -> Result<String, ArchiveError> {
+pub(crate) fn send(store: &Store, archive: &Archive, rows: SpreadRows<'_>) -> Result<String, ArchiveError> {
     let begun = Instant::now();
-    let report = send_backup(store, archive, &mut |_| {})?;
+    let report = backup_with(store, archive, rows, &mut |_| {})?;
+    let tables = spread_tables(store);
+    let spread = match rows {
+        SpreadRows::LeftOut if !tables.is_empty() => {
+            format!("; without the rows of spread tables: {}", tables.join(", "))
+        }
+        _ if report.spread_tables > 0 => {
+            let (rows, tables) = (grouped(report.spread_rows), report.spread_tables);
+            format!("; {rows} rows of spread tables, of which there are {tables}")
+        }
+        _ => String::new(),
+    };
     Ok(format!(
-        "{} files of {} bytes, {} bytes sent, in {:.1} s; up to {} ({})",
+        "{} files of {} bytes, {} bytes sent, in {:.1} s; up to {} ({}){spread}",
         report.files,
         grouped(report.bytes),
         grouped(report.bytes_sent),
@@ -153,8 +169,33 @@ pub(crate) fn restore(arguments: &RestoreArguments) -> Result<(), Failure> {
     if let Some(gap) = &report.gap {
         println!("The archive has more of this history behind a gap: {gap}");
     }
-    println!("coeval serve {}", arguments.dir.display());
+    say_of_spread(&report);
+    let node = if report.spread.is_some() { " --cluster HOST:PORT" } else { "" };
+    println!("coeval serve {}{node}", arguments.dir.display());
     Ok(())
+}
+
+/// What a restore has of the rows of spread tables, which have a moment of their own.
+fn say_of_spread(report: &RestoreReport) {
+    if let Some(spread) = &report.spread {
+        let tables = spread.tables.iter().map(|(name, rows)| format!("{name} ({})", grouped(*rows)));
+        println!(
+            "Rows of spread tables are as of {} (epoch {}, version {}), when a backup took them, and not of {}: {}. They wait in the \
+             directory until it is served with --cluster, which loads them",
+            spread.taken,
+            spread.epoch,
+            spread.version,
+            report.time,
+            tables.collect::<Vec<_>>().join(", ")
+        );
+    }
+    if !report.left_out.is_empty() {
+        let what = if report.spread.is_some() { "older ones are there" } else { "there are none" };
+        println!(
+            "The backup that this began with was made without the rows of spread tables ({}): {what}",
+            report.left_out.join(", ")
+        );
+    }
 }
 
 /// Checks an archive, and says what it has.
@@ -167,6 +208,18 @@ pub(crate) fn check(place: &str) -> Result<(), Failure> {
     let report = check_archive(&archive).map_err(failed)?;
     for (position, time) in &report.backups {
         println!("backup at {position} ({time})");
+    }
+    for spread in &report.spread {
+        println!(
+            "with backup at {}: {} rows of {} spread tables, as of {}",
+            spread.backup,
+            grouped(spread.rows),
+            spread.tables,
+            spread.taken
+        );
+    }
+    for (position, tables) in &report.left_out {
+        println!("backup at {position} is without the rows of spread tables: {tables}");
     }
     for history in &report.histories {
         println!("{history}");

@@ -310,6 +310,9 @@ pub(crate) struct MachinesArguments {
 /// which is for superusers. A place in a cloud is reached with what the server's own environment has. A server that is started with
 /// --archive makes backups by itself, and archives its log as well. With --keep-days or --keep-backups what is not kept of the
 /// archive is removed behind the backup.
+///
+/// Rows of tables that are spread over a cluster are in backups that the server of one of its nodes makes. If they are not to be had,
+/// there is no backup.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -326,6 +329,9 @@ pub(crate) struct BackupArguments {
     /// A directory, file:///path, or a place in a cloud as s3://bucket/path
     #[arg(value_name = "ARCHIVE")]
     pub(crate) archive: String,
+    /// Leave out the rows of tables that are spread over a cluster, which the backup says then; a restore has those of an older one
+    #[arg(long)]
+    pub(crate) row_tables_alone: bool,
     #[command(flatten)]
     pub(crate) keep: KeepArguments,
     #[command(flatten)]

@@ -10,6 +10,7 @@ pub(crate) mod log;
 mod own_files;
 mod primary;
 mod replica;
+mod spread_place;
 
 use crate::arguments::ServeArguments;
 use crate::directory;
@@ -21,6 +22,7 @@ use coeval_replica::{NewHistory, PrimaryAddress, PrimaryWatch};
 use coeval_server::{Certificate, Roles, Server, ServerOptions, read_secret_file};
 use own_files::{MOCK_SECRET_FILE, RULES_FILE};
 use replica::CutBack;
+use spread_place::SpreadPlace;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -179,8 +181,9 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
     let run = if matches!(before, Before::Nothing) { Run::First } else { Run::Again };
     let pause = if let Before::Parted { pause } = before { pause } else { Duration::ZERO };
     let Opened { database, following, watch } = open(arguments, before)?;
+    let spread = SpreadPlace::default();
     if let Some(dir) = &arguments.dir {
-        begin_in(dir, &database)?;
+        begin_in(dir, &database, &spread)?;
     }
     let is_writable = following.is_none() && database.engine().store().superseded_by().is_none();
     let names = arguments.synchronous_standby_names.as_ref().filter(|_| is_writable);
@@ -188,9 +191,10 @@ fn serve(arguments: &ServeArguments, before: Before, stop: &mut StopNote) -> Res
     configure(&database, &of_followers(arguments))?;
     let is_archived = is_writable || following.is_some();
     let archive = arguments.archive.as_deref().filter(|_| is_archived);
-    let archiver = archive.map(|place| archive::begin(place, arguments, &database)).transpose()?;
+    let archiver = archive.map(|place| archive::begin(place, arguments, (&database, &spread))).transpose()?;
     // Before anybody asks the database: what is spread is not there without it.
     let clustering = cluster::begin(arguments, &database)?;
+    clustering.iter().for_each(|clustering| spread.set(clustering.source()));
     if let Some(engine) = &arguments.engine {
         options.session_settings = engine::serve_from(&database, engine, arguments)?;
     }
@@ -390,11 +394,11 @@ fn open(arguments: &ServeArguments, before: Before) -> Result<Opened, Failure> {
 }
 
 /// What there is to do about the directory of a database that is open.
-fn begin_in(dir: &Path, database: &Database) -> Result<(), Failure> {
+fn begin_in(dir: &Path, database: &Database, spread: &SpreadPlace) -> Result<(), Failure> {
     warn_of_open_directory(dir);
     // A server that was killed says that it listens; this one does not yet.
     served::forget(dir);
-    backups::offer(database, dir)
+    backups::offer(database, dir, spread)
 }
 
 /// Writes into the directory where the server listens, until what this gives is dropped. A database is served that it cannot be

@@ -34,6 +34,15 @@ pub trait Archiving: Send + Sync {
     fn status(&self) -> ArchivingStatus;
 }
 
+/// What is to be in a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupExtent {
+    /// All there is: of tables that are spread over a cluster the rows, too, or there is no backup.
+    Whole,
+    /// All but the rows of tables that are spread over a cluster.
+    RowTables,
+}
+
 /// Makes backups of the database that this process has open.
 pub trait Backups: Send + Sync {
     /// The directory of the database: absolute, and without links.
@@ -44,5 +53,11 @@ pub trait Backups: Send + Sync {
     ///
     /// # Errors
     /// Why there is no backup; the database is as it was, and what was sent stays in the archive for the next one.
-    fn back_up(&self, store: &Store, place: &str, stop: &Arc<AtomicBool>) -> Result<String, SqlError>;
+    fn back_up(
+        &self,
+        store: &Store,
+        place: &str,
+        extent: BackupExtent,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<String, SqlError>;
 }

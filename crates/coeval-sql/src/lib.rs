@@ -105,7 +105,7 @@ mod values;
 mod vector;
 mod walk;
 
-pub use archiving::{Archiving, ArchivingStatus, Backups};
+pub use archiving::{Archiving, ArchivingStatus, BackupExtent, Backups};
 pub use cancel::{CancelHandle, CancelReason, ReplicaWait, StatementNumber};
 pub use catalog::origin_of;
 pub use changes::ChangeSource;

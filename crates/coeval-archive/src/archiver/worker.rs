@@ -14,6 +14,8 @@ use crate::history::History;
 use crate::log_sender::{LogSender, Sent};
 use crate::names::BackupName;
 use crate::patience::Patience;
+use crate::spread_rows::{SpreadRows, SpreadSource, spread_tables};
+use crate::spread_sender::{self, SentSpread};
 use coeval_store::log::{LogError, Lsn};
 use coeval_store::{LogFeed, LogTime, Store, StoreError, TermHistory};
 use std::sync::Arc;
@@ -28,11 +30,18 @@ const LAST_ATTEMPTS: u32 = 3;
 /// A backup asks so often before it gives up, and goes on later with what was sent.
 const BACKUP_ATTEMPTS: u32 = 4;
 
+/// A backup without the rows of spread tables, since their node did not give them, is followed by another one after so long.
+const ROWS_PAUSE: Duration = Duration::from_secs(10 * 60);
+
 /// See the module.
 pub(super) struct Worker {
     store: Store,
     archive: Archive,
     options: ArchiverOptions,
+    /// Who has the rows of spread tables, if this process has to do with a cluster.
+    source: Option<Arc<dyn SpreadSource>>,
+    /// Since when a backup with them is owed.
+    owes_rows: Option<Instant>,
     shared: Arc<Shared>,
     /// As long as nothing is sent.
     held: Option<HeldLog>,
@@ -62,7 +71,12 @@ struct Archived {
 
 impl Worker {
     /// From here on the log stays until it is archived.
-    pub(super) fn new(store: Store, archive: Archive, options: ArchiverOptions, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        (store, source): (Store, Option<Arc<dyn SpreadSource>>),
+        archive: Archive,
+        options: ArchiverOptions,
+        shared: Arc<Shared>,
+    ) -> Self {
         let archive = archive.until(Arc::clone(&shared.stop));
         // Who cannot hold the log cannot read it either, and is told so.
         let held = HeldLog::begin(&store, options.keep_max).ok();
@@ -70,6 +84,8 @@ impl Worker {
             store,
             archive,
             options,
+            source,
+            owes_rows: None,
             shared,
             held,
             looked: None,
@@ -243,14 +259,47 @@ impl Worker {
         let age = Duration::from_micros(LogTime::now().micros().saturating_sub(made.micros()));
         let end = self.sender.as_ref().map_or(position, |sender| sender.sent().end);
         let log_bytes = end.get().saturating_sub(position.get());
-        // Without anything new, a backup would be the same.
-        log_bytes > 0 && (age >= self.options.backup_interval || log_bytes >= self.options.backup_log_bytes)
+        let owes_rows = self.owes_rows.is_some_and(|since| since.elapsed() >= ROWS_PAUSE);
+        let has_rows = || self.source.is_some() && !spread_tables(&self.store).is_empty();
+        // Without anything new, a backup would be the same. What is loaded into spread tables is not in the log.
+        let is_old = age >= self.options.backup_interval && (log_bytes > 0 || has_rows());
+        owes_rows || is_old || (log_bytes > 0 && log_bytes >= self.options.backup_log_bytes)
+    }
+
+    /// Sends the rows of spread tables. If their node does not give them, the backup is made without: the log is to go on from it. That is
+    /// said, and the backup says so.
+    fn send_spread(&mut self, archive: &Archive, begun: Lsn) -> Result<SentSpread, ArchiveError> {
+        let store = self.store.clone();
+        if let Some(source) = self.source.clone() {
+            let sent = spread_sender::send(&store, archive, SpreadRows::Of(&*source), &mut || {
+                self.send_log()?;
+                self.check_held(begun)
+            });
+            match sent {
+                Err(error @ ArchiveError::Spread(_)) => {
+                    tracing::error!(place = archive.place(), %error, "a backup is made without the rows of spread tables");
+                }
+                sent => return sent,
+            }
+        }
+        let sent = spread_sender::send(&store, archive, SpreadRows::LeftOut, &mut || Ok(()))?;
+        if self.source.is_none() && !sent.left_out.is_empty() {
+            let tables = sent.left_out.join(", ");
+            tracing::warn!(
+                place = archive.place(),
+                tables,
+                "the backup is without the rows of these tables, which are spread over a cluster: this server is no node of it"
+            );
+        }
+        Ok(sent)
     }
 
     /// Makes a backup; the log behind it is sent by who sends the log.
     fn back_up(&mut self) -> Result<(), ArchiveError> {
         let begun = self.store.log_position().map_or(Lsn::START, |(_, durable)| durable);
         let patient = self.patient();
+        let spread = self.send_spread(&patient, begun)?;
+        let owes_rows = self.source.is_some() && !spread.left_out.is_empty();
         let mut known = std::mem::take(&mut self.known);
         let store = self.store.clone();
         let outcome = Base::send(&store, &patient, &mut known, &mut |_| {
@@ -258,7 +307,7 @@ impl Worker {
             self.check_held(begun)
         });
         self.known = known;
-        let (copy, entry) = outcome?.into_parts();
+        let (copy, entry) = outcome?.with_spread(spread).into_parts();
         if let Some(sender) = &mut self.sender {
             // So that nobody who follows the archive takes the log before the backup for a gap.
             sender.set_archive(patient.clone());
@@ -272,6 +321,7 @@ impl Worker {
         let made = LogTime::now();
         self.last_backup = Some((report.position, made));
         self.owes_collection = self.options.keep.is_some();
+        self.owes_rows = owes_rows.then(Instant::now);
         self.shared.tell(|status| {
             status.last_backup = Some((report.position, made));
             status.bytes_sent += report.bytes_sent;

@@ -25,7 +25,7 @@ fn parted() -> Contents {
         (12, vec![chunk(12, 150, 260), chunk(12, 310, 400)]),
     ];
     let backups = [(10, 11), (180, 11), (300, 12)];
-    let backups = backups.map(|(position, term)| BackupName { position: lsn(position), term });
+    let backups = backups.map(|(position, term)| BackupName { position: lsn(position), term, spread: None });
     Contents {
         database: 11,
         histories: histories.into(),

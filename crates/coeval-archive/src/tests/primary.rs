@@ -10,9 +10,9 @@ use arrow::datatypes::{DataType, Field, Schema};
 use coeval_store::files::{FileSystem, SimulatedFiles};
 use coeval_store::log::Lsn;
 use coeval_store::{
-    AccessMode, CatalogChange, CheckpointPolicy, ColumnDef, ColumnType, Direction, Durability, IndexDef, Key,
-    KeyRange, KeyWriter, LogTime, QualifiedName, Row, RowWriter, SpaceId, Store, StoreOptions, TableDef,
-    Transaction, Uniqueness, Value,
+    AccessMode, BrickDef, BrickDimension, CatalogChange, CheckpointPolicy, ColumnDef, ColumnState,
+    ColumnType, Direction, Durability, IndexDef, Key, KeyRange, KeyWriter, LogTime, QualifiedName, Row,
+    RowWriter, SpaceId, Store, StoreOptions, TableDef, Transaction, Uniqueness, Value,
 };
 use coeval_txn::{Isolation, Version};
 use rand::rngs::StdRng;
@@ -216,6 +216,22 @@ impl Primary {
         transaction.bulk_insert(def.id, &[batch(&ids)]).unwrap();
         let version = transaction.commit().unwrap().version;
         self.note(version);
+    }
+
+    /// A table whose rows are spread over a cluster: none of them is here. Returns its number.
+    pub(super) fn add_spread_table(&mut self, name: &str) -> u64 {
+        let mut hidden = ColumnDef::new("row id", ColumnType::BigInt);
+        hidden.state = ColumnState::Hidden;
+        let columns = vec![ColumnDef::new("day", ColumnType::BigInt).not_null(), hidden];
+        let id = self.store().new_space_id();
+        let mut def = TableDef::new(id, QualifiedName::new("public", name), columns, vec![1]);
+        let day = BrickDimension { column: 0, cardinality: 40, range_size: 10, origin: 0 };
+        def.bricks = Some(BrickDef { dimensions: vec![day], retention: None, replicas: Some(2) });
+        let mut transaction = self.store().begin(Isolation::Snapshot, AccessMode::ReadWrite);
+        transaction.change_catalog(CatalogChange::PutTable(Box::new(def))).unwrap();
+        let version = transaction.commit().unwrap().version;
+        self.note(version);
+        u64::from(id.get())
     }
 
     /// A new index: with as many rows as a load has, the log names its file.

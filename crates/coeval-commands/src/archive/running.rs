@@ -22,11 +22,13 @@ use tokio_postgres::error::SqlState;
 /// If no server says that it is there, it lets nobody in, or makes no backup.
 pub(super) fn back_up(arguments: &BackupArguments, place: &str, holder: &Holder) -> Result<String, Failure> {
     let dir = directory(&arguments.dir)?;
-    let by_hand = by_hand(place);
+    let by_hand = by_hand(place, arguments);
     let order = Order { command: "coeval backup", dir: &arguments.dir, by_hand: &by_hand };
     let password = arguments.asked.password_file.as_deref().map(secret_in).transpose()?;
     let address = order.address(&arguments.asked, password, holder)?;
-    let request = Request { place, dir: &dir, order, address };
+    let leave_out = if arguments.row_tables_alone { ROW_TABLES } else { "" };
+    let sql = format!("SELECT coeval_backup({}, {}, {})", literal(place), literal(&dir), literal(leave_out));
+    let request = Request { sql, dir: &dir, order, address };
     let interrupted = Arc::new(Notify::new());
     let noting = Arc::clone(&interrupted);
     Interrupt::watch_and(STOPPING, move || noting.notify_one());
@@ -49,14 +51,19 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
+/// How `coeval_backup()` is told to leave out rows of spread tables.
+const ROW_TABLES: &str = "row tables";
+
 /// The statement for who is connected to the server already.
-fn by_hand(place: &str) -> String {
-    format!("SELECT coeval_backup({})", literal(place))
+fn by_hand(place: &str, arguments: &BackupArguments) -> String {
+    let leave_out =
+        if arguments.row_tables_alone { format!(", '', {}", literal(ROW_TABLES)) } else { String::new() };
+    format!("SELECT coeval_backup({}{leave_out})", literal(place))
 }
 
 /// A backup that a server is asked for.
 struct Request<'a> {
-    place: &'a str,
+    sql: String,
     dir: &'a str,
     order: Order<'a>,
     address: PrimaryAddress,
@@ -71,8 +78,7 @@ impl Request<'_> {
         };
         // It takes as long as it takes; Ctrl-C ends it.
         server.rows("SET statement_timeout = 0").await?;
-        let sql = format!("SELECT coeval_backup({}, {})", literal(self.place), literal(self.dir));
-        let mut answer = std::pin::pin!(server.ask(&sql));
+        let mut answer = std::pin::pin!(server.ask(&self.sql));
         let answered = tokio::select! {
             answered = &mut answer => answered,
             () = interrupted.notified() => {

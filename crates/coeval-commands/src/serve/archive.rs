@@ -2,23 +2,24 @@
 //! A server that archives its database.
 
 use super::changes::ArchivedChanges;
+use super::spread_place::SpreadPlace;
 use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use coeval::{Archiving, ArchivingStatus, Database};
-use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverWatch};
+use coeval_archive::{Archive, Archiver, ArchiverOptions, ArchiverWatch, SpreadSource};
 use std::sync::Arc;
 use std::time::Duration;
 
 const SECONDS_OF_HOUR: f64 = 3_600.0;
 
-/// Begins to archive; on a replica, to hold what the archive lacks.
+/// Begins to archive; on a replica, to hold what the archive lacks. `spread` is going to say who has the rows of spread tables.
 ///
 /// # Errors
 /// If the place cannot be used, or no thread be started. Whether it answers shows later, in the log.
 pub(super) fn begin(
     place: &str,
     arguments: &ServeArguments,
-    database: &Database,
+    (database, spread): (&Database, &SpreadPlace),
 ) -> Result<Archiver, Failure> {
     let failed = |error| Failure::work("cannot archive", error);
     let archive = Archive::create(place).map_err(failed)?;
@@ -29,7 +30,10 @@ pub(super) fn begin(
         ..ArchiverOptions::default()
     };
     let engine = database.engine();
-    let archiver = Archiver::start(engine.store().clone(), archive.clone(), options).map_err(failed)?;
+    let is_node = arguments.node.cluster.is_some();
+    let source = is_node.then(|| Arc::new(spread.clone()) as Arc<dyn SpreadSource>);
+    let store = engine.store().clone();
+    let archiver = Archiver::start_with(store, archive.clone(), options, source).map_err(failed)?;
     // A replica sends nothing: alarms on its backups would be false.
     if !engine.store().is_following() {
         engine.set_change_source(Arc::new(ArchivedChanges { archive }));

@@ -7,6 +7,7 @@
 //!              tables           which tables were seen, and when
 //!              epochs-*.log     the node's log; bricks-*.rows what it has flushed
 //!              views.log        on the first node: who takes part, for all
+//!              restored/        rows of spread tables that a restore has brought, until they are loaded
 //! ```
 //! Two kinds of threads, besides those of queries: a few for the node, which send, answer and say that it lives, since one that says nothing
 //! for three seconds is taken for gone; and as many as there are cores for what statements have it do: rows are packed, unpacked and
@@ -22,7 +23,12 @@ mod declarations;
 mod errors;
 mod folder;
 mod own_node;
+mod part_writer;
 mod reading;
+mod restored;
+mod spread_source;
+#[cfg(test)]
+mod trial_node;
 mod working;
 mod writing;
 
@@ -30,6 +36,7 @@ use crate::arguments::ServeArguments;
 use crate::failure::Failure;
 use belonging::Role;
 use coeval::{Database, Store};
+use coeval_archive::SpreadSource;
 use coeval_cluster::{
     Durability, Founding, LogError, Membership, Node, NodeAddress, NodeOptions, StartError, Tables,
 };
@@ -61,6 +68,13 @@ pub(super) struct Clustering {
     node: Arc<OwnNode>,
     /// Those of the node, and those of statements' work. Ended last of all.
     threads: Option<(Runtime, Runtime)>,
+}
+
+impl Clustering {
+    /// The node, for backups.
+    pub(super) fn source(&self) -> Arc<dyn SpreadSource> {
+        Arc::<OwnNode>::clone(&self.node)
+    }
 }
 
 /// All that it takes to start the node.
@@ -99,12 +113,13 @@ fn database_id(store: &Store) -> u64 {
     }
 }
 
-/// Begins to be a node, if the command line says so.
+/// Begins to be a node, if the command line says so. What a restore has brought of spread tables is loaded before: that takes its time.
 ///
 /// # Errors
 /// If the command line contradicts itself or what is fixed, or the node cannot be started. What the directory has is as it was.
 pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<Option<Clustering>, Failure> {
-    let (Some(listen), Some(dir)) = (&arguments.node.cluster, &arguments.dir) else { return Ok(None) };
+    let Some(dir) = &arguments.dir else { return Ok(None) };
+    let Some(listen) = &arguments.node.cluster else { return restored::remind(dir).map(|()| None) };
     let directory = dir.join(FOLDER);
     let store = database.engine().store().clone();
     let ask = belonging::ask_options(&arguments.node, listen, database_id(&store))?;
@@ -136,6 +151,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let durability = if arguments.node.without_cluster_sync { Durability::Off } else { Durability::Synced };
     let start = Start { options, listener, directory, founding, durability, threads: node_threads.clone() };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
+    // Before anybody can come.
+    restored::bring_back(dir, &start, &declarations, &|_| Ok(()))?;
     match attempt(&start, &declarations) {
         Ok(started) => node_threads.spawn(run(start, started, node)),
         Err(NotStarted::Waits(table)) => {

@@ -39,7 +39,10 @@ impl Engine {
                 def.name
             );
             let error = SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
-            return Err(error.with_hint("Serve it with --cluster, as when the table was made."));
+            return Err(error.with_hint(
+                "Serve it with --cluster, as when the table was made. What a restore has brought of its rows is loaded when a cluster is made \
+                 of the directory.",
+            ));
         };
         let world = self.store().world();
         let newest = world.table(def.id).map(|table| table.def()).filter(|newest| newest.is_spread());

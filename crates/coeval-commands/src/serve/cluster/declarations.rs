@@ -152,6 +152,20 @@ impl Declarations {
         self.tables.declare(table, newest).map_err(Undeclared::Refused)
     }
 
+    /// The spread tables of the published world, with their names.
+    pub(super) fn spread_tables(&self) -> Vec<(u64, String)> {
+        let world = self.store.world();
+        let spread = world.tables().map(|table| table.def()).filter(|def| def.is_spread());
+        spread.map(|def| (u64::from(def.id.get()), def.name.to_string())).collect()
+    }
+
+    /// The columns of a spread table of the published world, as bricks have them.
+    pub(super) fn columns(&self, table: u64) -> Option<BrickSchema> {
+        let world = self.store.world();
+        let table = u32::try_from(table).ok().and_then(|number| world.table(SpaceId::new(number)))?;
+        spread(table.def()).map(|(_, schema)| schema)
+    }
+
     /// Forgets a table that was dropped.
     fn forget(&self, table: u64) {
         let mut seen = self.lock();

@@ -61,7 +61,7 @@ impl OwnNode {
     ///
     /// # Errors
     /// If it has ended, or takes too long (57P03).
-    fn node(&self) -> impl Future<Output = Result<Node, SqlError>> + Send + use<> {
+    pub(super) fn node(&self) -> impl Future<Output = Result<Node, SqlError>> + Send + use<> {
         let (stage, patience) = (self.stage.subscribe(), self.patience);
         async move {
             let there = tokio::time::timeout(patience, until_there(stage)).await;

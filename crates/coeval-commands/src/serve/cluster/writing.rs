@@ -135,14 +135,18 @@ fn over() -> SqlError {
     SqlError::new(SqlState::InFailedSqlTransaction, message)
 }
 
-/// A batch in pieces of which each fits into messages.
-fn pieces(rows: &RecordBatch) -> Vec<RecordBatch> {
-    let count = rows.num_rows();
-    // Of a batch that is a part of a larger one, only the part counts.
+/// Bytes of a batch. If it is a part of a larger one, only the part counts.
+pub(super) fn bytes_of(rows: &RecordBatch) -> usize {
     let of_column = |column: &ArrayRef| {
         column.to_data().get_slice_memory_size().unwrap_or(column.get_array_memory_size())
     };
-    let row_bytes = rows.columns().iter().map(of_column).sum::<usize>() / count.max(1);
+    rows.columns().iter().map(of_column).sum()
+}
+
+/// A batch in pieces of which each fits into messages.
+pub(super) fn pieces(rows: &RecordBatch) -> Vec<RecordBatch> {
+    let count = rows.num_rows();
+    let row_bytes = bytes_of(rows) / count.max(1);
     let at_once = (PIECE_BYTES / row_bytes.max(1)).max(1);
     (0..count).step_by(at_once).map(|from| rows.slice(from, at_once.min(count - from))).collect()
 }

@@ -5,6 +5,7 @@
 use super::replication::check_superuser;
 use super::{Call, Entry, Gives, strict};
 use crate::allowance::Meter;
+use crate::archiving::BackupExtent;
 use crate::catalog::rows::Cell;
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::aside;
@@ -18,13 +19,17 @@ use std::time::Duration;
 
 const NAME: &str = "coeval_backup";
 
-pub(super) const ENTRIES: &[Entry] = &[strict(NAME, 1..=2, Gives::Text, back_up).acting()];
+pub(super) const ENTRIES: &[Entry] = &[strict(NAME, 1..=3, Gives::Text, back_up).acting()];
+
+/// What the third argument says, if it says anything.
+const ROW_TABLES: &str = "row tables";
 
 /// How often it is looked whether the statement is to end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Makes a backup into the archive at the place; says what it was. The second argument, if there is one, is the directory that is
-/// meant: who has found the server by chance, as by an address that another one has had, gets no backup of another database.
+/// meant: who has found the server by chance, as by an address that another one has had, gets no backup of another database; an empty one
+/// is any. With `'row tables'` as the third one, rows of tables that are spread over a cluster are left out.
 fn back_up(call: &Call<'_>) -> Result<Cell, SqlError> {
     let access = call.access()?;
     check_superuser(access, NAME)?;
@@ -35,7 +40,7 @@ fn back_up(call: &Call<'_>) -> Result<Cell, SqlError> {
             "coeval serve makes them of a database in a directory, and coeval backup of one that nobody has open.",
         )
     })?;
-    if let Some(meant) = call.text(1)
+    if let Some(meant) = call.text(1).filter(|meant| !meant.is_empty())
         && Path::new(meant) != backups.directory()
     {
         let found = backups.directory().display();
@@ -47,7 +52,22 @@ fn back_up(call: &Call<'_>) -> Result<Cell, SqlError> {
         return Err(SqlError::new(SqlState::InvalidParameterValue, message)
             .with_hint("The server's working directory is another one than yours."));
     }
-    aside(|| until_stopped(call.meter, |stop| backups.back_up(store, place, stop))).map(Cell::from)
+    let extent = extent(call.text(2))?;
+    aside(|| until_stopped(call.meter, |stop| backups.back_up(store, place, extent, stop))).map(Cell::from)
+}
+
+/// What the third argument asks for.
+fn extent(word: Option<&str>) -> Result<BackupExtent, SqlError> {
+    match word {
+        None | Some("") => Ok(BackupExtent::Whole),
+        Some(ROW_TABLES) => Ok(BackupExtent::RowTables),
+        Some(other) => {
+            let message = format!("\"{other}\" is not what a backup can be of");
+            Err(SqlError::new(SqlState::InvalidParameterValue, message).with_hint(format!(
+                "'{ROW_TABLES}' leaves out the rows of tables that are spread over a cluster."
+            )))
+        }
+    }
 }
 
 /// What the work gives, which runs on a thread of its own, as it may not run on one of a runtime. It is told to stop as soon as the
@@ -96,6 +116,13 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         }
         Err(SqlError::internal("it was stopped"))
+    }
+
+    #[test]
+    fn only_what_is_known_is_left_out() {
+        assert_eq!((extent(None), extent(Some(""))), (Ok(BackupExtent::Whole), Ok(BackupExtent::Whole)));
+        assert_eq!(extent(Some("row tables")), Ok(BackupExtent::RowTables));
+        assert_eq!(extent(Some("rows")).unwrap_err().state, SqlState::InvalidParameterValue);
     }
 
     #[test]

@@ -1,40 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is declared and forgotten, as the world has it.
 
+use super::super::trial_node::{WithoutRows, number_of, run};
 use super::*;
-use coeval::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, Database, SqlError};
-use futures::future::BoxFuture;
-use std::sync::Arc;
-
-/// Brick tables are spread where there is a cluster; these have no rows.
-#[derive(Debug)]
-struct WithoutRows;
-
-fn no_rows<T: Send + 'static>() -> BoxFuture<'static, Result<T, SqlError>> {
-    Box::pin(async { Err(SqlError::unsupported("rows")) })
-}
-
-impl Cluster for WithoutRows {
-    fn replicas(&self) -> usize {
-        2
-    }
-
-    fn declare(&self, _: u64, _: &BrickSchema) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
-        no_rows()
-    }
-
-    fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
-        no_rows()
-    }
-
-    fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>> {
-        no_rows()
-    }
-}
+use coeval::Database;
 
 fn in_cluster() -> Database {
     let database = Database::in_memory().unwrap();
@@ -57,15 +26,6 @@ fn told() -> Told {
 fn opened(database: &Database, directory: &Path) -> Declarations {
     let store = database.engine().store().clone();
     Declarations::open(store, Tables::start(1).unwrap(), directory).unwrap()
-}
-
-fn run(database: &Database, sql: &str) {
-    database.session().run(sql).unwrap();
-}
-
-fn number_of(database: &Database, name: &str) -> u64 {
-    let name = coeval::QualifiedName::new("public", name);
-    u64::from(database.world().table_named(&name).unwrap().def().id.get())
 }
 
 const HITS: &str = "CREATE TABLE hits (day date, n bigint) USING brick \
