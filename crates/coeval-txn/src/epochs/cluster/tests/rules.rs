@@ -55,12 +55,14 @@ fn check_texts(seeds: usize, counts: Counts) {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 8] = [
+const BY_SCRIPT: [Rule; 10] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
     Rule::OwnAnswerToDeletes,
     Rule::DeletesWaitForClosing,
+    Rule::SafeWaitsForAges,
+    Rule::AgesThatHaveEnded,
     Rule::CopyWhatHadEnded,
     Rule::SamePast,
     Rule::AllCodesBeforeServing,
