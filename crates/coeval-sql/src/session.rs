@@ -56,7 +56,7 @@ use crate::result::{CommandTag, StatementResult};
 use crate::rights::{Authority, Checks, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use crate::spread_part::{SpreadPart, Within};
+use crate::spread_part::{self, SpreadPart, Within};
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
@@ -156,6 +156,24 @@ fn until_settled<T>(
 /// `0A000`.
 fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
     context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
+}
+
+/// Has a block of a declared reader, which is about to take its snapshot, find what its session has loaded into tables of a cluster.
+///
+/// # Errors
+/// That of a cancelled statement.
+fn await_load(
+    block: &Block,
+    part: &mut SpreadPart,
+    engine: &Engine,
+    floor: &mut SessionFloor,
+) -> Result<(), SqlError> {
+    if !block.has_snapshot()
+        && let Some(version) = spread_part::await_load(part, engine, block.statement_place())?
+    {
+        floor.note_snapshot(version);
+    }
+    Ok(())
 }
 
 /// What a statement outside a block does behind its last word, before its transaction commits.
@@ -622,6 +640,9 @@ impl Session {
         let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
         let clock = block.next_clock();
         self.spread.get_mut().begin_statement(block.statement_place());
+        if let Err(error) = await_load(block, self.spread.get_mut(), engine, &mut self.floor) {
+            return Err(self.fail(error));
+        }
         let transaction = match block.transaction(engine, &mut self.floor, &self.cancel) {
             Ok(transaction) => transaction,
             Err(error) => return Err(self.fail(error)),

@@ -11,6 +11,7 @@ use coeval_store::files::DiskFiles;
 use coeval_store::{Follower, Store, StoreOptions, demote};
 use fake::{NextCommit, Node, Shared};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -32,12 +33,39 @@ impl Nodes {
     fn new() -> Self {
         let shared = Arc::new(Shared::default());
         let nodes = vec![Node::first(&shared), Node::another(&shared)];
+        Self::of(shared, nodes)
+    }
+
+    /// One node, whose readers of rows go by the ages that these name.
+    fn with_ages() -> Self {
+        let shared = Arc::new(Shared::default());
+        let nodes = vec![Node::with_ages(&shared)];
+        let nodes = Self::of(shared, nodes);
+        nodes.session(0).execute("CREATE TABLE done (day int PRIMARY KEY)").unwrap();
+        nodes
+    }
+
+    fn of(shared: Arc<Shared>, nodes: Vec<Arc<Node>>) -> Self {
         let engines: Vec<_> = nodes.iter().map(|_| engine()).collect();
         for (engine, node) in engines.iter().zip(&nodes) {
             engine.set_cluster(node.clone());
             engine.session().execute(FACTS).unwrap();
         }
         Self { shared, nodes, engines }
+    }
+
+    /// Has rows name what has been loaded so far.
+    fn note_age(&self) {
+        self.engines[0].store().note_brick_age(self.shared.newest_age()).unwrap();
+    }
+
+    /// The same, in a moment.
+    fn note_soon(&self) -> JoinHandle<()> {
+        let (store, shared) = (self.engines[0].store().clone(), Arc::clone(&self.shared));
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            store.note_brick_age(shared.newest_age()).unwrap();
+        })
     }
 
     fn session(&self, node: usize) -> Session {
@@ -99,6 +127,98 @@ fn copied(session: &mut Session, sql: &str, pieces: &[&str]) -> Result<u64, SqlE
         session.feed_copy(&mut copy, piece.as_bytes())?;
     }
     Ok(session.finish_copy(*copy)?.rows().unwrap())
+}
+
+/// How many rows of a spread table and of another one there are, in one statement.
+const BOTH: &str =
+    "SELECT f.n, d.n FROM (SELECT count(*) AS n FROM facts) AS f, (SELECT count(*) AS n FROM done) AS d";
+const LOAD: &str = "INSERT INTO facts VALUES (1, 'a', 1, 'x')";
+
+/// Break: take `cluster.snapshot()` in any case in `spread_part::snapshot`.
+#[test]
+fn rows_and_spread_tables_are_of_one_age() {
+    let nodes = Nodes::with_ages();
+    let (mut reader, mut loader) = (nodes.session(0), nodes.session(0));
+    refused_with_hint(&mut reader, BOTH, SqlState::CannotConnectNow);
+    nodes.note_age();
+    loader.execute(LOAD).unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["0 0"], "the rows are older than the load");
+    assert_eq!(
+        rows(&mut reader, "SELECT count(*) FROM facts"),
+        ["1"],
+        "without rows there is nothing to fit"
+    );
+    reader.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut reader, "SELECT count(*) FROM facts"), ["0"], "rows may follow");
+    nodes.note_age();
+    assert_eq!(rows(&mut reader, BOTH), ["0 0"]);
+    reader.execute("COMMIT").unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["1 0"]);
+    loader.execute(LOAD).unwrap();
+    reader.execute("SET default_transaction_isolation = 'repeatable read'").unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["2 0"], "below SERIALIZABLE each is of its own moment");
+    drop((reader, loader));
+    nodes.assert_nothing_is_open();
+}
+
+/// A declared reader has older rows while a writer is open. It comes behind another reader, who sees newer rows and fewer loads.
+///
+/// Break: have `spread_age::of_rows` look at the newest world.
+#[test]
+fn two_readers_do_not_see_a_commit_of_rows_and_a_load_in_different_orders() {
+    let nodes = Nodes::with_ages();
+    nodes.note_age();
+    let (mut writer, mut other) = (nodes.session(0), nodes.session(0));
+    writer.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut writer, "SELECT count(*) FROM done"), ["0"]);
+    other.execute("INSERT INTO done VALUES (1)").unwrap();
+    assert_eq!(rows(&mut nodes.session(0), BOTH), ["0 1"]);
+    other.execute(LOAD).unwrap();
+    nodes.note_age();
+    let mut declared = nodes.session(0);
+    declared.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut declared, BOTH), ["0 0"], "who sees the load sees the row");
+    declared.execute("COMMIT").unwrap();
+    writer.execute("COMMIT").unwrap();
+    declared.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut declared, BOTH), ["1 1"]);
+}
+
+/// Break: have `SpreadPart::end` forget `loaded`.
+#[test]
+fn a_session_finds_what_it_has_loaded_beside_rows() {
+    let nodes = Nodes::with_ages();
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    assert_eq!(rows(&mut session, BOTH), ["1 0"], "it has begun again on rows that name the load");
+    noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    session.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["2 0"], "it has waited for such rows");
+    session.execute("COMMIT").unwrap();
+    noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    session.execute("BEGIN").unwrap();
+    refused_with_hint(&mut session, BOTH, SqlState::SerializationFailure);
+    session.execute("ROLLBACK").unwrap();
+    noted.join().unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["3 0"]);
+}
+
+/// Break: have `spread_age::until_named` wait as long as it takes.
+#[test]
+fn nobody_waits_for_long_for_rows_that_name_a_load() {
+    let nodes = Nodes::with_ages();
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    session.execute(LOAD).unwrap();
+    let begun = Instant::now();
+    assert_eq!(rows(&mut session, BOTH), ["0 0"], "there is no primary that says so");
+    assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
 /// Break: have `SpreadPart::commit` forget its change.

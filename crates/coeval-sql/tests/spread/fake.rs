@@ -7,8 +7,11 @@
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
-use coeval_sql::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
+use coeval_sql::{
+    Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState,
+};
 use coeval_store::BrickSchema;
+use coeval_txn::Epoch;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -67,6 +70,11 @@ impl Shared {
         self.state.lock().modes.clone()
     }
 
+    /// The age that rows can name now: the number of the last commit.
+    pub(crate) fn newest_age(&self) -> Epoch {
+        Epoch::new(self.state.lock().commits)
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
@@ -116,11 +124,19 @@ pub(crate) struct Node {
     shared: Arc<Shared>,
     tables: Tables,
     has_keeper: bool,
+    has_ages: bool,
 }
 
 impl Node {
     pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { shared: Arc::clone(shared), tables: Tables::default(), has_keeper: true })
+        let shared = Arc::clone(shared);
+        Arc::new(Self { shared, tables: Tables::default(), has_keeper: true, has_ages: false })
+    }
+
+    /// The first one, whose readers of rows go by ages.
+    pub(crate) fn with_ages(shared: &Arc<Shared>) -> Arc<Self> {
+        let first = Self::first(shared);
+        Arc::new(Self { has_ages: true, ..Arc::into_inner(first).unwrap() })
     }
 
     pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
@@ -161,6 +177,10 @@ impl Cluster for Node {
         async { Ok(taken) }.boxed()
     }
 
+    fn ages(&self) -> Option<&dyn ClusterAges> {
+        self.has_ages.then_some(self as &dyn ClusterAges)
+    }
+
     fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
         let load: Box<dyn ClusterLoad> =
             Box::new(Load { open: self.shared.opened(), tables: Arc::clone(&self.tables), rows: Vec::new() });
@@ -175,6 +195,19 @@ impl Cluster for Node {
             Err(SqlError::unsupported("deleting bricks here").with_hint("Connect to n1.example."))
         };
         async { begun }.boxed()
+    }
+}
+
+impl ClusterAges for Node {
+    fn newest(&self) -> Option<Epoch> {
+        Some(self.shared.newest_age())
+    }
+
+    fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+        assert!(age <= self.shared.newest_age(), "rows name what has ended");
+        let taken = Snapshot { commits: age.get(), ..Snapshot::now(&self.shared, &self.tables) };
+        let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
+        async { Ok(taken) }.boxed()
     }
 }
 
@@ -302,6 +335,11 @@ fn outcome(shared: &Arc<Shared>, mode: CommitMode) -> BoxFuture<'static, Result<
 }
 
 impl ClusterLoad for Load {
+    fn epoch(&self) -> Epoch {
+        // Tests have one at a time.
+        Epoch::new(self.open.0.newest_age().get() + 1)
+    }
+
     fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>> {
         async move { self.add(table, rows) }.boxed()
     }
