@@ -17,6 +17,7 @@
 //!
 //! Order of the end: sessions, then the node, then the database.
 
+mod ages;
 mod belonging;
 mod declarations;
 mod errors;
@@ -70,6 +71,8 @@ struct Start {
     directory: PathBuf,
     /// Of the keeper, if it is here.
     founding: Founding,
+    /// The database.
+    store: Store,
     /// The node's threads.
     threads: Handle,
 }
@@ -116,9 +119,10 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let node_threads = of_node.handle().clone();
     let (membership, founding) = belonging::belong(&directory, &arguments.node, (&ask, role), &node_threads)?;
     let tables = Tables::start(cores).map_err(|error| failed(&error))?;
-    let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory)?);
+    let declarations = Arc::new(Declarations::open(store.clone(), tables.clone(), &directory)?);
     declarations.follow().map_err(|error| failed(&error))?;
-    let options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    options.expects_ages = true;
     let place = place(&membership, of_work.handle().clone())?;
     let node = Arc::new(OwnNode {
         number: membership.node,
@@ -131,7 +135,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     });
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
     eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
-    let start = Start { options, listener, directory, founding, threads: node_threads.clone() };
+    node_threads.spawn(ages::keep(store.clone(), Arc::clone(&node)));
+    let start = Start { options, listener, directory, founding, store, threads: node_threads.clone() };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     match attempt(&start, &declarations) {
         Ok(started) => node_threads.spawn(run(start, started, node)),
@@ -260,6 +265,9 @@ async fn run(start: Start, started: Node, node: Arc<OwnNode>) {
 /// Starts the keeper of views: founds the cluster the first time. That it was founded is written down behind it, so a crash in between
 /// finds records, and goes on with them; a log that is lost later is not taken for a new cluster.
 async fn start_keeper(start: &Start, node: &Node) -> Result<(), StartError> {
+    if start.founding == Founding::Found {
+        ages::begin_anew(&start.store).await;
+    }
     match node.start_keeper(start.founding, &start.directory).await {
         Err(StartError::Founded) if start.founding == Founding::Found => {
             node.start_keeper(Founding::GoOn, &start.directory).await?;
