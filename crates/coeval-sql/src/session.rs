@@ -158,7 +158,7 @@ fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
     context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
 }
 
-/// Has a block of a declared reader, which is about to take its snapshot, find what its session has loaded into tables of a cluster.
+/// Has a block of a declared reader, which is about to take its snapshot, find what its session has loaded into tables of a cluster, or seen there.
 ///
 /// # Errors
 /// That of a cancelled statement.

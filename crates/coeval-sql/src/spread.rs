@@ -26,7 +26,7 @@ pub(crate) enum Loaded {
 ///
 /// # Errors
 /// `55000` without a cluster; `0A000` where the transaction may not read; `57P03` if the node does not serve; `40001` if a
-/// transaction on newer rows would find what the session has loaded.
+/// transaction on newer rows would find what the session has loaded or seen.
 pub(crate) fn snapshot<'d>(
     context: &StatementContext<'_>,
     tables: impl IntoIterator<Item = &'d Arc<TableDef>>,

@@ -6,9 +6,9 @@
 //! `coeval-txn`'s `epochs/cluster/README.md`, "Rows and bricks". No reader waits for a load.
 //!
 //! The primary has its rows name how far loads have come a few times in a second, so these are seen beside rows a moment later. A session
-//! that has loaded is to find that: a declared reader waits before it begins until rows name its load, and another one begins again on such rows.
-//! What is waited for is the next of these commits, and on a replica that it has come here; and not while an older load
-//! is open, which keeps this one from being seen by anybody.
+//! is to find what it has loaded, and what it has seen without rows: a declared reader waits before it begins until rows name that, and
+//! another one begins again on such rows. What is waited for is the next of these commits, and on a replica that it has come
+//! here; and not while an older load is open, or a delete, which keep this one from being seen by anybody.
 
 use crate::cluster::ClusterAges;
 use crate::engine::Engine;
@@ -17,7 +17,7 @@ use coeval_store::{AccessMode, Transaction};
 use coeval_txn::{Epoch, Isolation, Version};
 use std::time::{Duration, Instant};
 
-/// So long a session waits at most for rows that name its load. If the primary is away, none come.
+/// So long a session waits at most for rows that name what it has loaded or seen. If the primary is away, none come.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -39,24 +39,24 @@ pub(crate) fn of_rows(transaction: &Transaction) -> Result<Option<Epoch>, SqlErr
     Ok(transaction.world().brick_age()?)
 }
 
-/// The age of what a transaction sees of spread tables, in a session whose last load is `loaded`.
+/// The age of what a transaction sees of spread tables, in a session that has loaded or seen what `floor` names.
 ///
 /// # Errors
-/// `40001` if who begins now would find the load, and this one may begin again; `57P03` if no rows name an age yet.
+/// `40001` if who begins now would find that, and this one may begin again; `57P03` if no rows name an age yet.
 pub(crate) fn of_reader(
     engine: &Engine,
     ages: &dyn ClusterAges,
     transaction: &Transaction,
-    (loaded, again): (Epoch, Again),
+    (floor, again): (Epoch, Again),
 ) -> Result<Epoch, SqlError> {
     let age = of_rows(transaction)?;
     if let Some(age) = age
-        && (age >= loaded || again == Again::No)
+        && (age >= floor || again == Again::No)
     {
         return Ok(age);
     }
-    match (until_named(engine, ages, loaded)?, age) {
-        (Some(_), _) => Err(older_than_load()),
+    match (until_named(engine, ages, floor)?, age) {
+        (Some(_), _) => Err(older_than_seen()),
         (None, Some(age)) => Ok(age),
         (None, None) => Err(none_named()),
     }
@@ -97,9 +97,8 @@ pub(crate) fn moved() -> SqlError {
     SqlError::new(SqlState::SerializationFailure, message).with_hint("Run the transaction again.")
 }
 
-fn older_than_load() -> SqlError {
-    let message =
-        "the transaction's rows are older than what its session has loaded into tables spread over a cluster";
+fn older_than_seen() -> SqlError {
+    let message = "the transaction's rows are older than what its session has loaded into tables spread over a cluster, or seen there";
     SqlError::new(SqlState::SerializationFailure, message).with_hint("Run the transaction again.")
 }
 

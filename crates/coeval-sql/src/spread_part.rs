@@ -96,8 +96,8 @@ pub(crate) struct SpreadPart {
     snapshot: Option<Arc<dyn ClusterSnapshot>>,
     /// The age of the snapshot, if it goes by that of rows.
     age: Option<Epoch>,
-    /// The session's last load or delete that it may not have found in a snapshot since. It outlives the transaction.
-    loaded: Epoch,
+    /// What the session has loaded, deleted by, or seen that its rows may not name yet. It outlives the transaction.
+    floor: Epoch,
     has_read_spread: bool,
     has_read_rows: bool,
     change: Change,
@@ -120,7 +120,7 @@ impl SpreadPart {
 
     /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
     pub(crate) fn end(&mut self) {
-        *self = Self { loaded: self.loaded, ..Self::default() };
+        *self = Self { floor: self.floor, ..Self::default() };
     }
 
     /// A statement has failed: what was changed cannot be committed any more.
@@ -250,8 +250,8 @@ impl SpreadPart {
     /// cancelled before.
     pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
         let is_changed = self.has_change();
-        let Self { change, loaded, .. } = std::mem::take(self);
-        self.loaded = loaded;
+        let Self { change, floor, .. } = std::mem::take(self);
+        self.floor = floor;
         if is_changed {
             // Dropped here, it is rolled back for sure.
             cancel::check()?;
@@ -259,11 +259,11 @@ impl SpreadPart {
         let ended = match change {
             Change::None => return Ok(()),
             Change::Load(load) => {
-                self.loaded = load.epoch().max(loaded);
+                self.floor = load.epoch().max(floor);
                 load.commit(mode)
             }
             Change::Delete(delete) => {
-                self.loaded = delete.epoch().max(loaded);
+                self.floor = delete.epoch().max(floor);
                 delete.commit(mode)
             }
             Change::Lost => return Err(lost()),
@@ -293,7 +293,7 @@ pub(crate) fn wait<T>(
 ///
 /// # Errors
 /// `57P03` if the node does not serve; `0A000` behind a change of its own, which it would not see; `40001` if a transaction on newer rows
-/// would find what the session has loaded.
+/// would find what the session has loaded or seen.
 pub(crate) fn snapshot(
     part: &Mutex<SpreadPart>,
     engine: &Engine,
@@ -313,26 +313,32 @@ pub(crate) fn snapshot(
             return Ok(Arc::clone(taken));
         }
         let goes_by_rows = part.goes_by_rows(planned);
-        cluster.ages().filter(|_| goes_by_rows).map(|ages| (ages, part.loaded, part.again()))
+        cluster.ages().filter(|_| goes_by_rows).map(|ages| (ages, part.floor, part.again()))
     };
     let (taken, age) = match by_rows {
         None => (wait(engine, cluster.snapshot())?, None),
-        Some((ages, loaded, again)) => {
-            let age = spread_age::of_reader(engine, ages, transaction, (loaded, again))?;
+        Some((ages, floor, again)) => {
+            let age = spread_age::of_reader(engine, ages, transaction, (floor, again))?;
             (wait(engine, ages.snapshot_at(age))?, Some(age))
         }
     };
+    // Asked behind the snapshot, it is that or later.
+    let newest = cluster.ages().and_then(|ages| ages.newest());
     let mut part = part.lock();
-    if age.is_some_and(|age| age >= part.loaded) {
+    match age {
         // The session reads no older rows from here on.
-        part.loaded = Epoch::ZERO;
+        Some(age) if age >= part.floor => part.floor = Epoch::ZERO,
+        None if part.place.isolation == Isolation::Serializable => {
+            part.floor = newest.max(Some(part.floor)).unwrap_or_default()
+        }
+        _ => {}
     }
     (part.snapshot, part.age) = (Some(Arc::clone(&taken)), age);
     Ok(taken)
 }
 
 /// Before a transaction of this kind takes its snapshot of rows: if it is a declared reader at SERIALIZABLE, waits for rows that name what the
-/// session has loaded, and gives their version. Nothing if there is nothing to wait for, or it takes too long.
+/// session has loaded or seen, and gives their version. Nothing if there is nothing to wait for, or it takes too long.
 ///
 /// # Errors
 /// That of a cancelled statement.
@@ -342,13 +348,13 @@ pub(crate) fn await_load(
     place: StatementPlace,
 ) -> Result<Option<Version>, SqlError> {
     let is_reader = place.declared == Declared::Reader && place.isolation == Isolation::Serializable;
-    if !is_reader || part.loaded == Epoch::ZERO {
+    if !is_reader || part.floor == Epoch::ZERO {
         return Ok(None);
     }
     let Some(ages) = engine.cluster().and_then(|cluster| cluster.ages()) else { return Ok(None) };
-    let named = spread_age::until_named(engine, ages, part.loaded)?;
+    let named = spread_age::until_named(engine, ages, part.floor)?;
     if named.is_some() {
-        part.loaded = Epoch::ZERO;
+        part.floor = Epoch::ZERO;
     }
     Ok(named)
 }

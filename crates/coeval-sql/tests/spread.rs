@@ -148,16 +148,17 @@ fn rows_and_spread_tables_are_of_one_age() {
         ["1"],
         "without rows there is nothing to fit"
     );
-    reader.execute("BEGIN").unwrap();
-    assert_eq!(rows(&mut reader, "SELECT count(*) FROM facts"), ["0"], "rows may follow");
+    let mut block = nodes.session(0);
+    block.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut block, "SELECT count(*) FROM facts"), ["0"], "rows may follow");
     nodes.note_age();
-    assert_eq!(rows(&mut reader, BOTH), ["0 0"]);
-    reader.execute("COMMIT").unwrap();
-    assert_eq!(rows(&mut reader, BOTH), ["1 0"]);
+    assert_eq!(rows(&mut block, BOTH), ["0 0"]);
+    block.execute("COMMIT").unwrap();
+    assert_eq!(rows(&mut block, BOTH), ["1 0"]);
     loader.execute(LOAD).unwrap();
     reader.execute("SET default_transaction_isolation = 'repeatable read'").unwrap();
     assert_eq!(rows(&mut reader, BOTH), ["2 0"], "below SERIALIZABLE each is of its own moment");
-    drop((reader, loader));
+    drop((reader, loader, block));
     nodes.assert_nothing_is_open();
 }
 
@@ -184,9 +185,9 @@ fn two_readers_do_not_see_a_commit_of_rows_and_a_load_in_different_orders() {
     assert_eq!(rows(&mut declared, BOTH), ["1 1"]);
 }
 
-/// Break: have `SpreadPart::end` forget `loaded`.
+/// Break: have `SpreadPart::end` forget `floor`.
 #[test]
-fn a_session_finds_what_it_has_loaded_beside_rows() {
+fn a_session_finds_beside_rows_what_it_has_loaded_or_seen() {
     let nodes = Nodes::with_ages();
     nodes.note_age();
     let mut session = nodes.session(0);
@@ -207,6 +208,11 @@ fn a_session_finds_what_it_has_loaded_beside_rows() {
     session.execute("ROLLBACK").unwrap();
     noted.join().unwrap();
     assert_eq!(rows(&mut session, BOTH), ["3 0"]);
+    nodes.session(0).execute(LOAD).unwrap();
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM facts"), ["4"]);
+    let noted = nodes.note_soon();
+    assert_eq!(rows(&mut session, BOTH), ["4 0"], "it has seen the load of somebody else");
+    noted.join().unwrap();
 }
 
 /// Break: have `spread_age::until_named` wait as long as it takes.

@@ -282,10 +282,11 @@ impl Node {
         self.life().step(|engine| engine.protocol.note_oldest_age(age));
     }
 
-    /// LCE: up to which epoch everything has ended, for all that this node knows. Nothing between two lives, and when it has ended.
+    /// Up to which epoch [`Node::snapshot`] sees everything now: LCE, or less beside a delete. Nothing between two lives, and when it
+    /// has ended.
     #[must_use]
-    pub fn latest_committed(&self) -> Option<Epoch> {
-        self.life().look(|engine| engine.protocol.latest_committed())
+    pub fn newest_shown(&self) -> Option<Epoch> {
+        self.life().look(|engine| engine.protocol.newest_shown())
     }
 
     /// What can be seen of it; nothing between two lives, and when it has ended.

@@ -73,7 +73,7 @@ async fn tell_oldest(store: &Store, node: &Node, ages: &mut Ages) -> Result<(), 
     }
     let oldest = readable.and_then(|readable| ages.oldest(readable));
     // A later one is an earlier cluster's.
-    if let Some(oldest) = oldest.filter(|age| node.latest_committed().is_some_and(|latest| *age <= latest)) {
+    if let Some(oldest) = oldest.filter(|age| node.newest_shown().is_some_and(|newest| *age <= newest)) {
         node.note_oldest_age(oldest);
     }
     Ok(())

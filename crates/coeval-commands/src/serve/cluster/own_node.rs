@@ -197,7 +197,7 @@ impl Cluster for OwnNode {
 
 impl ClusterAges for OwnNode {
     fn newest(&self) -> Option<Epoch> {
-        self.present()?.latest_committed()
+        self.present()?.newest_shown()
     }
 
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {

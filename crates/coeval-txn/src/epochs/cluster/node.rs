@@ -298,6 +298,13 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         Ok(self.hold(newest))
     }
 
+    /// Up to which epoch [`declared_read_only`](Self::declared_read_only) shows everything now. Never less later, once the node has met
+    /// all others.
+    #[must_use]
+    pub fn newest_shown(&self) -> Epoch {
+        self.ledger.newest_safe()
+    }
+
     /// What a reader sees on every node that has to see `age`, which the rows that it reads name, and nothing later. `age` is
     /// what [`declared_read_only`](Self::declared_read_only) gave on some node of this cluster, so this too is serializable with all
     /// loads and deletes; and with rows, if ages never grow less from version to version. It is held until it is
