@@ -4,7 +4,8 @@
 use crate::catalog::{CatalogChange, TableDef};
 use crate::files::SimulatedFiles;
 use crate::id_value::{key, row, table};
-use crate::options::StoreOptions;
+use crate::log::LogOptions;
+use crate::options::{Sizes, StoreOptions};
 use crate::store::Store;
 use crate::transaction::{AccessMode, Transaction};
 use coeval_txn::ssi::SessionFloor;
@@ -77,12 +78,13 @@ fn each_snapshot_has_the_age_of_its_rows() {
 fn an_age_that_was_seen_is_there_after_a_crash() {
     let files = SimulatedFiles::new(1);
     let open = |files: &SimulatedFiles| {
-        Store::open_with(Arc::new(files.clone()), Path::new("/db"), StoreOptions::default()).unwrap()
+        let (log, sizes) = (LogOptions::default(), Sizes::default());
+        let dir = Path::new("/db");
+        Store::open_tuned(Arc::new(files.clone()), dir, StoreOptions::default(), log, sizes).unwrap()
     };
     let store = open(&files);
     store.note_brick_age(Epoch::new(4)).unwrap();
     assert_eq!(store.world().brick_age().unwrap(), age(4));
-    let crashed = files.crash();
     drop(store);
-    assert_eq!(open(&crashed).world().brick_age().unwrap(), age(4));
+    assert_eq!(open(&files.crash()).world().brick_age().unwrap(), age(4));
 }
