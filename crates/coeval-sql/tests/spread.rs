@@ -9,7 +9,7 @@ use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};
 use coeval_store::files::DiskFiles;
 use coeval_store::{Follower, Store, StoreOptions, demote};
-use fake::{NextCommit, Node, Shared};
+use fake::{Ages, NextCommit, Node, Shared};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,9 +37,9 @@ impl Nodes {
     }
 
     /// One node, whose readers of rows go by the ages that these name.
-    fn with_ages() -> Self {
+    fn with_ages(ages: Ages) -> Self {
         let shared = Arc::new(Shared::default());
-        let nodes = vec![Node::with_ages(&shared)];
+        let nodes = vec![Node::with_ages(&shared, ages)];
         let nodes = Self::of(shared, nodes);
         nodes.session(0).execute("CREATE TABLE done (day int PRIMARY KEY)").unwrap();
         nodes
@@ -137,7 +137,7 @@ const LOAD: &str = "INSERT INTO facts VALUES (1, 'a', 1, 'x')";
 /// Break: take `cluster.snapshot()` in any case in `spread_part::snapshot`.
 #[test]
 fn rows_and_spread_tables_are_of_one_age() {
-    let nodes = Nodes::with_ages();
+    let nodes = Nodes::with_ages(Ages::Named);
     let (mut reader, mut loader) = (nodes.session(0), nodes.session(0));
     refused_with_hint(&mut reader, BOTH, SqlState::CannotConnectNow);
     nodes.note_age();
@@ -167,7 +167,7 @@ fn rows_and_spread_tables_are_of_one_age() {
 /// Break: have `spread_age::of_rows` look at the newest world.
 #[test]
 fn two_readers_do_not_see_a_commit_of_rows_and_a_load_in_different_orders() {
-    let nodes = Nodes::with_ages();
+    let nodes = Nodes::with_ages(Ages::Named);
     nodes.note_age();
     let (mut writer, mut other) = (nodes.session(0), nodes.session(0));
     writer.execute("BEGIN").unwrap();
@@ -185,10 +185,62 @@ fn two_readers_do_not_see_a_commit_of_rows_and_a_load_in_different_orders() {
     assert_eq!(rows(&mut declared, BOTH), ["1 1"]);
 }
 
+/// Reads both, now declared and now not, in any order beside commits of rows, loads and a writer who holds safe snapshots back: whether
+/// no two of the readers are each ahead of the other.
+fn readers_agree(seed: u64, ages: Ages) -> bool {
+    let nodes = Nodes::with_ages(ages);
+    nodes.note_age();
+    let (mut other, mut writer) = (nodes.session(0), nodes.session(0));
+    let (mut is_open, mut days, mut seen) = (false, 0, Vec::<(u64, u64)>::new());
+    let mut random = seed;
+    for _ in 0..60 {
+        // Knuth's multiplier; the upper bits are the random ones.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match (random >> 33) % 7 {
+            0 => {
+                days += 1;
+                other.execute(&format!("INSERT INTO done VALUES ({days})")).unwrap();
+            }
+            1 => drop(other.execute(LOAD).unwrap()),
+            2 => nodes.note_age(),
+            3 => {
+                let sql = if is_open { "COMMIT" } else { "BEGIN; SELECT count(*) FROM done" };
+                writer.execute(sql).unwrap();
+                is_open = !is_open;
+            }
+            4 | 5 => {
+                let both = format!("BEGIN READ ONLY; {BOTH}");
+                seen.extend(counts(&rows(&mut nodes.session(0), &both)));
+            }
+            _ => seen.extend(counts(&rows(&mut nodes.session(0), BOTH))),
+        }
+    }
+    seen.sort_unstable();
+    seen.windows(2).all(|pair| pair[0].1 <= pair[1].1)
+}
+
+/// How many rows a reader has seen, and how many of them are loaded.
+fn counts(lines: &[String]) -> Option<(u64, u64)> {
+    let (loaded, done) = lines.first()?.split_once(' ')?;
+    Some((done.parse().ok()?, loaded.parse().ok()?))
+}
+
+#[test]
+fn of_two_readers_of_both_one_is_ahead() {
+    for seed in 0..8 {
+        assert!(readers_agree(seed, Ages::Named), "seed {seed}");
+    }
+}
+
+#[test]
+fn without_ages_two_readers_are_each_ahead_of_the_other() {
+    assert!((0..20).any(|seed| !readers_agree(seed, Ages::Ignored)));
+}
+
 /// Break: have `SpreadPart::end` forget `floor`.
 #[test]
 fn a_session_finds_beside_rows_what_it_has_loaded_or_seen() {
-    let nodes = Nodes::with_ages();
+    let nodes = Nodes::with_ages(Ages::Named);
     nodes.note_age();
     let mut session = nodes.session(0);
     session.execute(LOAD).unwrap();
@@ -218,7 +270,7 @@ fn a_session_finds_beside_rows_what_it_has_loaded_or_seen() {
 /// Break: have `spread_age::until_named` wait as long as it takes.
 #[test]
 fn nobody_waits_for_long_for_rows_that_name_a_load() {
-    let nodes = Nodes::with_ages();
+    let nodes = Nodes::with_ages(Ages::Named);
     nodes.note_age();
     let mut session = nodes.session(0);
     session.execute(LOAD).unwrap();

@@ -124,19 +124,30 @@ pub(crate) struct Node {
     shared: Arc<Shared>,
     tables: Tables,
     has_keeper: bool,
-    has_ages: bool,
+    ages: Ages,
+}
+
+/// What readers of rows see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ages {
+    /// Rows name none.
+    None,
+    /// What their rows name.
+    Named,
+    /// What there is, whatever their rows name: as if there was no such rule.
+    Ignored,
 }
 
 impl Node {
     pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
         let shared = Arc::clone(shared);
-        Arc::new(Self { shared, tables: Tables::default(), has_keeper: true, has_ages: false })
+        Arc::new(Self { shared, tables: Tables::default(), has_keeper: true, ages: Ages::None })
     }
 
     /// The first one, whose readers of rows go by ages.
-    pub(crate) fn with_ages(shared: &Arc<Shared>) -> Arc<Self> {
+    pub(crate) fn with_ages(shared: &Arc<Shared>, ages: Ages) -> Arc<Self> {
         let first = Self::first(shared);
-        Arc::new(Self { has_ages: true, ..Arc::into_inner(first).unwrap() })
+        Arc::new(Self { ages, ..Arc::into_inner(first).unwrap() })
     }
 
     pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
@@ -178,7 +189,7 @@ impl Cluster for Node {
     }
 
     fn ages(&self) -> Option<&dyn ClusterAges> {
-        self.has_ages.then_some(self as &dyn ClusterAges)
+        (self.ages != Ages::None).then_some(self as &dyn ClusterAges)
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
@@ -205,7 +216,9 @@ impl ClusterAges for Node {
 
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
         assert!(age <= self.shared.newest_age(), "rows name what has ended");
-        let taken = Snapshot { commits: age.get(), ..Snapshot::now(&self.shared, &self.tables) };
+        let now = Snapshot::now(&self.shared, &self.tables);
+        let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
+        let taken = Snapshot { commits, ..now };
         let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
         async { Ok(taken) }.boxed()
     }
