@@ -6,8 +6,8 @@
 //! `coeval-txn`'s `epochs/cluster/README.md`, "Rows and bricks". No reader waits for a load.
 //!
 //! The primary has its rows name how far loads have come a few times in a second, so these are seen beside rows a moment later. A session
-//! is to find what it has loaded, and what it has seen without rows: a declared reader waits before it begins until rows name that, and
-//! another one begins again on such rows. What is waited for is the next of these commits, and on a replica that it has come
+//! is to find what it has loaded, and what it has seen without rows: a block that is declared READ ONLY, or begins with a query, waits
+//! before it begins until rows name that, and a statement outside blocks begins again on such rows. What is waited for is the next of these commits, and on a replica that it has come
 //! here; and not while an older load is open, or a delete, which keep this one from being seen by anybody.
 
 use crate::cluster::ClusterAges;

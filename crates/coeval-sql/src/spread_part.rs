@@ -337,8 +337,8 @@ pub(crate) fn snapshot(
     Ok(taken)
 }
 
-/// Before a transaction of this kind takes its snapshot of rows: if it is a declared reader at SERIALIZABLE, waits for rows that name what the
-/// session has loaded or seen, and gives their version. Nothing if there is nothing to wait for, or it takes too long.
+/// Before a transaction of this kind takes its snapshot of rows: at SERIALIZABLE, waits for rows that name what the session has loaded or
+/// seen, and gives their version. Nothing if there is nothing to wait for, or it takes too long.
 ///
 /// # Errors
 /// That of a cancelled statement.
@@ -347,8 +347,7 @@ pub(crate) fn await_load(
     engine: &Engine,
     place: StatementPlace,
 ) -> Result<Option<Version>, SqlError> {
-    let is_reader = place.declared == Declared::Reader && place.isolation == Isolation::Serializable;
-    if !is_reader || part.floor == Epoch::ZERO {
+    if place.isolation != Isolation::Serializable || part.floor == Epoch::ZERO {
         return Ok(None);
     }
     let Some(ages) = engine.cluster().and_then(|cluster| cluster.ages()) else { return Ok(None) };

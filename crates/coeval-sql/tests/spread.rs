@@ -256,15 +256,21 @@ fn a_session_finds_beside_rows_what_it_has_loaded_or_seen() {
     session.execute(LOAD).unwrap();
     let noted = nodes.note_soon();
     session.execute("BEGIN").unwrap();
-    refused_with_hint(&mut session, BOTH, SqlState::SerializationFailure);
-    session.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["3 0"], "it begins with a query, and has waited too");
+    session.execute("COMMIT").unwrap();
     noted.join().unwrap();
-    assert_eq!(rows(&mut session, BOTH), ["3 0"]);
     nodes.session(0).execute(LOAD).unwrap();
     assert_eq!(rows(&mut session, "SELECT count(*) FROM facts"), ["4"]);
     let noted = nodes.note_soon();
     assert_eq!(rows(&mut session, BOTH), ["4 0"], "it has seen the load of somebody else");
     noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    session.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM done"), ["0"], "nobody waits for ever");
+    nodes.note_age();
+    refused_with_hint(&mut session, BOTH, SqlState::SerializationFailure);
+    session.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["5 0"]);
 }
 
 /// Break: have `spread_age::until_named` wait as long as it takes.

@@ -258,7 +258,8 @@ impl Session {
         let mut own;
         let transaction = match &mut self.state {
             State::Active(block) => {
-                await_load(block, self.spread.get_mut(), engine, &mut self.floor)?;
+                let reader = (&**block, is_query_statement(statement));
+                await_load(reader, self.spread.get_mut(), engine, &mut self.floor)?;
                 block.transaction(engine, &mut self.floor, &self.cancel)?
             }
             State::Idle | State::Failed(_) => {
