@@ -113,7 +113,8 @@ pub use changes::ChangeSource;
 pub use clock::Clock;
 pub use cluster::{
     Cluster, ClusterAges, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
-    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot,
+    CommitMode,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
