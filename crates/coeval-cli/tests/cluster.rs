@@ -317,6 +317,7 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     let even: u32 = rows[..2_000].iter().filter(|row| *row % 2 == 0).sum();
     for number in 1..=3 {
         nodes.until(number, JOINED, &even.to_string());
+        nodes.until(number, &declared(JOINED), &even.to_string());
     }
     nodes.kill(3);
     nodes.all_count(&rows[..2_000]);
@@ -337,6 +338,35 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     nodes.all_count(&[]);
     nodes.copy(3, &rows[..100]);
     nodes.all_count(&rows[..100]);
+}
+
+/// The same as a declared reader at SERIALIZABLE.
+fn declared(query: &str) -> String {
+    format!("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY; {query}; COMMIT")
+}
+
+/// Each load is of a day of which there was a row before, on the primary; the others hear of rows and loads by different ways.
+///
+/// To break it: have `OwnNode` say that it has no ages.
+#[test]
+fn no_load_is_seen_without_the_rows_from_before_it() {
+    let nodes = Nodes::start();
+    nodes.run(1, HITS);
+    nodes.run(1, "CREATE TABLE days (day date PRIMARY KEY)");
+    nodes.all_count(&[]);
+    let lacking =
+        declared("SELECT count(*) FROM hits AS h LEFT JOIN days AS d ON d.day = h.day WHERE d.day IS NULL");
+    (1..=3).for_each(|number| nodes.until(number, &lacking, "0"));
+    for row in 0..28 {
+        nodes.run(1, &format!("INSERT INTO days VALUES ('{}')", day(row)));
+        nodes.insert(2, &[row]);
+        for number in 1..=3 {
+            assert_eq!(nodes.ask(number, &lacking), Ok(Some("0".to_owned())), "row {row}, node {number}");
+        }
+    }
+    // What is loaded is seen beside rows, a moment later.
+    let there = declared("SELECT count(*) FROM hits AS h JOIN days AS d ON d.day = h.day");
+    (1..=3).for_each(|number| nodes.until(number, &there, "28"));
 }
 
 fn deletes_are_for_the_node_with_the_keeper(nodes: &Nodes, rows: &[u32]) {

@@ -20,6 +20,7 @@ pub use status::{
 use crate::error::SqlError;
 use arrow::record_batch::RecordBatch;
 use coeval_store::BrickSchema;
+use coeval_txn::Epoch;
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -43,6 +44,12 @@ pub trait Cluster: Debug + Send + Sync {
     /// # Errors
     /// If the node does not serve in time (57P03).
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>>;
+
+    /// How readers of rows see spread tables of the age that their rows name; nothing if rows name none. Then snapshots beside rows are of a
+    /// moment of their own.
+    fn ages(&self) -> Option<&dyn ClusterAges> {
+        None
+    }
 
     /// Begins a load. If it is dropped before it is committed, it is rolled back.
     ///
@@ -92,6 +99,21 @@ pub trait Cluster: Debug + Send + Sync {
     }
 }
 
+/// Ages: epochs that rows name, up to which their readers see spread tables
+/// ([`World::brick_age`](coeval_store::World::brick_age)).
+pub trait ClusterAges: Send + Sync {
+    /// Up to which epoch a new [snapshot](Cluster::snapshot) of this node sees everything. Nothing while the node is not there. Costs a
+    /// lock that is held for a moment.
+    fn newest(&self) -> Option<Epoch>;
+
+    /// What a reader sees of spread tables whose rows name this age: all up to it, and nothing later, on every node the same. Waits until
+    /// this node has come so far, for no load.
+    ///
+    /// # Errors
+    /// If the node does not serve, or does not come so far, in time (57P03); if so old an age is not kept any more (40001).
+    fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>>;
+}
+
 /// What a reader sees, the same on every node. Purge stays behind it until it is dropped.
 pub trait ClusterSnapshot: Debug + Send + Sync {
     /// The bricks of a table of which any node has something, ascending.
@@ -115,6 +137,11 @@ pub trait ClusterSnapshot: Debug + Send + Sync {
 
 /// A load under way. It reads nothing.
 pub trait ClusterLoad: Debug + Send {
+    /// The age from which on readers see it; [`Epoch::ZERO`] in a cluster without [ages](Cluster::ages).
+    fn epoch(&self) -> Epoch {
+        Epoch::ZERO
+    }
+
     /// Adds rows: all columns of the table, in the types of its [`BrickSchema`]. Waits while holders are slow.
     ///
     /// # Errors
@@ -130,6 +157,11 @@ pub trait ClusterLoad: Debug + Send {
 
 /// A delete under way.
 pub trait ClusterDelete: Debug + Send {
+    /// As [`ClusterLoad::epoch`].
+    fn epoch(&self) -> Epoch {
+        Epoch::ZERO
+    }
+
     /// What it sees: rows of these snapshots go.
     fn seen(&self) -> Arc<dyn ClusterSnapshot>;
 

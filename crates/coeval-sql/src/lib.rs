@@ -89,6 +89,7 @@ mod servers;
 mod session;
 mod settings;
 mod spread;
+mod spread_age;
 mod spread_part;
 mod stack;
 mod standby_names;
@@ -111,8 +112,9 @@ pub use catalog::origin_of;
 pub use changes::ChangeSource;
 pub use clock::Clock;
 pub use cluster::{
-    Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures,
-    ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+    Cluster, ClusterAges, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
+    ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
+    ClusterSnapshot, CommitMode,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};

@@ -56,7 +56,7 @@ use crate::result::{CommandTag, StatementResult};
 use crate::rights::{Authority, Checks, Object, Rights};
 use crate::server_part::ServerPart;
 use crate::settings::Settings;
-use crate::spread_part::{SpreadPart, Within};
+use crate::spread_part::{self, Declared, SpreadPart, Within};
 use crate::tique;
 use acknowledgement::Acknowledgements;
 use block::{Block, BlockOptions, IsQuery, Opened};
@@ -156,6 +156,28 @@ fn until_settled<T>(
 /// `0A000`.
 fn check_spread(context: &StatementContext<'_>) -> Result<(), SqlError> {
     context.spread.lock().check(context.transaction, || context.tique.lock().has_written())
+}
+
+/// Has a block that is about to take its snapshot find what its session has loaded into tables of a cluster, or seen there; not one that
+/// may be about to load: that would wait for each load before.
+///
+/// # Errors
+/// That of a cancelled statement.
+fn await_load(
+    (block, is_query): (&Block, IsQuery),
+    part: &mut SpreadPart,
+    engine: &Engine,
+    floor: &mut SessionFloor,
+) -> Result<(), SqlError> {
+    let place = block.statement_place();
+    let reads = is_query == IsQuery::Yes || place.declared == Declared::Reader;
+    if reads
+        && !block.has_snapshot()
+        && let Some(version) = spread_part::await_load(part, engine, place)?
+    {
+        floor.note_snapshot(version);
+    }
+    Ok(())
 }
 
 /// What a statement outside a block does behind its last word, before its transaction commits.
@@ -616,12 +638,17 @@ impl Session {
         sql: &str,
         parameters: &[Value],
         parameter_types: &[ColumnType],
+        is_query: IsQuery,
         body: &mut impl FnMut(&mut StatementContext<'_>) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
         let engine = &self.engine;
         let State::Active(block) = &mut self.state else { unreachable!("a block is open") };
         let clock = block.next_clock();
         self.spread.get_mut().begin_statement(block.statement_place());
+        let reader = (&**block, is_query);
+        if let Err(error) = await_load(reader, self.spread.get_mut(), engine, &mut self.floor) {
+            return Err(self.fail(error));
+        }
         let transaction = match block.transaction(engine, &mut self.floor, &self.cancel) {
             Ok(transaction) => transaction,
             Err(error) => return Err(self.fail(error)),
@@ -668,7 +695,7 @@ impl Session {
     ) -> Result<T, SqlError> {
         self.refuse_if_failed()?;
         if matches!(self.state, State::Active(_)) {
-            return self.in_open_block(sql, parameters, parameter_types, &mut body);
+            return self.in_open_block(sql, parameters, parameter_types, is_query, &mut body);
         }
         let engine = &self.engine;
         self.advisory_locks.end_transaction();

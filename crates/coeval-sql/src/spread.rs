@@ -7,7 +7,7 @@ use crate::cluster::ClusterSnapshot;
 use crate::context::StatementContext;
 use crate::engine::{SpreadUse, brick_schema, spread_number};
 use crate::error::{SqlError, of_rejection};
-use crate::spread_part;
+use crate::spread_part::{self, Planned};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{cast, filter_record_batch};
 use arrow::datatypes::{Field, Schema};
@@ -22,10 +22,11 @@ pub(crate) enum Loaded {
     TooManyRejected(Vec<Rejection>),
 }
 
-/// What the statement sees of these tables, which are spread; `None` if there are none.
+/// What the statement sees of these tables, which are spread; `None` if there are none. What it reads of rows has been noted before.
 ///
 /// # Errors
-/// `55000` without a cluster; `0A000` where the transaction may not read; `57P03` if the node does not serve.
+/// `55000` without a cluster; `0A000` where the transaction may not read; `57P03` if the node does not serve; `40001` if a
+/// transaction on newer rows would find what the session has loaded or seen.
 pub(crate) fn snapshot<'d>(
     context: &StatementContext<'_>,
     tables: impl IntoIterator<Item = &'d Arc<TableDef>>,
@@ -34,7 +35,10 @@ pub(crate) fn snapshot<'d>(
     for def in tables {
         cluster = Some(context.engine.cluster_of(def, SpreadUse::Read)?);
     }
-    let taken = cluster.map(|cluster| spread_part::snapshot(context.spread, context.engine, cluster));
+    let planned = if context.parts.is_some() { Planned::InParts } else { Planned::AsAWhole };
+    let taken = cluster.map(|cluster| {
+        spread_part::snapshot(context.spread, context.engine, cluster, (&*context.transaction, planned))
+    });
     taken.transpose()
 }
 

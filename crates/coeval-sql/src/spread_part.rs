@@ -21,16 +21,18 @@
 //! at SERIALIZABLE who reads spread tables writes no rows, and who loads has read nothing. What is left there is loads, deletes (which see all
 //! that is before them, one after the other: DESIGN 8.2), transactions with rows alone, and readers.
 //!
-//! **What is left open.** A reader of rows and of spread tables has two snapshots, each of which is of some moment of this statement or
-//! transaction. Two such readers may have a commit of rows and a load in different orders.
+//! **What readers see of both.** At SERIALIZABLE, spread tables of the age of their rows (`spread_age.rs`): so they all have one order. A statement
+//! outside blocks that reads no rows sees what its node has. Below SERIALIZABLE a reader has two snapshots, each of some moment of this statement or
+//! transaction: two such readers may have a commit of rows and a load in different orders.
 
 use crate::cancel;
 use crate::cluster::{Cluster, ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode};
 use crate::engine::{Engine, spread_number};
 use crate::error::{SqlError, SqlState};
+use crate::spread_age::{self, Again};
 use arrow::record_batch::RecordBatch;
 use coeval_store::{SpaceId, Transaction};
-use coeval_txn::Isolation;
+use coeval_txn::{Epoch, Isolation, Version};
 use datafusion::error::DataFusionError;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -67,6 +69,15 @@ pub(crate) struct StatementPlace {
     pub(crate) isolation: Isolation,
 }
 
+/// How a statement comes to its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Planned {
+    /// What is read is known at once.
+    AsAWhole,
+    /// It has parts, of which later ones may read something else.
+    InParts,
+}
+
 /// What the transaction changes in the cluster.
 #[derive(Debug, Default)]
 enum Change {
@@ -83,6 +94,10 @@ enum Change {
 pub(crate) struct SpreadPart {
     place: StatementPlace,
     snapshot: Option<Arc<dyn ClusterSnapshot>>,
+    /// The age of the snapshot, if it goes by that of rows.
+    age: Option<Epoch>,
+    /// What the session has loaded, deleted by, or seen that its rows may not name yet. It outlives the transaction.
+    floor: Epoch,
     has_read_spread: bool,
     has_read_rows: bool,
     change: Change,
@@ -96,7 +111,7 @@ impl SpreadPart {
     /// A statement begins. At READ COMMITTED it sees what there is by now.
     pub(crate) fn begin_statement(&mut self, place: StatementPlace) {
         if place.isolation == Isolation::ReadCommitted {
-            self.snapshot = None;
+            (self.snapshot, self.age) = (None, None);
         }
         self.place = place;
         self.is_earlier = self.has_change();
@@ -105,7 +120,7 @@ impl SpreadPart {
 
     /// The transaction is over, or has not begun. What it has changed and not committed is rolled back.
     pub(crate) fn end(&mut self) {
-        *self = Self::default();
+        *self = Self { floor: self.floor, ..Self::default() };
     }
 
     /// A statement has failed: what was changed cannot be committed any more.
@@ -140,7 +155,7 @@ impl SpreadPart {
     /// servers if that matters.
     ///
     /// # Errors
-    /// `0A000`.
+    /// `0A000`; `40001` if its rows are not those any more by which it reads spread tables.
     pub(crate) fn check(
         &self,
         transaction: &Transaction,
@@ -151,6 +166,9 @@ impl SpreadPart {
         }
         if self.place.isolation != Isolation::Serializable {
             return Ok(());
+        }
+        if self.age.is_some() && self.age != spread_age::of_rows(transaction)? {
+            return Err(spread_age::moved());
         }
         if self.has_read_spread && !self.has_change() && transaction.has_writes() {
             return Err(rows_after_reading());
@@ -165,6 +183,18 @@ impl SpreadPart {
     fn has_read_anything(&self, transaction: &Transaction) -> bool {
         let is_delete = matches!(self.change, Change::Delete(_));
         self.has_read_rows || transaction.has_reads() || (self.has_read_spread && !is_delete)
+    }
+
+    /// Whether what it reads of spread tables is of the age of its rows: at SERIALIZABLE, unless it is known to read no rows.
+    fn goes_by_rows(&self, planned: Planned) -> bool {
+        let is_whole = self.place.within == Within::Statement && planned == Planned::AsAWhole;
+        self.place.isolation == Isolation::Serializable && (self.has_read_rows || !is_whole)
+    }
+
+    /// Whether it may begin again, to find what its session has loaded.
+    fn again(&self) -> Again {
+        let is_declared = self.place.declared == Declared::Reader;
+        if is_declared && self.place.within != Within::Statement { Again::No } else { Again::May }
     }
 
     /// Sees that a savepoint can be set.
@@ -220,15 +250,22 @@ impl SpreadPart {
     /// cancelled before.
     pub(crate) fn commit(&mut self, engine: &Engine, mode: CommitMode) -> Result<(), SqlError> {
         let is_changed = self.has_change();
-        let Self { change, .. } = std::mem::take(self);
+        let Self { change, floor, .. } = std::mem::take(self);
+        self.floor = floor;
         if is_changed {
             // Dropped here, it is rolled back for sure.
             cancel::check()?;
         }
         let ended = match change {
             Change::None => return Ok(()),
-            Change::Load(load) => load.commit(mode),
-            Change::Delete(delete) => delete.commit(mode),
+            Change::Load(load) => {
+                self.floor = load.epoch().max(floor);
+                load.commit(mode)
+            }
+            Change::Delete(delete) => {
+                self.floor = delete.epoch().max(floor);
+                delete.commit(mode)
+            }
             Change::Lost => return Err(lost()),
         };
         wait(engine, ended).map_err(|error| match error {
@@ -255,13 +292,15 @@ pub(crate) fn wait<T>(
 /// `part` is held for a look, and to put there what was taken; not while the node is asked.
 ///
 /// # Errors
-/// `57P03` if the node does not serve; `0A000` behind a change of its own, which it would not see.
+/// `57P03` if the node does not serve; `0A000` behind a change of its own, which it would not see; `40001` if a transaction on newer rows
+/// would find what the session has loaded or seen.
 pub(crate) fn snapshot(
     part: &Mutex<SpreadPart>,
     engine: &Engine,
     cluster: &Arc<dyn Cluster>,
+    (transaction, planned): (&Transaction, Planned),
 ) -> Result<Arc<dyn ClusterSnapshot>, SqlError> {
-    {
+    let by_rows = {
         let mut part = part.lock();
         if part.is_earlier {
             return Err(SqlError::unsupported(
@@ -273,10 +312,50 @@ pub(crate) fn snapshot(
         if let Some(taken) = &part.snapshot {
             return Ok(Arc::clone(taken));
         }
+        let goes_by_rows = part.goes_by_rows(planned);
+        cluster.ages().filter(|_| goes_by_rows).map(|ages| (ages, part.floor, part.again()))
+    };
+    let (taken, age) = match by_rows {
+        None => (wait(engine, cluster.snapshot())?, None),
+        Some((ages, floor, again)) => {
+            let age = spread_age::of_reader(engine, ages, transaction, (floor, again))?;
+            (wait(engine, ages.snapshot_at(age))?, Some(age))
+        }
+    };
+    // Asked behind the snapshot, it is that or later.
+    let newest = cluster.ages().and_then(|ages| ages.newest());
+    let mut part = part.lock();
+    match age {
+        // The session reads no older rows from here on.
+        Some(age) if age >= part.floor => part.floor = Epoch::ZERO,
+        None if part.place.isolation == Isolation::Serializable => {
+            part.floor = newest.max(Some(part.floor)).unwrap_or_default()
+        }
+        _ => {}
     }
-    let taken = wait(engine, cluster.snapshot())?;
-    part.lock().snapshot = Some(Arc::clone(&taken));
+    (part.snapshot, part.age) = (Some(Arc::clone(&taken)), age);
     Ok(taken)
+}
+
+/// Before a transaction of this kind takes its snapshot of rows: at SERIALIZABLE, waits for rows that name what the session has loaded or
+/// seen, and gives their version. Nothing if there is nothing to wait for, or it takes too long.
+///
+/// # Errors
+/// That of a cancelled statement.
+pub(crate) fn await_load(
+    part: &mut SpreadPart,
+    engine: &Engine,
+    place: StatementPlace,
+) -> Result<Option<Version>, SqlError> {
+    if place.isolation != Isolation::Serializable || part.floor == Epoch::ZERO {
+        return Ok(None);
+    }
+    let Some(ages) = engine.cluster().and_then(|cluster| cluster.ages()) else { return Ok(None) };
+    let named = spread_age::until_named(engine, ages, part.floor)?;
+    if named.is_some() {
+        part.floor = Epoch::ZERO;
+    }
+    Ok(named)
 }
 
 /// Adds rows, which have all columns of the table in the types of its bricks, to the transaction's load, which begins with the first. If this

@@ -9,8 +9,9 @@ use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};
 use coeval_store::files::DiskFiles;
 use coeval_store::{Follower, Store, StoreOptions, demote};
-use fake::{NextCommit, Node, Shared};
+use fake::{Ages, NextCommit, Node, Shared};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -32,12 +33,39 @@ impl Nodes {
     fn new() -> Self {
         let shared = Arc::new(Shared::default());
         let nodes = vec![Node::first(&shared), Node::another(&shared)];
+        Self::of(shared, nodes)
+    }
+
+    /// One node, whose readers of rows go by the ages that these name.
+    fn with_ages(ages: Ages) -> Self {
+        let shared = Arc::new(Shared::default());
+        let nodes = vec![Node::with_ages(&shared, ages)];
+        let nodes = Self::of(shared, nodes);
+        nodes.session(0).execute("CREATE TABLE done (day int PRIMARY KEY)").unwrap();
+        nodes
+    }
+
+    fn of(shared: Arc<Shared>, nodes: Vec<Arc<Node>>) -> Self {
         let engines: Vec<_> = nodes.iter().map(|_| engine()).collect();
         for (engine, node) in engines.iter().zip(&nodes) {
             engine.set_cluster(node.clone());
             engine.session().execute(FACTS).unwrap();
         }
         Self { shared, nodes, engines }
+    }
+
+    /// Has rows name what has been loaded so far.
+    fn note_age(&self) {
+        self.engines[0].store().note_brick_age(self.shared.newest_age()).unwrap();
+    }
+
+    /// The same, in a moment.
+    fn note_soon(&self) -> JoinHandle<()> {
+        let (store, shared) = (self.engines[0].store().clone(), Arc::clone(&self.shared));
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            store.note_brick_age(shared.newest_age()).unwrap();
+        })
     }
 
     fn session(&self, node: usize) -> Session {
@@ -99,6 +127,162 @@ fn copied(session: &mut Session, sql: &str, pieces: &[&str]) -> Result<u64, SqlE
         session.feed_copy(&mut copy, piece.as_bytes())?;
     }
     Ok(session.finish_copy(*copy)?.rows().unwrap())
+}
+
+/// How many rows of a spread table and of another one there are, in one statement.
+const BOTH: &str =
+    "SELECT f.n, d.n FROM (SELECT count(*) AS n FROM facts) AS f, (SELECT count(*) AS n FROM done) AS d";
+const LOAD: &str = "INSERT INTO facts VALUES (1, 'a', 1, 'x')";
+
+/// Break: take `cluster.snapshot()` in any case in `spread_part::snapshot`.
+#[test]
+fn rows_and_spread_tables_are_of_one_age() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    let (mut reader, mut loader) = (nodes.session(0), nodes.session(0));
+    refused_with_hint(&mut reader, BOTH, SqlState::CannotConnectNow);
+    nodes.note_age();
+    loader.execute(LOAD).unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["0 0"], "the rows are older than the load");
+    assert_eq!(
+        rows(&mut reader, "SELECT count(*) FROM facts"),
+        ["1"],
+        "without rows there is nothing to fit"
+    );
+    let mut block = nodes.session(0);
+    block.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut block, "SELECT count(*) FROM facts"), ["0"], "rows may follow");
+    nodes.note_age();
+    assert_eq!(rows(&mut block, BOTH), ["0 0"]);
+    block.execute("COMMIT").unwrap();
+    assert_eq!(rows(&mut block, BOTH), ["1 0"]);
+    loader.execute(LOAD).unwrap();
+    reader.execute("SET default_transaction_isolation = 'repeatable read'").unwrap();
+    assert_eq!(rows(&mut reader, BOTH), ["2 0"], "below SERIALIZABLE each is of its own moment");
+    drop((reader, loader, block));
+    nodes.assert_nothing_is_open();
+}
+
+/// A declared reader has older rows while a writer is open. It comes behind another reader, who sees newer rows and fewer loads.
+///
+/// Break: have `spread_age::of_rows` look at the newest world.
+#[test]
+fn two_readers_do_not_see_a_commit_of_rows_and_a_load_in_different_orders() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let (mut writer, mut other) = (nodes.session(0), nodes.session(0));
+    writer.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut writer, "SELECT count(*) FROM done"), ["0"]);
+    other.execute("INSERT INTO done VALUES (1)").unwrap();
+    assert_eq!(rows(&mut nodes.session(0), BOTH), ["0 1"]);
+    other.execute(LOAD).unwrap();
+    nodes.note_age();
+    let mut declared = nodes.session(0);
+    declared.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut declared, BOTH), ["0 0"], "who sees the load sees the row");
+    declared.execute("COMMIT").unwrap();
+    writer.execute("COMMIT").unwrap();
+    declared.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut declared, BOTH), ["1 1"]);
+}
+
+/// Reads both, now declared and now not, in any order beside commits of rows, loads and a writer who holds safe snapshots back: whether
+/// no two of the readers are each ahead of the other.
+fn readers_agree(seed: u64, ages: Ages) -> bool {
+    let nodes = Nodes::with_ages(ages);
+    nodes.note_age();
+    let (mut other, mut writer) = (nodes.session(0), nodes.session(0));
+    let (mut is_open, mut days, mut seen) = (false, 0, Vec::<(u64, u64)>::new());
+    let mut random = seed;
+    for _ in 0..60 {
+        // Knuth's multiplier; the upper bits are the random ones.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        match (random >> 33) % 7 {
+            0 => {
+                days += 1;
+                other.execute(&format!("INSERT INTO done VALUES ({days})")).unwrap();
+            }
+            1 => drop(other.execute(LOAD).unwrap()),
+            2 => nodes.note_age(),
+            3 => {
+                let sql = if is_open { "COMMIT" } else { "BEGIN; SELECT count(*) FROM done" };
+                writer.execute(sql).unwrap();
+                is_open = !is_open;
+            }
+            4 | 5 => {
+                let both = format!("BEGIN READ ONLY; {BOTH}");
+                seen.extend(counts(&rows(&mut nodes.session(0), &both)));
+            }
+            _ => seen.extend(counts(&rows(&mut nodes.session(0), BOTH))),
+        }
+    }
+    seen.sort_unstable();
+    seen.windows(2).all(|pair| pair[0].1 <= pair[1].1)
+}
+
+/// How many rows a reader has seen, and how many of them are loaded.
+fn counts(lines: &[String]) -> Option<(u64, u64)> {
+    let (loaded, done) = lines.first()?.split_once(' ')?;
+    Some((done.parse().ok()?, loaded.parse().ok()?))
+}
+
+#[test]
+fn of_two_readers_of_both_one_is_ahead() {
+    for seed in 0..8 {
+        assert!(readers_agree(seed, Ages::Named), "seed {seed}");
+    }
+}
+
+#[test]
+fn without_ages_two_readers_are_each_ahead_of_the_other() {
+    assert!((0..20).any(|seed| !readers_agree(seed, Ages::Ignored)));
+}
+
+/// Break: have `SpreadPart::end` forget `floor`.
+#[test]
+fn a_session_finds_beside_rows_what_it_has_loaded_or_seen() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    assert_eq!(rows(&mut session, BOTH), ["1 0"], "it has begun again on rows that name the load");
+    noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    session.execute("BEGIN READ ONLY").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["2 0"], "it has waited for such rows");
+    session.execute("COMMIT").unwrap();
+    noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    let noted = nodes.note_soon();
+    session.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["3 0"], "it begins with a query, and has waited too");
+    session.execute("COMMIT").unwrap();
+    noted.join().unwrap();
+    nodes.session(0).execute(LOAD).unwrap();
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM facts"), ["4"]);
+    let noted = nodes.note_soon();
+    assert_eq!(rows(&mut session, BOTH), ["4 0"], "it has seen the load of somebody else");
+    noted.join().unwrap();
+    session.execute(LOAD).unwrap();
+    session.execute("BEGIN").unwrap();
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM done"), ["0"], "nobody waits for ever");
+    nodes.note_age();
+    refused_with_hint(&mut session, BOTH, SqlState::SerializationFailure);
+    session.execute("ROLLBACK").unwrap();
+    assert_eq!(rows(&mut session, BOTH), ["5 0"]);
+}
+
+/// Break: have `spread_age::until_named` wait as long as it takes.
+#[test]
+fn nobody_waits_for_long_for_rows_that_name_a_load() {
+    let nodes = Nodes::with_ages(Ages::Named);
+    nodes.note_age();
+    let mut session = nodes.session(0);
+    session.execute(LOAD).unwrap();
+    let begun = Instant::now();
+    assert_eq!(rows(&mut session, BOTH), ["0 0"], "there is no primary that says so");
+    assert!(begun.elapsed() < Duration::from_secs(30));
 }
 
 /// Break: have `SpreadPart::commit` forget its change.

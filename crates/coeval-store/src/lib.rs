@@ -22,6 +22,7 @@
 //! ```text
 //! repair, verify                         a directory that nobody has open
 //! following, candidacy, ingest           who takes the log of a store, who may be promoted
+//! brick_age                              to which moment of a cluster's bricks the rows of a version belong
 //! store                                  the handle of an open database
 //! keeper, recovery                       the thread that looks after it, and how it is opened
 //! transaction, checkpoint, unload ...    what works on an open store
@@ -44,6 +45,7 @@
 mod access_rights;
 mod allocations;
 mod applied_end;
+mod brick_age;
 mod brick_def;
 mod bricks;
 mod build_index;

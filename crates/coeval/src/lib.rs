@@ -51,10 +51,10 @@ mod transaction;
 pub use append::AppendOptions;
 #[doc(hidden)]
 pub use coeval_sql::{
-    Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterDelete, ClusterFigures,
-    ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare,
-    ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss, SnapshotToken, Upstream,
-    UpstreamState, UpstreamStatus,
+    Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterAges, ClusterDelete,
+    ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles,
+    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss,
+    SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,

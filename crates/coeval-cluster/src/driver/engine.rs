@@ -128,10 +128,14 @@ impl Engine {
         for (dictionary, codes_max) in &options.dictionaries {
             dictionaries.declare(*dictionary, *codes_max);
         }
+        let mut protocol = ClusterNode::recover(member, stride, placement.clone(), records);
+        if options.expects_ages {
+            protocol.expect_ages();
+        }
         let now = Instant::now();
         let known = KnownAddresses::new(&options.nodes, options.nodes_as_of);
         let mut engine = Self {
-            protocol: ClusterNode::recover(member, stride, placement.clone(), records),
+            protocol,
             dictionaries,
             placement,
             store,

@@ -248,10 +248,47 @@ impl Node {
                 })
             })
         });
-        given.await.map_err(|error| match error {
-            StartError::TimedOut { after } => ReadError::NotServing { after },
-            error => ReadError::Ended(error.to_string()),
-        })
+        given.await.map_err(not_given)
+    }
+
+    /// What a reader sees that has to see everything up to `age`, which its rows name, and nothing later: serializable with loads as
+    /// [`Node::snapshot`] is. `age` is the newest epoch of some node's snapshot. Until this node has come so far it waits, for messages
+    /// of others that are on their way and for no load; also while it joins or comes back. May be given up.
+    ///
+    /// # Errors
+    /// [`ReadError::BelowSafe`] if what tells it from later ones is not kept any more: see [`Node::note_oldest_age`]. If the node does
+    /// not serve, or does not come so far, in time; or has ended.
+    pub async fn snapshot_at(&self, age: Epoch) -> Result<Snapshot, ReadError> {
+        let given = self.when(|life| {
+            let given = life.step(|engine| match engine.protocol.read_only_at(age) {
+                Ok(given) => Some(Ok(given)),
+                Err(NodeError::BelowSafe) => Some(Err(ReadError::BelowSafe)),
+                Err(_) => None,
+            });
+            given.map(|given| {
+                given.map(|given| {
+                    given.map(|(reader, set)| {
+                        let (life, reader) = (Arc::clone(life), Some(reader));
+                        Snapshot { life, reader, set }
+                    })
+                })
+            })
+        });
+        given.await.map_err(not_given)?
+    }
+
+    /// Says that nobody comes to this node any more with rows that name an older epoch than this: what tells older ones apart may go. Of
+    /// use on a node that was told to [expect ages](NodeOptions::expects_ages). Of several it has been told the newest counts; a later life
+    /// has to be told again.
+    pub fn note_oldest_age(&self, age: Epoch) {
+        self.life().step(|engine| engine.protocol.note_oldest_age(age));
+    }
+
+    /// Up to which epoch [`Node::snapshot`] sees everything now: LCE, or less beside a delete. Nothing between two lives, and when it
+    /// has ended.
+    #[must_use]
+    pub fn newest_shown(&self) -> Option<Epoch> {
+        self.life().look(|engine| engine.protocol.newest_shown())
     }
 
     /// What can be seen of it; nothing between two lives, and when it has ended.
@@ -303,6 +340,14 @@ impl Drop for NodeInner {
         let life = Arc::clone(&self.life.read());
         life.end(EndReason::Stopped);
         self.runtime.spawn_blocking(move || life.bury());
+    }
+}
+
+/// Why there is no snapshot.
+fn not_given(error: StartError) -> ReadError {
+    match error {
+        StartError::TimedOut { after } => ReadError::NotServing { after },
+        error => ReadError::Ended(error.to_string()),
     }
 }
 

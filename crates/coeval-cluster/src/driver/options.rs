@@ -43,6 +43,9 @@ pub struct NodeOptions {
     /// there for loads and queries meanwhile. Without a bound they come as fast as they can. Bricks that readers ask for
     /// do not count.
     pub copied_bytes_a_second: Option<NonZeroU64>,
+    /// Whether readers come with ages of rows ([`Node::snapshot_at`](super::Node::snapshot_at)). Then purge waits on all nodes until this
+    /// one is told how old these may be ([`Node::note_oldest_age`](super::Node::note_oldest_age)), in each of its lives.
+    pub expects_ages: bool,
     /// How long it waits.
     pub timeouts: ClusterTimeouts,
 }
@@ -68,6 +71,7 @@ impl NodeOptions {
             stride: 1_024,
             append_window: 64,
             copied_bytes_a_second: None,
+            expects_ages: false,
             timeouts: ClusterTimeouts::default(),
         }
     }

@@ -5,6 +5,7 @@
 //! reader finds all of it or nothing.
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod ages;
 mod codes;
 mod coming;
 mod cuts;

@@ -43,6 +43,8 @@ pub(crate) struct Cluster {
     serve: Duration,
     /// How fast bricks come to nodes that start from now on.
     pub(crate) copied_bytes_a_second: Option<NonZeroU64>,
+    /// Whether readers come with ages of rows to nodes that start from now on.
+    pub(crate) expects_ages: bool,
     directory: TempDir,
     pub(crate) runtime: Runtime,
 }
@@ -112,6 +114,7 @@ impl Cluster {
             replicas,
             serve,
             copied_bytes_a_second: None,
+            expects_ages: false,
             directory: tempfile::tempdir().unwrap(),
             runtime,
         }
@@ -188,6 +191,7 @@ impl Cluster {
     fn with_short_times(&self, mut options: NodeOptions) -> NodeOptions {
         options.dictionaries = vec![CITY];
         options.copied_bytes_a_second = self.copied_bytes_a_second;
+        options.expects_ages = self.expects_ages;
         options.rounds = RoundOptions { log_bytes: 0, pause: Duration::ZERO };
         options.timeouts = ClusterTimeouts {
             resend: Duration::from_millis(60),

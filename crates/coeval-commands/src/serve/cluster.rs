@@ -18,6 +18,7 @@
 //!
 //! Order of the end: sessions, then the node, then the database.
 
+mod ages;
 mod belonging;
 mod declarations;
 mod errors;
@@ -86,6 +87,8 @@ struct Start {
     founding: Founding,
     /// Whether loads wait for the disk.
     durability: Durability,
+    /// The database.
+    store: Store,
     /// The node's threads.
     threads: Handle,
 }
@@ -133,9 +136,10 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let node_threads = of_node.handle().clone();
     let (membership, founding) = belonging::belong(&directory, &arguments.node, (&ask, role), &node_threads)?;
     let tables = Tables::start(cores).map_err(|error| failed(&error))?;
-    let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory)?);
+    let declarations = Arc::new(Declarations::open(store.clone(), tables.clone(), &directory)?);
     declarations.follow().map_err(|error| failed(&error))?;
-    let options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    options.expects_ages = true;
     let place = place(&membership, of_work.handle().clone())?;
     let node = Arc::new(OwnNode {
         number: membership.node,
@@ -148,8 +152,10 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     });
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
     eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
+    node_threads.spawn(ages::keep(store.clone(), Arc::clone(&node)));
     let durability = if arguments.node.without_cluster_sync { Durability::Off } else { Durability::Synced };
-    let start = Start { options, listener, directory, founding, durability, threads: node_threads.clone() };
+    let start =
+        Start { options, listener, directory, founding, durability, store, threads: node_threads.clone() };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     // Before anybody can come.
     restored::bring_back(dir, &start, &declarations, &|_| Ok(()))?;
@@ -280,6 +286,9 @@ async fn run(start: Start, started: Node, node: Arc<OwnNode>) {
 /// Starts the keeper of views: founds the cluster the first time. That it was founded is written down behind it, so a crash in between
 /// finds records, and goes on with them; a log that is lost later is not taken for a new cluster.
 async fn start_keeper(start: &Start, node: &Node) -> Result<(), StartError> {
+    if start.founding == Founding::Found {
+        ages::begin_anew(&start.store).await;
+    }
     match node.start_keeper(start.founding, &start.directory).await {
         Err(StartError::Founded) if start.founding == Founding::Found => {
             node.start_keeper(Founding::GoOn, &start.directory).await?;

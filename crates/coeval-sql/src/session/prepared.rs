@@ -4,7 +4,7 @@
 use super::list_parameters::{compares_with_lists, spelled_out};
 use super::parse::{Neighbours, Parsed, is_session_statement, parse};
 use super::utility::Utility;
-use super::{NamedStatement, Session, State, description};
+use super::{NamedStatement, Session, State, await_load, description};
 use crate::clock::Clock;
 use crate::context::StatementContext;
 use crate::dml;
@@ -257,7 +257,11 @@ impl Session {
         let engine = &self.engine;
         let mut own;
         let transaction = match &mut self.state {
-            State::Active(block) => block.transaction(engine, &mut self.floor, &self.cancel)?,
+            State::Active(block) => {
+                let reader = (&**block, is_query_statement(statement));
+                await_load(reader, self.spread.get_mut(), engine, &mut self.floor)?;
+                block.transaction(engine, &mut self.floor, &self.cancel)?
+            }
             State::Idle | State::Failed(_) => {
                 own = engine.store().begin(Isolation::Snapshot, self.settings.default_access());
                 &mut own

@@ -8,10 +8,11 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UI
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use coeval_sql::{
-    Cluster, ClusterDelete, ClusterLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
+    Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
     ClusterNodeStatus, ClusterSnapshot, CommitMode, SqlError, SqlState,
 };
 use coeval_store::BrickSchema;
+use coeval_txn::Epoch;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
@@ -70,6 +71,11 @@ impl Shared {
         self.state.lock().modes.clone()
     }
 
+    /// The age that rows can name now: the number of the last commit.
+    pub(crate) fn newest_age(&self) -> Epoch {
+        Epoch::new(self.state.lock().commits)
+    }
+
     pub(crate) fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
     }
@@ -119,11 +125,30 @@ pub(crate) struct Node {
     shared: Arc<Shared>,
     tables: Tables,
     has_keeper: bool,
+    ages: Ages,
+}
+
+/// What readers of rows see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ages {
+    /// Rows name none.
+    None,
+    /// What their rows name.
+    Named,
+    /// What there is, whatever their rows name: as if there was no such rule.
+    Ignored,
 }
 
 impl Node {
     pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
-        Arc::new(Self { shared: Arc::clone(shared), tables: Tables::default(), has_keeper: true })
+        let shared = Arc::clone(shared);
+        Arc::new(Self { shared, tables: Tables::default(), has_keeper: true, ages: Ages::None })
+    }
+
+    /// The first one, whose readers of rows go by ages.
+    pub(crate) fn with_ages(shared: &Arc<Shared>, ages: Ages) -> Arc<Self> {
+        let first = Self::first(shared);
+        Arc::new(Self { ages, ..Arc::into_inner(first).unwrap() })
     }
 
     pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
@@ -162,6 +187,10 @@ impl Cluster for Node {
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
         let taken: Arc<dyn ClusterSnapshot> = Arc::new(Snapshot::now(&self.shared, &self.tables));
         async { Ok(taken) }.boxed()
+    }
+
+    fn ages(&self) -> Option<&dyn ClusterAges> {
+        (self.ages != Ages::None).then_some(self as &dyn ClusterAges)
     }
 
     fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
@@ -205,6 +234,21 @@ impl Cluster for Node {
         let rows: u64 = state.rows.iter().map(|run| run.rows.num_rows() as u64).sum();
         let first = ClusterNodeShare { bricks: bricks.len() as u64, rows, bytes: 8 * rows, to_come: Some(0) };
         BTreeMap::from([(1, first), (2, ClusterNodeShare::default())])
+    }
+}
+
+impl ClusterAges for Node {
+    fn newest(&self) -> Option<Epoch> {
+        Some(self.shared.newest_age())
+    }
+
+    fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+        assert!(age <= self.shared.newest_age(), "rows name what has ended");
+        let now = Snapshot::now(&self.shared, &self.tables);
+        let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
+        let taken = Snapshot { commits, ..now };
+        let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
+        async { Ok(taken) }.boxed()
     }
 }
 
@@ -332,6 +376,11 @@ fn outcome(shared: &Arc<Shared>, mode: CommitMode) -> BoxFuture<'static, Result<
 }
 
 impl ClusterLoad for Load {
+    fn epoch(&self) -> Epoch {
+        // Tests have one at a time.
+        Epoch::new(self.open.0.newest_age().get() + 1)
+    }
+
     fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>> {
         async move { self.add(table, rows) }.boxed()
     }

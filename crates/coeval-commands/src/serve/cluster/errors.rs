@@ -50,7 +50,7 @@ pub(super) fn of_reading(error: &ReadError) -> SqlError {
             .with_hint("It was dropped, or its definition has not come to this node yet."),
         ReadError::BelowSafe => SqlError::new(SqlState::SerializationFailure, message)
             .with_detail(
-                "The node was out of the cluster meanwhile, which does not keep old rows for it then.",
+                "The node was out of the cluster meanwhile, or its other rows are of before that: old rows are not kept for it then.",
             )
             .with_hint("Run the transaction again."),
         ReadError::NoText(_) => SqlError::new(SqlState::DataCorrupted, message),

@@ -16,11 +16,11 @@ use super::reading::Seen;
 use super::working;
 use super::writing::{Deleting, Loading, Place};
 use coeval::{
-    BrickSchema, Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
+    BrickSchema, Cluster, ClusterAges, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
     ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
     ClusterSnapshot, SqlError, SqlState,
 };
-use coeval_cluster::{ConnectionState, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus};
+use coeval_cluster::{ConnectionState, Epoch, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus};
 use futures::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ impl OwnNode {
     }
 
     /// The node, if it is there now.
-    fn present(&self) -> Option<Node> {
+    pub(super) fn present(&self) -> Option<Node> {
         match &*self.stage.borrow() {
             Stage::Runs(node) => Some(node.clone()),
             Stage::Starting | Stage::Ended(_) => None,
@@ -144,6 +144,10 @@ impl Cluster for OwnNode {
         }))
     }
 
+    fn ages(&self) -> Option<&dyn ClusterAges> {
+        Some(self)
+    }
+
     fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
         let (node, place) = (self.node(), self.place.clone());
         Box::pin(working::begin(self.threads(), async move {
@@ -203,6 +207,20 @@ impl Cluster for OwnNode {
 
     fn figures(&self) -> Option<ClusterFigures> {
         self.present()?.status().map(|status| figures_of(&status))
+    }
+}
+
+impl ClusterAges for OwnNode {
+    fn newest(&self) -> Option<Epoch> {
+        self.present()?.newest_shown()
+    }
+
+    fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
+        let (node, threads) = (self.node(), self.threads().clone());
+        Box::pin(working::begin(self.threads(), async move {
+            let snapshot = node.await?.snapshot_at(age).await.map_err(|error| of_reading(&error))?;
+            Ok(Arc::new(Seen::new(snapshot, threads)) as Arc<dyn ClusterSnapshot>)
+        }))
     }
 }
 

@@ -6,7 +6,7 @@ use super::reading::Seen;
 use super::working;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use coeval::{ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
-use coeval_cluster::{BrickAddress, CommitWait, Delete, Load, LoadError, NodeAddress, NodeId};
+use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load, LoadError, NodeAddress, NodeId};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -33,17 +33,22 @@ impl Place {
 /// A load. While it is being added to, and once something has gone wrong, it is not there: what is dropped is rolled back.
 #[derive(Debug)]
 pub(super) struct Loading {
+    epoch: Epoch,
     load: Option<Load>,
     place: Place,
 }
 
 impl Loading {
     pub(super) fn new(load: Load, place: Place) -> Self {
-        Self { load: Some(load), place }
+        Self { epoch: load.epoch(), load: Some(load), place }
     }
 }
 
 impl ClusterLoad for Loading {
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     fn append<'a>(&'a mut self, table: u64, rows: &'a RecordBatch) -> BoxFuture<'a, Result<(), SqlError>> {
         let load = self.load.take();
         let (place, rows) = (self.place.clone(), rows.clone());
@@ -63,7 +68,7 @@ impl ClusterLoad for Loading {
 
     fn commit(self: Box<Self>, mode: CommitMode) -> BoxFuture<'static, Result<(), SqlError>> {
         Box::pin(async move {
-            let Self { load, place } = *self;
+            let Self { load, place, .. } = *self;
             let load = load.ok_or_else(over)?;
             let threads = place.threads.clone();
             let committed = working::begin(&threads, async move {
@@ -77,6 +82,7 @@ impl ClusterLoad for Loading {
 /// A delete. As with [`Loading`], it is not there while it does something.
 #[derive(Debug)]
 pub(super) struct Deleting {
+    epoch: Epoch,
     delete: Option<Delete>,
     seen: Arc<dyn ClusterSnapshot>,
     place: Place,
@@ -85,11 +91,15 @@ pub(super) struct Deleting {
 impl Deleting {
     pub(super) fn new(delete: Delete, place: Place) -> Self {
         let seen = Arc::new(Seen::new(delete.snapshot(), place.threads.clone()));
-        Self { delete: Some(delete), seen, place }
+        Self { epoch: delete.epoch(), delete: Some(delete), seen, place }
     }
 }
 
 impl ClusterDelete for Deleting {
+    fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     fn seen(&self) -> Arc<dyn ClusterSnapshot> {
         Arc::clone(&self.seen)
     }

@@ -39,6 +39,10 @@ pub enum NodeError {
     /// LSE has passed what the reader would see.
     #[error("the snapshot is below what is kept")]
     BelowSafe,
+    /// Not all that the reader would see has ended, for all that this node knows. Nothing has happened; LCE gets there by
+    /// messages that are on their way.
+    #[error("the node has not come so far")]
+    Behind,
     /// The brick is not served here: the reader asks one of the nodes that have it.
     #[error("the brick is not here")]
     NotHere,
@@ -292,6 +296,46 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             return Err(NodeError::BelowSafe);
         }
         Ok(self.hold(newest))
+    }
+
+    /// Up to which epoch [`declared_read_only`](Self::declared_read_only) shows everything now. Never less later, once the node has met
+    /// all others.
+    #[must_use]
+    pub fn newest_shown(&self) -> Epoch {
+        self.ledger.newest_safe()
+    }
+
+    /// What a reader sees on every node that has to see `age`, which the rows that it reads name, and nothing later. `age` is
+    /// what [`declared_read_only`](Self::declared_read_only) gave on some node of this cluster, so this too is serializable with all
+    /// loads and deletes; and with rows, if ages never grow less from version to version. It is held until it is
+    /// [released](Self::release).
+    ///
+    /// # Errors
+    ///
+    /// As [`read_only`](Self::read_only). [`NodeError::Behind`] while LCE is below it here; [`NodeError::BelowSafe`] if LSE has
+    /// passed it, or may, which it does not while [`note_oldest_age`](Self::note_oldest_age) keeps it from that.
+    pub fn read_only_at(&mut self, age: Epoch) -> Result<(ReaderId, EpochSet), NodeError> {
+        self.check_may_show()?;
+        if age > self.latest_committed() && self.rules.keep(Rule::AgesThatHaveEnded) {
+            return Err(NodeError::Behind);
+        }
+        // Others may have taken LSE up to what this node has promised.
+        if age < self.latest_safe().max(self.safe.promised(self.member)) {
+            return Err(NodeError::BelowSafe);
+        }
+        Ok(self.hold(age))
+    }
+
+    /// Readers will come with ages of rows ([`read_only_at`](Self::read_only_at)): LSE stands still until it is known how old these may
+    /// be. To be said before the node has followed any record.
+    pub fn expect_ages(&mut self) {
+        self.safe.expect_ages();
+    }
+
+    /// No reader comes to this node any more with an age below this one: LSE may go up to it. Does nothing on a node that does not
+    /// [expect ages](Self::expect_ages), and for an age below one that was noted.
+    pub fn note_oldest_age(&mut self, age: Epoch) {
+        self.safe.note_oldest_age(age);
     }
 
     fn check_may_show(&self) -> Result<(), NodeError> {

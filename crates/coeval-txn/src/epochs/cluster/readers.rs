@@ -84,6 +84,8 @@ pub(super) struct SafeEpochs {
     flushed: Epoch,
     readers: BTreeMap<ReaderId, Epoch>,
     next_reader: u64,
+    /// The oldest age of rows that a reader may still come with; nothing if readers go by this node alone.
+    ages: Option<Epoch>,
     /// What each member has promised never to go below again: with files, or with a reader.
     floors: BTreeMap<Member, Epoch>,
 }
@@ -113,11 +115,24 @@ impl SafeEpochs {
         self.flushed = through.max(self.flushed);
     }
 
+    /// From now on readers come with ages of rows: up to which there is nothing is not known yet.
+    pub(super) fn expect_ages(&mut self) {
+        self.ages.get_or_insert(Epoch::ZERO);
+    }
+
+    /// No reader comes with an older age any more.
+    pub(super) fn note_oldest_age(&mut self, age: Epoch) {
+        if let Some(oldest) = &mut self.ages {
+            *oldest = age.max(*oldest);
+        }
+    }
+
     /// What this node promises: no reader below, and everything up to it in files. `newest` is the least that a reader
     /// may still get here.
     pub(super) fn floor(&self, newest: Epoch, rules: Rules) -> Epoch {
         let readers = self.readers.values().copied().filter(|_| rules.keep(Rule::SafeWaitsForReaders)).min();
-        newest.min(self.flushed).min(readers.unwrap_or(newest))
+        let ages = self.ages.filter(|_| rules.keep(Rule::SafeWaitsForAges));
+        newest.min(self.flushed).min(readers.unwrap_or(newest)).min(ages.unwrap_or(newest))
     }
 
     /// Takes in what `member` promises.

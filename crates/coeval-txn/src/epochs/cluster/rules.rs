@@ -59,6 +59,10 @@ pub(crate) enum Rule {
     SafeWaitsForReaders,
     /// LSE waits for all members.
     SafeOfAllMembers,
+    /// LSE waits for the oldest rows that a reader may still come with, and what these name.
+    SafeWaitsForAges,
+    /// What rows name is shown by a node that knows itself that it has ended.
+    AgesThatHaveEnded,
     /// While a brick moves, loads append to its holders of before and of after.
     AppendToBoth,
     /// A brick is copied when the loads that began before have ended.
@@ -126,7 +130,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 47] = [
+    pub(crate) const ALL: [Self; 49] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -154,6 +158,8 @@ impl Rule {
         Self::MeetBeforeReading,
         Self::SafeWaitsForReaders,
         Self::SafeOfAllMembers,
+        Self::SafeWaitsForAges,
+        Self::AgesThatHaveEnded,
         Self::AppendToBoth,
         Self::OlderLoadsEnd,
         Self::CopyWhatHadEnded,

@@ -613,6 +613,42 @@ impl<'a> Pipeline<'a> {
         Graph::of(&members, all, self.setup.item_count)
     }
 
+    /// The graph of what committed and of a safe reader of everything for each boundary, if all that only read have read loads of
+    /// other nodes too, which read nothing: of so many loads, as many as `seen` says for the version of the reader's rows.
+    pub(super) fn graph_with_loads(&self, loads: u32, mut seen: impl FnMut(Version) -> u32) -> Graph {
+        let item_count = self.setup.item_count + loads;
+        let everything = Items::MAX >> (Items::BITS - self.setup.item_count);
+        let bricks = (Items::MAX >> (Items::BITS - item_count)) & !everything;
+        let (mut members, mut all) = (self.members(), self.committed());
+        let first = members.len();
+        let mut loads_at = |version: Version| {
+            let count = seen(version) as usize;
+            Read { sees: (first..first + count).fold(0, |set: Set, load| set | 1 << load), items: bricks }
+        };
+        for index in bits(all) {
+            let Running { ending, begin, .. } = self.running[index];
+            if ending == Ending::Committed(None) && self.specs[index].role != Role::Blind {
+                members[index].reads.push(loads_at(begin));
+            }
+        }
+        let boundaries = (0..=self.boundary.version().get()).map(Version::new);
+        let safe = boundaries.map(|boundary| {
+            let reads = vec![Read { sees: self.definition(boundary), items: everything }, loads_at(boundary)];
+            Member { reads, writes: 0, moment: usize::MAX }
+        });
+        let safe: Vec<Member> = safe.collect();
+        let loads = (self.setup.item_count..item_count).map(|item| Member {
+            reads: Vec::new(),
+            writes: 1 << item,
+            moment: 0,
+        });
+        for member in loads.chain(safe) {
+            all |= 1 << members.len();
+            members.push(member);
+        }
+        Graph::of(&members, all, item_count)
+    }
+
     /// The first thing that is wrong with the history.
     pub(super) fn violation(&self) -> Option<Violation> {
         if let Some(version) = self.is_unpublished_handed_out {

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The protocol holds over random schedules; and not, if a rule is left out.
 
-use super::simulator::{Counts, Faults, simulate};
+use super::simulator::{AGES_FROM, Counts, Faults, simulate};
 use crate::epochs::cluster::rules::{Rule, Rules};
 
 /// So many seeds; `COEVAL_CLUSTER_SEEDS` asks for more.
 const SEEDS: u64 = 300;
 
 fn run(faults: Faults) -> (u64, Counts) {
+    run_from(0, faults)
+}
+
+/// The seeds from this one on.
+fn run_from(first: u64, faults: Faults) -> (u64, Counts) {
     let seeds =
         std::env::var("COEVAL_CLUSTER_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let mut counts = Counts::default();
-    for seed in 0..seeds {
+    for seed in first..first + seeds {
         counts +=
             simulate(seed, faults, Rules::ALL).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
     }
@@ -44,6 +49,16 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
     check_texts(seeds, counts);
 }
 
+#[test]
+fn readers_that_come_with_the_age_of_their_rows_see_all_up_to_it() {
+    for faults in [Faults::Network, Faults::Machines] {
+        let (seeds, counts) = run_from(AGES_FROM, faults);
+        let seeds = usize::try_from(seeds).unwrap();
+        assert!(counts.by_age > 2 * seeds, "too few readers have come");
+        assert!(counts.safe > seeds / 50, "LSE has moved too seldom");
+    }
+}
+
 /// Enough has happened to dictionaries.
 fn check_texts(seeds: usize, counts: Counts) {
     let Counts { answered, asked_nobody, spelled, .. } = counts;
@@ -55,12 +70,14 @@ fn check_texts(seeds: usize, counts: Counts) {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 8] = [
+const BY_SCRIPT: [Rule; 10] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
     Rule::OwnAnswerToDeletes,
     Rule::DeletesWaitForClosing,
+    Rule::SafeWaitsForAges,
+    Rule::AgesThatHaveEnded,
     Rule::CopyWhatHadEnded,
     Rule::SamePast,
     Rule::AllCodesBeforeServing,

@@ -4,7 +4,7 @@
 use super::{BRICK, Everywhere, Node};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    Effect, Incarnation, LogRecord, Member, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord,
+    Effect, Incarnation, LogRecord, Member, Message, NodeError, NodeId, ToKeeper, ViewKeeper, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -427,6 +427,78 @@ fn what_was_forgotten_stays_forgotten() {
         stage.settle();
         assert_eq!(stage.node(1).latest_committed(), again);
         stage.node(2).latest_committed() == again
+    });
+}
+
+/// Two nodes, to which readers come with ages of rows, and two loads that are decided and in files everywhere.
+fn two_loads(rules: Rules) -> (Stage, Epoch, Epoch) {
+    let mut stage = Stage::new(2, rules);
+    (1..=2).for_each(|number| stage.node(number).expect_ages());
+    let [first, second] = [(); 2].map(|()| {
+        let load = stage.load(1);
+        stage.settle();
+        stage.commit(1, load);
+        stage.settle();
+        load
+    });
+    for number in [1, 2] {
+        stage.node(number).flushed(second);
+    }
+    (stage, first, second)
+}
+
+/// Both nodes say how old the rows are that somebody may still read there.
+fn note_oldest_age(stage: &mut Stage, age: Epoch) {
+    for number in [1, 2] {
+        stage.node(number).note_oldest_age(age);
+        stage.node(number).resend();
+        stage.pump(number);
+    }
+    stage.settle();
+}
+
+/// Rows that can still be read name the first load and not the second one.
+#[test]
+fn what_rows_name_is_kept_as_long_as_somebody_may_read_them() {
+    needs(Rule::SafeWaitsForAges, |rules| {
+        let (mut stage, first, _) = two_loads(rules);
+        note_oldest_age(&mut stage, first);
+        let view = stage.node(1).view().number();
+        let shown = stage.node(2).read_only_at(first);
+        shown.is_ok_and(|(_, seen)| stage.node(1).may_read(view, BRICK, &seen).is_ok())
+    });
+}
+
+#[test]
+fn rows_that_nobody_can_read_any_more_hold_nothing_back() {
+    let (mut stage, first, second) = two_loads(Rules::ALL);
+    stage.node(1).resend();
+    assert_eq!(stage.node(1).latest_safe(), Epoch::ZERO, "nobody has said how old they are");
+    note_oldest_age(&mut stage, second);
+    assert_eq!(stage.node(1).latest_safe(), second);
+    // Somebody errs, and is told so.
+    assert_eq!(stage.node(1).read_only_at(first), Err(NodeError::BelowSafe));
+}
+
+/// n3 dies with a load open. n1 knows that it is rolled back and shows a later one, which rows name then. n2 has not followed that
+/// record yet, and has the rows.
+#[test]
+fn what_rows_name_is_shown_by_who_knows_that_it_has_ended() {
+    needs(Rule::AgesThatHaveEnded, |rules| {
+        let mut stage = Stage::new(3, rules);
+        let left = stage.load(3);
+        stage.deliver(&[1, 2, 3]);
+        let later = stage.load(1);
+        stage.deliver(&[1, 2, 3]);
+        stage.commit(1, later);
+        stage.deliver(&[1, 2, 3]);
+        stage.remove(3);
+        (1..=2).for_each(|number| stage.follow(number));
+        stage.tell_keeper();
+        stage.follow(1);
+        assert!(left < later && stage.node(1).latest_committed() == later);
+        let shown = stage.node(2).read_only_at(later);
+        shown.is_err() || !stage.labels(2).contains(&left)
     });
 }
 

@@ -9,6 +9,7 @@
 //! - what was once seen is never rolled back, and what was acknowledged is seen;
 //! - what was acknowledged is in the log, on disk, of every node that serves its bricks, and some node does;
 //! - a declared reader that lacks a delete sees nothing that the delete lacks; LSE is below what any reader sees;
+//! - a reader that comes with an age that rows name sees all up to it, wherever it comes, and LSE is below it;
 //! - what is not above somebody's LCE has ended; no epoch is given twice;
 //! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
 //!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
@@ -17,6 +18,7 @@
 //!   who was drained has no bricks in the end;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
 
+mod ages;
 mod check;
 mod machine;
 mod nodes;
@@ -37,6 +39,8 @@ use crate::epochs::cluster::{
 };
 use crate::epochs::{Epoch, EpochSet};
 
+pub(super) use ages::AGES_FROM;
+use ages::RowAges;
 use machine::{Bricks, Machine};
 use nodes::{Asking, COMING_MAX, changes_nodes};
 
@@ -145,6 +149,8 @@ pub(super) struct Counts {
     pub(super) drained: usize,
     /// How many were removed for good.
     pub(super) removed: usize,
+    /// How many readers came with the age of their rows.
+    pub(super) by_age: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -168,6 +174,7 @@ impl std::ops::AddAssign for Counts {
         self.came += other.came;
         self.drained += other.drained;
         self.removed += other.removed;
+        self.by_age += other.by_age;
     }
 }
 
@@ -188,6 +195,8 @@ struct Simulation {
     nodes_random: StdRng,
     /// Whether nodes come and go.
     changes_nodes: bool,
+    /// What rows name, in runs in which readers come with that.
+    row_ages: Option<RowAges>,
     /// So many machines there are at most, and so many numbers.
     nodes_max: u32,
     /// The machine that is coming.
@@ -256,6 +265,7 @@ impl Simulation {
             texts_random: StdRng::seed_from_u64(!seed),
             nodes_random: StdRng::seed_from_u64(seed ^ (1 << 63)),
             changes_nodes,
+            row_ages: (seed >= AGES_FROM).then(RowAges::default),
             nodes_max,
             asking: None,
             storm,
@@ -281,6 +291,7 @@ impl Simulation {
             violation: None,
         };
         for machine in 0..simulation.machines.len() {
+            simulation.expect_ages(machine);
             // A cluster is founded by nodes that have a log.
             simulation.pump(machine);
             simulation.sync(machine, 1);

@@ -48,6 +48,7 @@ pub(super) struct Machine {
     stride: Stride,
     ring: Ring,
     rules: Rules,
+    expects_ages: bool,
     pub(super) process: Option<Node>,
     /// What the process has of dictionaries; of no meaning while it does not run.
     pub(super) texts: Dictionaries<Ring>,
@@ -86,6 +87,7 @@ impl Machine {
             stride,
             ring,
             rules,
+            expects_ages: false,
             process: None,
             texts: Dictionaries::new(member, ring, BOUNDS),
             log: Vec::new(),
@@ -99,10 +101,21 @@ impl Machine {
         machine
     }
 
+    /// Readers come with ages, to this process and to all later ones.
+    pub(super) fn expect_ages(&mut self) {
+        self.expects_ages = true;
+        if let Some(node) = &mut self.process {
+            node.expect_ages();
+        }
+    }
+
     fn boot(&mut self) {
         let records = self.log.iter().filter_map(Logged::of_epochs);
         let mut node = Node::recover(self.member, self.stride, self.ring, records);
         node.keep_rules(self.rules);
+        if self.expects_ages {
+            node.expect_ages();
+        }
         self.process = Some(node);
         self.texts = self.texts_of(self.log.len());
         self.texts.keep_rules(self.rules);

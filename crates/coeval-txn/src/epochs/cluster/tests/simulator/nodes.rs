@@ -76,6 +76,7 @@ impl Simulation {
         let member = Member { node, incarnation: Incarnation::new(1) };
         self.machines.push(Machine::new(member, self.nodes_max, self.ring, self.rules));
         self.counts.came += 1;
+        self.expect_ages(self.machines.len() - 1);
         self.pump(self.machines.len() - 1);
     }
 

@@ -30,6 +30,7 @@ impl Simulation {
             self.step();
             self.step_texts();
             self.step_nodes();
+            self.step_ages();
             self.lose_messages();
             self.check_step();
             self.fail()?;

@@ -126,7 +126,7 @@ impl Simulation {
     }
 
     /// A reader ends.
-    fn let_go(&mut self, index: usize) {
+    pub(super) fn let_go(&mut self, index: usize) {
         let Held { owner, reader, .. } = self.held.swap_remove(index);
         let process = self.machines[owner.node.get() as usize - 1].process.as_mut();
         if let (Some(reader), Some(node)) = (reader, process.filter(|node| node.member() == owner)) {

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What worlds name, and who sees it.
+
+use crate::catalog::{CatalogChange, TableDef};
+use crate::files::SimulatedFiles;
+use crate::id_value::{key, row, table};
+use crate::log::LogOptions;
+use crate::options::{Sizes, StoreOptions};
+use crate::store::Store;
+use crate::transaction::{AccessMode, Transaction};
+use coeval_txn::ssi::SessionFloor;
+use coeval_txn::{Epoch, Isolation};
+use std::path::Path;
+use std::sync::Arc;
+
+fn age(epoch: u64) -> Option<Epoch> {
+    Some(Epoch::new(epoch))
+}
+
+fn with_table(store: &Store) -> TableDef {
+    let def = table(store, "t");
+    let mut transaction = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
+    transaction.change_catalog(CatalogChange::PutTable(Box::new(def.clone()))).unwrap();
+    transaction.put(def.id, row(&def, 1, 0)).unwrap();
+    transaction.commit().unwrap();
+    def
+}
+
+fn age_of(transaction: &Transaction) -> Option<Epoch> {
+    transaction.world().brick_age().unwrap()
+}
+
+/// To break it: note an age whatever is noted.
+#[test]
+fn ages_only_grow_and_begin_anew_with_a_cluster() {
+    let store = Store::in_memory(StoreOptions::default());
+    store.begin_brick_ages().unwrap();
+    assert_eq!(store.world().brick_age().unwrap(), None, "there was no cluster before");
+    for (noted, named) in [(7, 7), (5, 7), (7, 7), (9, 9)] {
+        store.note_brick_age(Epoch::new(noted)).unwrap();
+        assert_eq!(store.world().brick_age().unwrap(), age(named));
+    }
+    let version = store.world().version();
+    store.note_brick_age(Epoch::new(9)).unwrap();
+    assert_eq!(store.world().version(), version, "what is named already takes no commit");
+    store.begin_brick_ages().unwrap();
+    assert_eq!(store.world().brick_age().unwrap(), age(0));
+    store.note_brick_age(Epoch::new(2)).unwrap();
+    assert_eq!(store.world().brick_age().unwrap(), age(2));
+}
+
+/// To break it: read the age of the newest world, whatever the reader's is.
+#[test]
+fn each_snapshot_has_the_age_of_its_rows() {
+    let store = Store::in_memory(StoreOptions::default());
+    let def = with_table(&store);
+    store.note_brick_age(Epoch::new(3)).unwrap();
+    let mut writer = store.begin(Isolation::Serializable, AccessMode::ReadWrite);
+    assert!(writer.get(def.id, &key(1)).unwrap().is_some());
+    let before = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    store.note_brick_age(Epoch::new(8)).unwrap();
+    let after = store.begin(Isolation::Snapshot, AccessMode::ReadOnly);
+    assert_eq!([age_of(&before), age_of(&after)], [age(3), age(8)]);
+    // The writer began before, so declared readers have the rows that it has.
+    let safe = store.begin_safe(&SessionFloor::default()).unwrap();
+    assert_eq!((safe.begin_version(), age_of(&safe)), (before.begin_version(), age(3)));
+    assert_eq!(store.oldest_readable(), Some(before.begin_version()));
+    drop((before, safe));
+    writer.put(def.id, row(&def, 1, 1)).unwrap();
+    writer.commit().unwrap();
+    let safe = store.begin_safe(&SessionFloor::default()).unwrap();
+    assert_eq!(age_of(&safe), age(8));
+    drop((after, safe));
+    assert_eq!(store.oldest_readable(), Some(store.world().version()));
+}
+
+#[test]
+fn an_age_that_was_seen_is_there_after_a_crash() {
+    let files = SimulatedFiles::new(1);
+    let open = |files: &SimulatedFiles| {
+        let (log, sizes) = (LogOptions::default(), Sizes::default());
+        let dir = Path::new("/db");
+        Store::open_tuned(Arc::new(files.clone()), dir, StoreOptions::default(), log, sizes).unwrap()
+    };
+    let store = open(&files);
+    store.note_brick_age(Epoch::new(4)).unwrap();
+    assert_eq!(store.world().brick_age().unwrap(), age(4));
+    drop(store);
+    assert_eq!(open(&files.crash()).world().brick_age().unwrap(), age(4));
+}
