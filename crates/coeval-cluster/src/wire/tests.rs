@@ -9,8 +9,9 @@ use crate::texts::RowTexts;
 use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
-    DictionaryMessage, DictionaryRecord, EpochKind, GivenText, Incarnation, LogRecord, Member, Message,
-    NodeId, Pending, Purpose, Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    DictionaryMessage, DictionaryRecord, EpochKind, GivenText, Incarnation, KeeperPlace, KeeperTerm,
+    LogRecord, Member, Message, NodeId, Pending, Purpose, Spelling, Standing, StartId, ToKeeper, ViewChange,
+    ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
@@ -206,9 +207,10 @@ impl Values {
 
     fn change_of_nodes(&mut self) -> ViewChange {
         let node = self.node();
-        match self.0.random_range(0..4) {
+        match self.0.random_range(0..5) {
             0 => ViewChange::Drained { node },
             1 => ViewChange::Removed { node },
+            2 => ViewChange::Keeper(KeeperPlace { term: KeeperTerm::new(self.0.random_range(0..9)), node }),
             _ => {
                 let start = NonZeroU64::new(self.0.random_range(0..3)).map(StartId::new);
                 ViewChange::Known { node, address: self.text(), start }

@@ -133,6 +133,40 @@ impl ViewNumber {
     }
 }
 
+/// The number of a keeper: greater than those of all before it. In the product it is the term of the primary that the keeper
+/// is beside. 0 stands for the one that founds a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeeperTerm(u64);
+
+impl KeeperTerm {
+    /// The term of this number.
+    #[must_use]
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for KeeperTerm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "term {}", self.0)
+    }
+}
+
+/// A keeper: which one, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeeperPlace {
+    /// Its term.
+    pub term: KeeperTerm,
+    /// The node that it is beside.
+    pub node: NodeId,
+}
+
 /// Which brick of which table. What the two numbers mean is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BrickAddress {
@@ -210,6 +244,8 @@ pub enum ViewChange {
         /// The node.
         node: NodeId,
     },
+    /// A keeper begins: this record and those behind it are its own, until the next one begins.
+    Keeper(KeeperPlace),
 }
 
 /// A record of the keeper's log.
@@ -232,6 +268,7 @@ pub struct View {
     known: BTreeMap<NodeId, KnownNode>,
     drained: BTreeSet<NodeId>,
     removed: BTreeSet<NodeId>,
+    keeper: Option<KeeperPlace>,
 }
 
 impl View {
@@ -239,7 +276,8 @@ impl View {
     ///
     /// # Panics
     ///
-    /// If the record is not the one after those followed so far, or has a removed node come back or go again.
+    /// If the record is not the one after those followed so far, has a removed node come back or go again, or has a keeper
+    /// begin behind a later one.
     pub fn follow(&mut self, record: &ViewRecord) {
         assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
         self.number = record.number;
@@ -278,6 +316,10 @@ impl View {
                 self.drained.remove(node);
                 assert!(self.removed.insert(*node), "each node is removed once");
             }
+            ViewChange::Keeper(keeper) => {
+                assert!(keeper.term > self.term(), "terms grow");
+                self.keeper = Some(*keeper);
+            }
         }
     }
 
@@ -285,6 +327,18 @@ impl View {
     #[must_use]
     pub fn number(&self) -> ViewNumber {
         self.number
+    }
+
+    /// The keeper whose record led here; nothing if no keeper has begun since the cluster was founded.
+    #[must_use]
+    pub fn keeper(&self) -> Option<KeeperPlace> {
+        self.keeper
+    }
+
+    /// The term of that keeper.
+    #[must_use]
+    pub fn term(&self) -> KeeperTerm {
+        self.keeper.map(|keeper| keeper.term).unwrap_or_default()
     }
 
     /// The number of the view since which members, places of bricks, and who is drained are these.

@@ -54,8 +54,8 @@ fn check_texts(seeds: usize, counts: Counts) {
 /// Within so many seeds the lack of a rule has to show.
 const SEEDS_TO_NOTICE: u64 = 500;
 
-/// What these are for happens so rarely by chance that scripts show it.
-const BY_SCRIPT: [Rule; 8] = [
+/// What these are for happens so rarely by chance that scripts show it. Those about keepers are in `succession.rs`.
+const BY_SCRIPT: [Rule; 17] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
@@ -64,6 +64,15 @@ const BY_SCRIPT: [Rule; 8] = [
     Rule::CopyWhatHadEnded,
     Rule::SamePast,
     Rule::AllCodesBeforeServing,
+    Rule::HeldByEnough,
+    Rule::EachViewHolds,
+    Rule::HeldOnDisk,
+    Rule::EnoughAnswers,
+    Rule::EachViewAnswers,
+    Rule::NewestTermFirst,
+    Rule::TermsKept,
+    Rule::LostDiskCountsNot,
+    Rule::NoLaterElsewhere,
 ];
 
 #[test]
