@@ -142,6 +142,7 @@ impl ViewHolder {
     }
 
     fn promise(&mut self, keeper: KeeperPlace) {
+        assert!(keeper.term > self.promised, "a promise is not taken back");
         self.promised = keeper.term;
         if keeper.node != self.node {
             self.elsewhere = [keeper.term, self.elsewhere[0]];
@@ -157,6 +158,8 @@ impl ViewHolder {
     /// Holds these from the number of the first one on.
     fn replace(&mut self, records: &[ViewRecord]) {
         let Some(first) = records.first() else { return };
+        assert!(first.number > self.settled, "what is settled stays");
+        assert!(length_at(first.number) <= self.records.len() + 1, "records follow each other");
         self.records.truncate(length_at(first.number) - 1);
         self.records.extend_from_slice(records);
         self.to_log.push(HolderRecord::Held(records.to_vec()));
@@ -164,6 +167,7 @@ impl ViewHolder {
 
     fn settle(&mut self, view: ViewNumber) {
         if view > self.settled {
+            assert!(view <= self.last(), "what is settled here is here");
             self.settled = view;
             self.to_log.push(HolderRecord::Settled(view));
         }

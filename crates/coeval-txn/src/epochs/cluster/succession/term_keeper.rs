@@ -43,6 +43,7 @@ impl TermKeeper {
         settled: usize,
         rules: Rules,
     ) -> Self {
+        assert!(settled <= records.len(), "what is settled is among what is known");
         let mut keeper = ViewKeeper::recover_with(&records, replicas, rules);
         let mut view = View::default();
         records[..settled].iter().for_each(|record| view.follow(record));

@@ -41,6 +41,7 @@ fn nothing_acknowledged_or_shown_is_lost_with_machines() {
     assert!(counts.moves > seeds / 20 && counts.losses > seeds / 20, "too few bricks have moved");
     assert!(counts.came > seeds / 10, "too few nodes have come");
     assert!(counts.drained > seeds / 50 && counts.removed > seeds / 50, "too few nodes have gone");
+    assert!(counts.keepers > seeds / 4, "too few keepers have come after another one");
     check_texts(seeds, counts);
 }
 
