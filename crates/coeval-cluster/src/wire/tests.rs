@@ -205,12 +205,20 @@ impl Values {
         ViewRecord { number: self.view(), change }
     }
 
+    fn keeper(&mut self) -> KeeperPlace {
+        KeeperPlace { term: self.term(), node: self.node() }
+    }
+
+    fn term(&mut self) -> KeeperTerm {
+        KeeperTerm::new(self.number(), self.0.random_range(0..9))
+    }
+
     fn change_of_nodes(&mut self) -> ViewChange {
         let node = self.node();
         match self.0.random_range(0..5) {
             0 => ViewChange::Drained { node },
             1 => ViewChange::Removed { node },
-            2 => ViewChange::Keeper(KeeperPlace { term: KeeperTerm::new(self.0.random_range(0..9)), node }),
+            2 => ViewChange::Keeper(self.keeper()),
             _ => {
                 let start = NonZeroU64::new(self.0.random_range(0..3)).map(StartId::new);
                 ViewChange::Known { node, address: self.text(), start }

@@ -63,11 +63,12 @@ impl Wire for ViewNumber {
 
 impl Wire for KeeperTerm {
     fn put(&self, out: &mut Vec<u8>) {
-        put_u64(out, self.get());
+        put_u64(out, self.number());
+        put_u64(out, self.start());
     }
 
     fn take(from: &mut Reader) -> Result<Self, Malformed> {
-        from.u64().map(Self::new)
+        Ok(Self::new(from.u64()?, from.u64()?))
     }
 }
 

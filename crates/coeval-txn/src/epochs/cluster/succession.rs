@@ -3,7 +3,7 @@
 //! so.
 //!
 //! A keeper is beside the primary and ends with it; the next one is beside the next primary, on whichever node. Its term is that
-//! of the primary. It asks the nodes which records they hold, goes on after the best of these, and has its own records held
+//! of the primary, and which start of a keeper it is. It asks the nodes which records they hold, goes on after the best of these, and has its own records held
 //! by enough of them before anybody uses one. So nothing that was used is lost with the keeper, its node, or that node's disk,
 //! and it does not matter whether the log of the primary had reached anybody.
 //!
@@ -87,7 +87,7 @@
 //! **It goes on.** When faults end and one keeper is newer than all others, enough nodes answer it, it begins, its records are held.
 //! A node that has lost its disk counts again with the record that has it join with the new one.
 //!
-//! *Of the primary's log* this needs nothing but a term that no other keeper has. A promotion that accepts loss takes rows, and no
+//! *Of the primary's log* this needs nothing but the number of its term, so that the keeper is where the newest primary is. A promotion that accepts loss takes rows, and no
 //! views.
 //!
 //! # How it is tested

@@ -133,28 +133,37 @@ impl ViewNumber {
     }
 }
 
-/// The number of a keeper: greater than those of all before it. In the product it is the term of the primary that the keeper
-/// is beside. 0 stands for the one that founds a cluster.
+/// The term of a keeper: later than those of all before it. 0 stands for the one that founds a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeeperTerm(u64);
+pub struct KeeperTerm {
+    number: u64,
+    start: u64,
+}
 
 impl KeeperTerm {
-    /// The term of this number.
+    /// The term of this number, in the product that of the primary which the keeper is beside; and which of the starts in it, of whichever
+    /// node: no two have the same, and later ones have a greater number.
     #[must_use]
-    pub const fn new(number: u64) -> Self {
-        Self(number)
+    pub const fn new(number: u64, start: u64) -> Self {
+        Self { number, start }
     }
 
     /// The number.
     #[must_use]
-    pub const fn get(self) -> u64 {
-        self.0
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Which start in it.
+    #[must_use]
+    pub const fn start(self) -> u64 {
+        self.start
     }
 }
 
 impl fmt::Display for KeeperTerm {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "term {}", self.0)
+        write!(formatter, "term {}.{}", self.number, self.start)
     }
 }
 

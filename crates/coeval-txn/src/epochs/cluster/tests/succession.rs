@@ -26,7 +26,7 @@ fn node(number: u32) -> NodeId {
 }
 
 fn place(term: u64, number: u32) -> KeeperPlace {
-    KeeperPlace { term: KeeperTerm::new(term), node: node(number) }
+    KeeperPlace { term: KeeperTerm::new(term, 0), node: node(number) }
 }
 
 impl Stage {
@@ -231,7 +231,7 @@ fn an_old_keeper_goes_on(rules: Rules) -> bool {
     remove(&mut first, 3);
     stage.hold(&mut first, &[1, 2]);
     if rules.keep(Rule::TermsKept) {
-        assert_eq!(first.superseded_by(), Some(KeeperTerm::new(2)));
+        assert_eq!(first.superseded_by(), Some(KeeperTerm::new(2, 0)));
         assert!(first.hold(node(1)).is_none() && !first.is_settled());
     }
     stage.hold(&mut second, &[2, 3]);
@@ -345,8 +345,8 @@ fn who_has_learned_of_a_keeper_answers_none_before_it() {
     }
     assert_eq!(stage.holder(3).settled(), second.settled());
     let said = stage.holder(3).receive(&KeeperSays::Ask(place(1, 3)));
-    assert_eq!(said.body, HolderBody::Newer(KeeperTerm::new(2)));
-    assert_eq!(stage.begin(1, 3, &[3]).err(), Some(BeginError::Superseded(KeeperTerm::new(2))));
+    assert_eq!(said.body, HolderBody::Newer(KeeperTerm::new(2, 0)));
+    assert_eq!(stage.begin(1, 3, &[3]).err(), Some(BeginError::Superseded(KeeperTerm::new(2, 0))));
 }
 
 /// To break it: have `TermKeeper::decide` not look whether all is settled.

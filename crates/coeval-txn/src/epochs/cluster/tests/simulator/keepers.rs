@@ -99,7 +99,7 @@ impl Simulation {
         }
         self.terms += 1;
         let place =
-            KeeperPlace { term: KeeperTerm::new(self.terms), node: self.machines[machine].member.node };
+            KeeperPlace { term: KeeperTerm::new(self.terms, 0), node: self.machines[machine].member.node };
         let mut next = NextKeeper::new(place, self.ring.replicas);
         next.keep_rules(self.rules);
         self.keepers.push(Keeping { machine, step: Step::Asks(next), noted: 0 });
