@@ -77,6 +77,10 @@
 //!   that alone, so that the earlier one's node says so; or by the node of yet another one, d, which is below c. Then the same holds of the
 //!   earlier one and d, and so on; and the first of all had none before it.
 //!
+//! *Lists without a keeper* that are longer than one record are of clusters that are older than terms. Their keeper was on the founder, whose log
+//! alone counted, so the founder is enough to begin by. Nobody begins without it: the others have lives in the views of such a list that are
+//! older than what they hold, so they do not count before a later keeper has recorded them anew.
+//!
 //! **What was used is not lost.** Nodes follow settled records alone, and each begins with all that were. So views are one sequence, as
 //! everything else here takes for granted.
 //!

@@ -128,11 +128,11 @@ impl NextKeeper {
         let mut view = View::default();
         for record in best {
             if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
-                self.check(&view, last)?;
+                self.check(&view, (best, last))?;
             }
             view.follow(record);
         }
-        self.check(&view, last)?;
+        self.check(&view, (best, last))?;
         let settled = length_at(settled).min(best.len());
         Ok(TermKeeper::begin(self.place, self.replicas, best.to_vec(), settled, self.rules))
     }
@@ -149,8 +149,20 @@ impl NextKeeper {
         (is_last && has_stayed).then_some(last.node)
     }
 
+    /// Whether the one that has founded the cluster has all of a list without keepers, and has answered none elsewhere. Clusters that
+    /// are older than terms have such lists: their keeper was there, and nobody else was asked to hold anything.
+    fn founder_has(&self, best: &[ViewRecord]) -> bool {
+        let mut view = View::default();
+        best.iter().take(1).for_each(|record| view.follow(record));
+        let mut founders = view.members();
+        let (Some(founder), None) = (founders.next(), founders.next()) else { return false };
+        let has_all =
+            |answer: &Answer| answer.records.len() == best.len() && answer.elsewhere == KeeperTerm::default();
+        term_of(best) == KeeperTerm::default() && self.answers.get(&founder.node).is_some_and(has_all)
+    }
+
     /// Whether enough members of a view have answered.
-    fn check(&self, view: &View, last: Option<NodeId>) -> Result<(), BeginError> {
+    fn check(&self, view: &View, (best, last): (&[ViewRecord], Option<NodeId>)) -> Result<(), BeginError> {
         let members = view.members().count();
         let has_answered = |member: &Member| {
             let is_whole = |answer: &Answer| answer.log_since <= member.incarnation;
@@ -160,7 +172,9 @@ impl NextKeeper {
         let heard = view.members().filter(has_answered).count();
         let needed = answers_needed(members, self.replicas);
         let has_last = last.and_then(|node| view.member(node)).is_some_and(|member| has_answered(&member));
-        let is_enough = heard >= needed || (has_last && holders_needed(members, self.replicas) == 1);
+        let is_enough = heard >= needed
+            || (has_last && holders_needed(members, self.replicas) == 1)
+            || (view.keeper().is_none() && self.founder_has(best));
         if is_enough || !self.rules.keep(Rule::EnoughAnswers) {
             return Ok(());
         }

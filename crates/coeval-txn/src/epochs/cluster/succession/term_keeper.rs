@@ -167,7 +167,9 @@ impl TermKeeper {
         self.holders.get(&node).is_some_and(|holding| holding.through == self.last())
     }
 
-    fn last(&self) -> ViewNumber {
+    /// The last record, settled or not.
+    #[must_use]
+    pub fn last(&self) -> ViewNumber {
         self.records.last().map(|record| record.number).unwrap_or_default()
     }
 }

@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::{Everywhere, Node};
+use crate::epochs::Stride;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    BeginError, HolderBody, HolderRecord, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, Member,
-    NextKeeper, NodeId, RemoveError, TermKeeper, ToKeeper, ViewHolder, ViewKeeper, ViewRecord,
+    BeginError, Effect, HolderBody, HolderRecord, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, LoadFate,
+    LoadOutcome, Member, NextKeeper, NodeId, RemoveError, TermKeeper, ToKeeper, ViewChange, ViewHolder,
+    ViewKeeper, ViewRecord,
 };
 
 /// Nodes that hold records, by number, and what has been settled by whichever keeper.
@@ -363,4 +366,47 @@ fn a_keeper_decides_one_thing_at_a_time() {
     stage.hold(&mut keeper, &[1, 2]);
     assert_eq!(keeper.view().members().count(), 2);
     assert_eq!(keeper.decide(|_| ((), None)), Some(()));
+}
+
+/// To break it: have `ClusterNode::follow` doom no delete.
+#[test]
+fn an_open_delete_ends_when_the_keeper_is_elsewhere() {
+    for (keeper, ends) in [(1, false), (2, true)] {
+        let member = |number| Member { node: node(number), incarnation: Incarnation::new(1) };
+        let (_, first) = ViewKeeper::found(&[member(1), member(2)], 1);
+        let mut own = Node::new(member(1), Stride::new(1, 2), Everywhere);
+        own.follow(&first);
+        let delete = own.begin_delete().unwrap();
+        assert!(!own.knows_other_deletes(delete));
+        let _ = own.take_effects();
+        let change = ViewChange::Keeper(place(1, keeper));
+        own.follow(&ViewRecord { number: first.number.next(), change });
+        let rolled_back = LoadOutcome { epoch: delete, fate: LoadFate::RolledBack };
+        let is_told =
+            |effect: &Effect<()>| matches!(effect, Effect::Tell(outcome) if *outcome == rolled_back);
+        assert_eq!(own.take_effects().iter().any(is_told), ends);
+    }
+}
+
+/// To break it: have `NextKeeper::check` not look for the founder, or `founder_has` not at whom it has answered.
+#[test]
+fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
+    let member = |number| Member { node: node(number), incarnation: Incarnation::new(1) };
+    let (mut keeper, first) = ViewKeeper::found(&[member(1)], 2);
+    let mut records = vec![first];
+    for number in [2, 3] {
+        let join = ToKeeper::Join { member: member(number), log_since: Incarnation::new(1) };
+        records.extend(keeper.receive(&join));
+    }
+    let mut stage = Stage::new(1, 2, Rules::ALL);
+    (2..=3).for_each(|number| stage.come(number, 2));
+    for number in 1..=3 {
+        records.iter().for_each(|record| stage.holder(number).learn(record));
+    }
+    assert!(stage.begin(1, 2, &[2, 3]).is_err(), "what they hold is younger than their lives in the view");
+    let begun = stage.begin(2, 1, &[1]).unwrap();
+    assert_eq!(begun.view().members().count(), 3);
+    // One elsewhere has asked the founder meanwhile, and may have begun.
+    assert!(stage.begin(3, 2, &[1, 2, 3]).is_ok());
+    assert!(stage.begin(4, 1, &[1]).is_err());
 }
