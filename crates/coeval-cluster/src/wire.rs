@@ -20,6 +20,7 @@
 //! | `epochs.rs` | epochs, sets of them, what is known of transactions |
 //! | `change.rs` | what transactions do to bricks, and texts that go with it |
 //! | `views.rs` | members, views, what the keeper is told and writes |
+//! | `succession.rs` | what keepers and nodes say of records, and what nodes have on disk of them |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
 //! | `dictionaries.rs` | messages and records of dictionaries, texts of rows |
@@ -38,6 +39,7 @@ mod message;
 mod reader;
 mod record;
 mod request;
+mod succession;
 mod views;
 mod writer;
 
@@ -49,6 +51,7 @@ pub(crate) use record::NodeRecord;
 pub(crate) use request::{
     BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_bricks, parts_of_texts,
 };
+pub(crate) use succession::HeldRecord;
 
 use bytes::Bytes;
 
