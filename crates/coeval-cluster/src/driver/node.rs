@@ -144,7 +144,7 @@ impl Node {
         let (replicas, stride, silence) = (*replicas, *stride, timeouts.silence);
         let options = KeeperOptions { own, term, nodes, stride, replicas, silence };
         let (give, present) = (carry_by(&self.inner.life), Arc::downgrade(&self.inner.life));
-        let others = move || {
+        let others = move || -> Vec<NodeId> {
             let life = present.upgrade().map(|present| Arc::clone(&present.read()));
             let known = life.and_then(|life| life.look(|engine| engine.known.list()));
             known.unwrap_or_default().into_iter().map(|(node, _)| node).collect()

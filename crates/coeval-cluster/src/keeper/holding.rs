@@ -140,7 +140,9 @@ impl State {
         match input {
             HoldingInput::Said(said) => {
                 let answer = self.holder.receive(&said);
-                self.write_held()?;
+                if self.holder.has_to_write() {
+                    self.write_held()?;
+                }
                 let to = said.keeper().node;
                 if to == self.own {
                     self.keeper.answer(answer);

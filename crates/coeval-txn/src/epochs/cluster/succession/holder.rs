@@ -109,6 +109,12 @@ impl ViewHolder {
         self.settle(record.number);
     }
 
+    /// Whether something has to be on disk before the answers given so far leave.
+    #[must_use]
+    pub fn has_to_write(&self) -> bool {
+        !self.to_log.is_empty() && self.rules.keep(Rule::HeldOnDisk)
+    }
+
     /// What has to be on disk before the answers given so far leave, in this order; each only once. It may be nothing.
     #[must_use]
     pub fn take_records(&mut self) -> Vec<HolderRecord> {

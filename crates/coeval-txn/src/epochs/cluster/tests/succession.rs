@@ -93,7 +93,7 @@ impl Stage {
             let Some(said) = keeper.hold(node(*number)) else { continue };
             let answer = self.holder(*number).receive(&said);
             // Without the rule it answers first, and writes when it has the time.
-            if self.rules.keep(Rule::HeldOnDisk) {
+            if self.holder(*number).has_to_write() {
                 self.write(*number);
             }
             keeper.receive(&answer);

@@ -6,7 +6,6 @@
 use rand::Rng;
 
 use super::{Faults, Simulation};
-use crate::epochs::cluster::rules::Rule;
 use crate::epochs::cluster::{
     BeginError, HolderSays, KeeperPlace, KeeperSays, KeeperTerm, NextKeeper, NodeId, TermKeeper, ViewKeeper,
     ViewNumber, ViewRecord,
@@ -165,10 +164,10 @@ impl Simulation {
             return;
         }
         // Without the rule it is on disk some time after the answer.
-        let writes = self.rules.keep(Rule::HeldOnDisk) || self.keepers_random.random_range(0..8) == 0;
+        let writes = self.keepers_random.random_range(0..8) == 0;
         let machine = &mut self.machines[to];
         let answer = machine.holder.receive(said);
-        if writes {
+        if writes || machine.holder.has_to_write() {
             machine.write_held();
         }
         self.to_keepers.push(answer);
