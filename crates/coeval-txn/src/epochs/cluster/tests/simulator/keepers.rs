@@ -36,7 +36,7 @@ pub(super) struct Keeping {
 /// How far it is.
 enum Step {
     Asks(NextKeeper),
-    Keeps(TermKeeper),
+    Keeps(Box<TermKeeper>),
 }
 
 impl Keeping {
@@ -197,7 +197,7 @@ impl Simulation {
                 match next.begin() {
                     Ok(keeper) => {
                         self.counts.keepers += 1;
-                        self.keepers[index].step = Step::Keeps(keeper);
+                        self.keepers[index].step = Step::Keeps(Box::new(keeper));
                         false
                     }
                     Err(BeginError::TooFew { .. }) => false,
