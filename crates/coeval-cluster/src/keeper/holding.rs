@@ -24,6 +24,8 @@ use tokio::sync::oneshot;
 const LOG_NAME: &str = "held.log";
 /// The keeper's own log, of before nodes held its records.
 const FORMER_LOG_NAME: &str = "views.log";
+/// What that is called once it was taken over.
+const ASIDE_NAME: &str = "views.log.former";
 /// What the thread is told and has not looked at yet. More is lost, and said again.
 const INPUTS_MAX: usize = 4_096;
 
@@ -77,6 +79,7 @@ impl Holding {
         if is_new {
             state.write(&records)?;
         }
+        put_aside(directory)?;
         let (inputs, taken) = sync_channel(INPUTS_MAX);
         let running = Builder::new().name("cluster-views".to_owned()).spawn(move || state.run(&taken));
         let thread = running.map_err(|error| LogError::File { path, error })?;
@@ -112,6 +115,16 @@ fn taken_over(directory: &Path) -> Result<Option<Vec<HeldRecord>>, StartError> {
         HeldRecord::Holder(HolderRecord::Held(records)),
         HeldRecord::Holder(HolderRecord::Settled(last)),
     ]))
+}
+
+/// The former log counts no more: if this one is lost, that one is older than what was promised.
+fn put_aside(directory: &Path) -> Result<(), LogError> {
+    let path = directory.join(FORMER_LOG_NAME);
+    if !path.exists() {
+        return Ok(());
+    }
+    let renamed = std::fs::rename(&path, directory.join(ASIDE_NAME));
+    renamed.map_err(|error| LogError::File { path, error })
 }
 
 /// The state of the thread.
@@ -281,7 +294,7 @@ mod tests {
         assert_eq!(asked(lost.path(), 7, 2).log_since, Incarnation::new(7));
     }
 
-    /// To break it: do not look for the former log. The keeper of an older cluster finds none of its records then.
+    /// To break it: do not look for the former log: the keeper of an older cluster finds none of its records then. Or leave it where it is.
     #[test]
     fn the_log_of_a_former_keeper_is_taken_over() {
         let directory = tempfile::tempdir().unwrap();
@@ -300,5 +313,11 @@ mod tests {
             };
             assert_eq!((settled, records), (ViewNumber::new(1), vec![first.clone()]));
         }
+        std::fs::remove_file(directory.path().join(LOG_NAME)).unwrap();
+        assert_eq!(
+            asked(directory.path(), 10, 10).log_since,
+            Incarnation::new(10),
+            "it is not taken over twice"
+        );
     }
 }
