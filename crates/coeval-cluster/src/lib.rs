@@ -10,7 +10,7 @@
 //!   |   (coeval-txn), its effects      |                 |               |
 //!   |   in order      keeper of views  |                 |               |
 //!   |     |    |           |  (on one)  |                 |               |
-//!   | store    |         log of records|                 |               |
+//!   | store    |       records, held   |                 | records, held |
 //!   | log,     |                       |                 |               |
 //!   | bricks   v                       |                 |               |
 //!   | transport                        |                 | transport     |
@@ -45,7 +45,7 @@
 //! - Effects of the protocol are done in their order, under one lock, each once; what promises something is sent only when
 //!   the log is on disk up to there.
 //! - Whatever bytes come, they are a message that the protocol may be handed, or refused.
-//! - A number of a node, and where it is, are on the keeper's disk before anybody hears of them.
+//! - A number of a node, and where it is, are on the disks of enough nodes before anybody hears of them.
 //! - When a [`Transport`] is dropped, all its tasks end; when a [`Node`] is, all of it.
 //!
 //! # Start reading at

@@ -16,7 +16,7 @@ pub struct Membership {
     pub nodes: Vec<(NodeId, NodeAddress)>,
     /// As of which record of the keeper. What earlier records say of addresses is out of date.
     pub as_of: ViewNumber,
-    /// Where the keeper of the views runs.
+    /// Where the keeper of the views was, when this was told.
     pub keeper: NodeId,
     /// On how many nodes each brick is.
     pub replicas: usize,

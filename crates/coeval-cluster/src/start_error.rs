@@ -28,13 +28,10 @@ pub enum StartError {
         stride: u32,
     },
     /// The cluster is to be founded, and has been already.
-    #[error("the keeper has records already: the cluster has been founded")]
+    #[error("the node holds records of a keeper already: the cluster has been founded")]
     Founded,
-    /// The cluster has not been founded.
-    #[error("the keeper has no record: the cluster has not been founded, or its log is lost")]
-    NotFounded,
-    /// The keeper's records cannot be read.
-    #[error("the keeper's log has something else in it")]
+    /// The records that the node holds for keepers cannot be read.
+    #[error("the log of what the node holds for keepers of views has something else in it")]
     KeeperLog,
     /// The node was removed from its cluster for good. Nothing of what it keeps is needed any more.
     #[error("{0} was removed from the cluster; to belong to it again, it joins with an empty directory")]

@@ -20,6 +20,7 @@
 //! | `epochs.rs` | epochs, sets of them, what is known of transactions |
 //! | `change.rs` | what transactions do to bricks, and texts that go with it |
 //! | `views.rs` | members, views, what the keeper is told and writes |
+//! | `succession.rs` | what keepers and nodes say of records, and what nodes have on disk of them |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
 //! | `dictionaries.rs` | messages and records of dictionaries, texts of rows |
@@ -40,6 +41,7 @@ mod reader;
 mod record;
 mod request;
 mod share;
+mod succession;
 mod views;
 mod writer;
 
@@ -52,6 +54,7 @@ pub(crate) use request::{
     BrickAnswer, BrickRequest, PartAssembly, parts_of, parts_of_bricks, parts_of_texts,
 };
 pub(crate) use share::{BrickShare, Gift};
+pub(crate) use succession::HeldRecord;
 
 use bytes::Bytes;
 

@@ -28,7 +28,7 @@ impl Life {
         if let Some(answer) = self.look(|engine| engine.answer_known(&request)).ok_or_else(has_ended)? {
             return Ok(answer);
         }
-        let keeper = self.options.keeper;
+        let keeper = self.look(Engine::keeper_node).ok_or_else(has_ended)?;
         if keeper == self.member.node {
             return self.ask_own_keeper(request).await;
         }
@@ -47,7 +47,7 @@ impl Life {
     /// # Errors
     /// If the keeper does not run here, or cannot answer now.
     pub(super) async fn ask_own_keeper(&self, request: JoinRequest) -> Result<JoinAnswer, CallRefusal> {
-        let (keeper, own) = (self.options.keeper, self.member.node);
+        let (keeper, own) = (self.look(Engine::keeper_node).ok_or_else(has_ended)?, self.member.node);
         if keeper != own {
             return Err(CallRefusal(format!("the keeper of the views is on {keeper}, and this is {own}")));
         }
@@ -97,7 +97,7 @@ impl Engine {
             node,
             nodes,
             as_of: self.known.as_of(),
-            keeper: self.options.keeper,
+            keeper: self.keeper_node(),
             replicas: self.options.replicas,
             stride: self.options.stride,
         };

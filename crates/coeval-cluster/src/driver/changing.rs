@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What whoever runs a cluster does with its nodes: drains them, removes them, sees them end.
 
-use super::engine::EndReason;
+use super::engine::{EndReason, Engine};
 use super::error::ChangeNodesError;
 use super::node::Node;
 use crate::keeper::NodeChange;
@@ -32,7 +32,7 @@ impl Node {
     /// If the keeper of the views is elsewhere, does not run, or is on that node; if fewer nodes than replicas would be left, or
     /// some brick without one. Nothing has changed.
     pub async fn remove(&self, node: NodeId) -> Result<(), ChangeNodesError> {
-        if node == self.life().options.keeper {
+        if self.life().look(Engine::keeper_node) == Some(node) {
             return Err(ChangeNodesError::HasKeeper(node));
         }
         self.change(NodeChange::Remove(node)).await
@@ -40,7 +40,7 @@ impl Node {
 
     async fn change(&self, change: NodeChange) -> Result<(), ChangeNodesError> {
         let life = self.life();
-        let keeper = life.options.keeper;
+        let keeper = life.look(Engine::keeper_node).ok_or(ChangeNodesError::NoKeeper)?;
         if keeper != life.member.node {
             let address = life.look(|engine| engine.known.address(keeper).cloned()).flatten();
             return Err(ChangeNodesError::Elsewhere { keeper, address });

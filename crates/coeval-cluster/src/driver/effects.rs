@@ -133,10 +133,11 @@ impl Engine {
     }
 
     fn tell_keeper(&mut self, told: ToKeeper) {
-        if self.options.keeper == self.own() {
+        let keeper = self.keeper_node();
+        if keeper == self.own() {
             self.keeper.tell(told);
         } else {
-            self.send_frame(self.options.keeper, &Frame::ToKeeper(told));
+            self.send_frame(keeper, &Frame::ToKeeper(told));
         }
     }
 

@@ -7,7 +7,7 @@ use super::counters::MessageCounts;
 use super::options::NodeOptions;
 use super::shares::Arrived;
 use crate::brick_change::BrickChange;
-use crate::keeper::KeeperLink;
+use crate::keeper::{HoldingLink, KeeperLink};
 use crate::node::NodeId;
 use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
@@ -74,6 +74,7 @@ pub(super) struct Engine {
     pub(super) store: Box<dyn NodeStore>,
     pub(super) peers: Peers,
     pub(super) keeper: KeeperLink,
+    pub(super) holding: HoldingLink,
     pub(super) options: NodeOptions,
     /// The nodes that are known here, and where they are.
     pub(super) known: KnownAddresses,
@@ -118,7 +119,7 @@ impl Engine {
         member: Member,
         (mut store, records): (Box<dyn NodeStore>, &[LogRecord<BrickChange>]),
         peers: Peers,
-        keeper: KeeperLink,
+        (keeper, holding): (KeeperLink, HoldingLink),
         options: NodeOptions,
     ) -> Self {
         let stride = Stride::new(member.node.get(), options.stride);
@@ -141,6 +142,7 @@ impl Engine {
             store,
             peers,
             keeper,
+            holding,
             options,
             known,
             counts: MessageCounts::default(),
@@ -177,6 +179,11 @@ impl Engine {
         self.protocol.view().number()
     }
 
+    /// Where the keeper of the views is, for all that this node knows.
+    pub(super) fn keeper_node(&self) -> NodeId {
+        self.protocol.view().keeper().map_or(self.options.keeper, |keeper| keeper.node)
+    }
+
     /// The nodes that have a brick, by this view.
     pub(super) fn holders(&self, brick: BrickAddress) -> Vec<NodeId> {
         self.protocol.view().serving(&self.placement, brick)
@@ -196,7 +203,7 @@ impl Engine {
 
     /// Follows the keeper's records, as far as they are the next ones.
     pub(super) fn follow(&mut self, records: Vec<ViewRecord>) {
-        let mut is_elsewhere = false;
+        let (mut is_elsewhere, before) = (false, self.records.len());
         for record in records {
             if self.protocol.has_left() || record.number != self.view().next() {
                 continue;
@@ -209,6 +216,9 @@ impl Engine {
             // Who is new has not had the time to say anything.
             let now = Instant::now();
             self.heard = self.protocol.view().members().map(|member| (member.node, now)).collect();
+        }
+        if self.records.len() > before {
+            self.holding.followed(self.records[before..].to_vec());
         }
         if is_elsewhere {
             self.peers.set_nodes(self.known.list()).expect("a map has each node once");

@@ -21,8 +21,13 @@ pub enum LoadError {
         after: Duration,
     },
     /// Deletes are for another node. None has begun.
-    #[error("deletes run on {0} alone, where the keeper of the views is")]
-    NotPrimary(NodeId),
+    #[error("deletes run on {keeper} alone, where the keeper of the views is")]
+    NotPrimary {
+        /// That node.
+        keeper: NodeId,
+        /// Where it is, if that is known.
+        address: Option<NodeAddress>,
+    },
     /// Rows of one append are more than a message may have. They were not taken; the load goes on without them.
     #[error("{bytes} bytes of rows are more than the {limit} that one append may have")]
     TooLong {

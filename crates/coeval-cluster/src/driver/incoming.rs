@@ -4,6 +4,7 @@
 use super::engine::Engine;
 use super::life::Life;
 use crate::brick_change::LabelledChanges;
+use crate::keeper::Outgoing;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
 use crate::store::{BrickRows, StoreFailed, StoredBrick};
@@ -15,7 +16,7 @@ use crate::wire::{
 };
 use bytes::Bytes;
 use coeval_txn::EpochSet;
-use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewNumber, ViewRecord};
+use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewNumber};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -170,6 +171,8 @@ fn is_of(frame: &Frame, from: Sender) -> bool {
         Frame::ToKeeper(ToKeeper::Complete { from: node, .. }) => node.node == from.node,
         Frame::Alive(alive) => alive.member.node == from.node,
         Frame::Records(_) => true,
+        Frame::Keeper(said) => said.keeper().node == from.node,
+        Frame::Holder(said) => said.from == from.node,
     }
 }
 
@@ -217,6 +220,8 @@ impl Engine {
                 self.keeper.hear(alive);
             }
             Frame::Records(records) => self.follow(records),
+            Frame::Keeper(said) => self.holding.said(said),
+            Frame::Holder(said) => self.keeper.answer(said),
         }
     }
 
@@ -266,14 +271,11 @@ impl Engine {
 }
 
 impl Life {
-    /// The keeper beside this node has written records: they go to another node, or to this one.
-    pub(super) fn publish(&self, own: NodeId, node: NodeId, records: &[ViewRecord]) {
-        self.step(|engine| {
-            if node == own {
-                engine.follow(records.to_vec());
-            } else {
-                engine.send_frame(node, &Frame::Records(records.to_vec()));
-            }
+    /// Does what the keeper beside this node wants done, or who holds its records.
+    pub(super) fn carry(&self, outgoing: Outgoing) {
+        self.step(|engine| match outgoing {
+            Outgoing::Send(node, frame) => engine.send_frame(node, &frame),
+            Outgoing::Follow(records) => engine.follow(records),
         });
     }
 }
@@ -286,7 +288,10 @@ mod tests {
     use crate::node::{Incarnation, NodeId};
     use crate::transport::Sender;
     use crate::wire::{Alive, BrickAnswer, BrickRequest, Frame};
-    use coeval_txn::cluster::{Body, BrickAddress, Member, Message, ToKeeper, ViewNumber};
+    use coeval_txn::cluster::{
+        Body, BrickAddress, HolderBody, HolderSays, KeeperPlace, KeeperSays, KeeperTerm, Member, Message,
+        ToKeeper, ViewNumber,
+    };
     use coeval_txn::{Epoch, EpochSet};
     use std::time::Duration;
 
@@ -301,6 +306,13 @@ mod tests {
                 Frame::ToKeeper(ToKeeper::Join { member: from, log_since: from.incarnation }),
                 Frame::ToKeeper(ToKeeper::Complete { from, layout: view }),
                 Frame::Alive(Alive { member: from, followed: view, unheard: Vec::new() }),
+                Frame::Keeper(KeeperSays::Ask(KeeperPlace { term: KeeperTerm::new(1, 0), node: from.node })),
+                Frame::Holder(HolderSays {
+                    from: from.node,
+                    log_since: from.incarnation,
+                    to: KeeperTerm::new(1, 0),
+                    body: HolderBody::Newer(KeeperTerm::new(2, 0)),
+                }),
             ]
         };
         let sender = Sender { node: NodeId::new(2), incarnation: Incarnation::new(5) };

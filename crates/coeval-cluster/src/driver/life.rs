@@ -7,7 +7,7 @@ use super::options::NodeOptions;
 use super::pace::Pace;
 use super::{copying, remembering, ticking};
 use crate::brick_change::BrickChange;
-use crate::keeper::KeeperLink;
+use crate::keeper::{HoldingLink, KeeperLink};
 use crate::log::LogError;
 use crate::node::Incarnation;
 use crate::start_error::StartError;
@@ -32,7 +32,7 @@ pub(super) type OpenStore = Arc<dyn Fn(SyncedTo) -> Result<OpenedStore, LogError
 ///
 /// # Locking
 /// `engine` guards all state. It is held for one step, which sends into queues and writes into buffers and waits for nothing;
-/// the locks of queues, of the keeper's link and of rings of the placement are taken within it, none of them the other way
+/// the locks of queues, of the links to the keeper and to what it has this node hold, and of rings of the placement are taken within it, none of them the other way
 /// round. `pace` has a lock of its own, which nothing is locked within. `transport` and `why` are leaves. `burial` is held while
 /// the state is dropped, which waits for the log's thread; it is taken before `engine` and never within it.
 pub(crate) struct Life {
@@ -59,7 +59,7 @@ impl Life {
         listener: TcpListener,
         runtime: &Handle,
         open_store: &OpenStore,
-        keeper: &KeeperLink,
+        (keeper, holding): (&KeeperLink, &HoldingLink),
     ) -> Result<Arc<Self>, StartError> {
         let place: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let told = Arc::clone(&place);
@@ -72,7 +72,8 @@ impl Life {
         let member = Member { node: options.transport.node, incarnation: next_incarnation(&records) };
         let mut options = options.clone();
         options.transport.incarnation = member.incarnation;
-        let (own, keeper, handle) = (options.clone(), keeper.clone(), runtime.clone());
+        let (own, handle) = (options.clone(), runtime.clone());
+        let links = (keeper.clone(), holding.clone());
         let mut made = None;
         let routes = tonic::service::Routes::default();
         let transport = Transport::start(options.transport.clone(), listener, routes, runtime, |peers| {
@@ -82,7 +83,7 @@ impl Life {
                     member,
                     (store, &records),
                     peers.clone(),
-                    keeper,
+                    links,
                     own.clone(),
                 ))),
                 transport: Mutex::default(),

@@ -42,7 +42,7 @@ pub(crate) async fn start_on_loopback(
         std::fs::create_dir_all(&own).map_err(|error| LogError::File { path: own.clone(), error })?;
         let node = Node::start(told, listener, runtime, &own, Durability::Off)?;
         if nodes.is_empty() {
-            node.start_keeper(Founding::Found, &own).await?;
+            node.start_keeper(Founding::Found, 1).await?;
         }
         nodes.push(node);
     }

@@ -11,14 +11,14 @@ use super::options::NodeOptions;
 use super::shares::NodeShare;
 use super::snapshot::Snapshot;
 use super::status::NodeStatus;
-use crate::keeper::{Founding, Keeper, KeeperLink, KeeperOptions};
+use crate::keeper::{Founding, Give, Holding, HoldingLink, Keeper, KeeperLink, KeeperOptions};
 use crate::log::{Durability, LogError};
 use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::start_error::StartError;
 use crate::store::{ColumnStore, SyncedTo};
 use coeval_txn::Epoch;
-use coeval_txn::cluster::{BrickAddress, NodeError, ViewRecord};
+use coeval_txn::cluster::{BrickAddress, NodeError, ViewNumber};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -50,6 +50,7 @@ struct NodeInner {
     runtime: Handle,
     open_store: OpenStore,
     keeper: KeeperLink,
+    holding: HoldingLink,
     life: Arc<RwLock<Arc<Life>>>,
     end: CancellationToken,
     deleting: Arc<Mutex<()>>,
@@ -72,6 +73,7 @@ impl Node {
         if Membership::is_kept_in(directory) {
             options.remembers_in = Some(directory.to_owned());
         }
+        options.holds_in = Some(directory.to_owned());
         let (directory, tables, rounds) = (directory.to_owned(), options.tables.clone(), options.rounds);
         Self::start_with(options, listener, runtime, move |synced| {
             let (store, records) = ColumnStore::open(&directory, durability, tables.clone(), rounds, synced)?;
@@ -94,53 +96,62 @@ impl Node {
             return Err(StartError::Number { number, stride });
         }
         let open_store: OpenStore = Arc::new(open_store);
-        let keeper = KeeperLink::default();
+        let (keeper, holding) = (KeeperLink::default(), HoldingLink::default());
         let own = listener.try_clone().map_err(crate::transport::ConfigurationError::Listener)?;
-        let life = Life::begin(&options, own, runtime, &open_store, &keeper)?;
+        let life = Life::begin(&options, own, runtime, &open_store, (&keeper, &holding))?;
+        let member = life.member;
         let inner = Arc::new(NodeInner {
             options,
             listener,
             runtime: runtime.clone(),
             open_store,
             keeper,
+            holding,
             life: Arc::new(RwLock::new(life)),
             end: CancellationToken::new(),
             deleting: Arc::default(),
         });
+        if let Some(directory) = &inner.options.holds_in {
+            let (keeper, give) = (inner.keeper.clone(), carry_by(&inner.life));
+            inner.holding.set(Some(Holding::start(member, directory, keeper, give)?));
+            inner.holding.at(ViewNumber::default());
+        }
         runtime.spawn(live_on(Arc::downgrade(&inner), inner.end.clone()));
         Ok(Self { inner })
     }
 
-    /// Starts the keeper of the views on this node, with its log in `directory`. The options of all nodes name this one as the
-    /// keeper's, and those of this one say how many replicas there are and how long a node may be silent.
+    /// Starts the keeper of the views beside this node, whose server is the primary of the database, in a term of this number: not below
+    /// those of any primary before. It asks the nodes what keepers before it have recorded, and begins when enough have answered;
+    /// from then on those are refused. The options of this node say how many replicas there are and how long a node may be silent.
     ///
     /// # Errors
-    /// If its log cannot be used, or does not fit what is wanted. The node goes on without a keeper.
-    pub async fn start_keeper(&self, founding: Founding, directory: &Path) -> Result<(), StartError> {
-        // A cluster is founded by nodes that have a log.
-        let member = self.when(|life| {
-            life.look(|engine| engine.synced >= engine.store.logged())
-                .map(|is_there| is_there.then_some(life.member))
-        });
-        let founder = match founding {
-            Founding::Found => Some(member.await?),
-            Founding::GoOn => None,
-        };
-        let present = Arc::downgrade(&self.inner.life);
+    /// If the cluster is to be founded and has been, or the node has ended. The node goes on without a keeper.
+    pub async fn start_keeper(&self, founding: Founding, term: u64) -> Result<(), StartError> {
         let NodeOptions { transport, nodes, replicas, stride, timeouts, .. } = &self.inner.options;
+        if founding == Founding::Found {
+            // A cluster is founded by nodes that have a log.
+            let member = self.when(|life| {
+                life.look(|engine| engine.synced >= engine.store.logged())
+                    .map(|is_there| is_there.then_some(life.member))
+            });
+            let is_new = self.inner.holding.found(member.await?, *replicas).await;
+            if !is_new.map_err(|_| StartError::Ended("it holds no records of keepers".to_owned()))? {
+                return Err(StartError::Founded);
+            }
+        }
         let own = transport.node;
         let mut nodes = nodes.clone();
         nodes.retain(|(node, _)| *node != own);
         nodes.push((own, transport.address.clone()));
         let (replicas, stride, silence) = (*replicas, *stride, timeouts.silence);
-        let options = KeeperOptions { own, nodes, stride, replicas, silence };
-        let publish = move |node: NodeId, records: &[ViewRecord]| {
-            if let Some(present) = present.upgrade() {
-                let life = Arc::clone(&present.read());
-                life.publish(own, node, records);
-            }
+        let options = KeeperOptions { own, term, nodes, stride, replicas, silence };
+        let (give, present) = (carry_by(&self.inner.life), Arc::downgrade(&self.inner.life));
+        let others = move || -> Vec<NodeId> {
+            let life = present.upgrade().map(|present| Arc::clone(&present.read()));
+            let known = life.and_then(|life| life.look(|engine| engine.known.list()));
+            known.unwrap_or_default().into_iter().map(|(node, _)| node).collect()
         };
-        let keeper = Keeper::start(options, founder, directory, Box::new(publish))?;
+        let keeper = Keeper::start(options, self.inner.holding.clone(), give, Box::new(others))?;
         self.inner.keeper.set(Some(keeper));
         Ok(())
     }
@@ -199,20 +210,47 @@ impl Node {
         self.begin_with(Protocol::begin).await
     }
 
-    /// Begins a transaction that deletes what bricks have; here only if the keeper of the views is here. Waits for the one before
+    /// Begins a transaction that deletes what bricks have; here only if the keeper of the views is here. Waits for those before
     /// to be over, and for all members to say what it sees. May be given up.
     ///
     /// # Errors
     /// If deletes are for another node, or as [`Node::begin`]. None has begun, or it is rolled back.
     pub async fn begin_delete(&self) -> Result<Delete, LoadError> {
-        let NodeOptions { keeper, transport, .. } = &self.inner.options;
-        if *keeper != transport.node {
-            return Err(LoadError::NotPrimary(*keeper));
-        }
+        self.check_deletes()?;
         let alone = Arc::clone(&self.inner.deleting).lock_owned().await;
-        let load = self.begin_with(Protocol::begin_delete).await?;
-        let seen = load.snapshot().await?;
-        Ok(Delete::new(load, seen, alone))
+        let (begun, after) = (Instant::now(), self.inner.options.timeouts.serve);
+        loop {
+            let load = self.begin_with(Protocol::begin_delete).await?;
+            let seen = load.snapshot().await?;
+            let is_alone = load.life().look(|engine| {
+                let is_here = engine.keeper_node() == engine.own();
+                is_here && !engine.protocol.knows_other_deletes(load.epoch())
+            });
+            if is_alone == Some(true) {
+                return Ok(Delete::new(load, seen, alone));
+            }
+            // The keeper has just come here, and where it was a delete is about to commit; or it has just gone.
+            load.roll_back().await?;
+            self.check_deletes()?;
+            if begun.elapsed() >= after {
+                return Err(LoadError::NotServing { after });
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether deletes are for this node.
+    fn check_deletes(&self) -> Result<(), LoadError> {
+        let own = self.inner.options.transport.node;
+        let looked = self.life().look(|engine| {
+            let keeper = engine.keeper_node();
+            (keeper, engine.known.address(keeper).cloned())
+        });
+        match looked {
+            Some((keeper, address)) if keeper != own => Err(LoadError::NotPrimary { keeper, address }),
+            // Between two lives: the next one tells.
+            _ => Ok(()),
+        }
     }
 
     async fn begin_with(
@@ -318,6 +356,7 @@ impl Node {
         let life = self.life();
         life.end(EndReason::Stopped);
         self.inner.keeper.set(None);
+        self.inner.holding.set(None);
         // Closing waits for the log's thread. If the runtime ends, so does this.
         let _ = self.inner.runtime.spawn_blocking(move || life.bury()).await;
     }
@@ -337,6 +376,7 @@ impl Drop for NodeInner {
     fn drop(&mut self) {
         self.end.cancel();
         self.keeper.set(None);
+        self.holding.set(None);
         let life = Arc::clone(&self.life.read());
         life.end(EndReason::Stopped);
         self.runtime.spawn_blocking(move || life.bury());
@@ -349,6 +389,17 @@ fn not_given(error: StartError) -> ReadError {
         StartError::TimedOut { after } => ReadError::NotServing { after },
         error => ReadError::Ended(error.to_string()),
     }
+}
+
+/// Has the present life do what the keeper wants done, or who holds its records.
+fn carry_by(life: &Arc<RwLock<Arc<Life>>>) -> Give {
+    let present = Arc::downgrade(life);
+    Box::new(move |outgoing| {
+        if let Some(present) = present.upgrade() {
+            let life = Arc::clone(&present.read());
+            life.carry(outgoing);
+        }
+    })
 }
 
 /// Begins the next life whenever the cluster has gone on without the one before.
@@ -388,7 +439,8 @@ impl NodeInner {
             options.nodes = known.list();
             options.nodes_as_of = known.as_of();
         }
-        let life = Life::begin(&options, listener, &self.runtime, &self.open_store, &self.keeper)?;
+        let links = (&self.keeper, &self.holding);
+        let life = Life::begin(&options, listener, &self.runtime, &self.open_store, links)?;
         if self.end.is_cancelled() {
             life.end(EndReason::Stopped);
         }

@@ -31,8 +31,10 @@ pub struct NodeOptions {
     pub dictionaries: Vec<(DictionaryId, u32)>,
     /// When what is loaded is flushed and the log gets shorter.
     pub rounds: RoundOptions,
-    /// Where the keeper of the views runs.
+    /// Where the keeper of the views is, as far as this node was told; its records tell where it is by then.
     pub keeper: NodeId,
+    /// Where the node holds the records of keepers, if it does. [`Node::start`](super::Node::start) has it do so in its directory.
+    pub holds_in: Option<PathBuf>,
     /// On how many nodes each brick is.
     pub replicas: usize,
     /// How many nodes epochs are handed out for: the numbers of nodes go up to it. Fixed when the cluster is made.
@@ -67,6 +69,7 @@ impl NodeOptions {
             dictionaries: Vec::new(),
             rounds: RoundOptions::default(),
             keeper,
+            holds_in: None,
             replicas: 2,
             stride: 1_024,
             append_window: 64,

@@ -12,17 +12,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Between two looks whether somebody is new or elsewhere.
+/// Between two looks whether somebody is new or elsewhere, the keeper among them.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Writes down what is known whenever it changes, until the life ends.
+/// Writes down what is known whenever it changes, and where the keeper is, until the life ends.
 pub(super) async fn remember_until_end(life: Arc<Life>, directory: PathBuf) {
     let mut looks = interval(PERIOD);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (end, mut written) = (life.end.clone(), 0);
+    let (end, mut written) = (life.end.clone(), (0, life.options.keeper));
     while end.run_until_cancelled(looks.tick()).await.is_some() {
         let changed = life.look(|engine| {
-            let changes = engine.known.changes();
+            let changes = (engine.known.changes(), engine.keeper_node());
             (changes != written).then(|| (changes, engine.own_membership()))
         });
         let Some((changes, membership)) = changed.flatten() else { continue };

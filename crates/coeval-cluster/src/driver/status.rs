@@ -27,6 +27,8 @@ pub struct NodeStatus {
     pub drained: BTreeSet<NodeId>,
     /// The nodes that are out for good.
     pub removed: BTreeSet<NodeId>,
+    /// Where the keeper of the views is, for all that this node knows.
+    pub keeper: NodeId,
     /// Whether bricks are on their way.
     pub is_moving: bool,
     /// The nodes that are giving bricks to this one.
@@ -78,6 +80,7 @@ impl Engine {
             nodes: self.nodes(),
             drained: node.view().drained().clone(),
             removed: node.view().removed().clone(),
+            keeper: self.keeper_node(),
             is_moving: node.view().is_moving(),
             copied_from: self.copying.iter().map(|(from, _)| from.node).collect(),
             copied_bytes: self.copied_bytes,

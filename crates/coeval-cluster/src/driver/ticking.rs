@@ -92,11 +92,11 @@ impl Engine {
             let nodes = self.known.list().into_iter().map(|(node, _)| node);
             nodes.filter(|node| !view.removed().contains(node)).collect()
         };
-        told.insert(self.options.keeper);
+        told.insert(self.keeper_node());
         told.remove(&own);
-        if self.options.keeper == own {
-            self.keeper.hear(alive.clone());
-        }
+        // The next keeper may be here before any record says so.
+        self.keeper.hear(alive.clone());
+        self.holding.at(alive.followed);
         let frame = Frame::Alive(alive);
         told.into_iter().for_each(|node| self.send_frame(node, &frame));
     }

@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! [`Keeper`]: the thread that keeps the views. It alone waits for the disk that its records are on.
+//! [`Keeper`]: the thread that keeps the views. It waits for nothing: others hold its records.
 
-use super::KeeperOptions;
+use super::holding::HoldingLink;
 use super::link::{KeeperInput, NodeChange};
 use super::silence::Silence;
-use crate::log::{Batch, Durability, LogError, LogFile};
+use super::{Give, KeeperOptions, Others, Outgoing};
+use crate::log::LogError;
 use crate::node::NodeId;
-use crate::node_address::NodeAddress;
 use crate::start_error::StartError;
-use crate::wire::{decode, encode};
-use coeval_txn::cluster::{Member, RemoveError, ViewChange, ViewKeeper, ViewRecord};
-use std::path::Path;
+use crate::wire::Frame;
+use coeval_txn::cluster::{
+    AddError, BeginError, ChangeError, HolderSays, KeeperPlace, KeeperTerm, NextKeeper, RemoveError,
+    TermKeeper, ViewChange, ViewNumber,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
 
-/// The name of the log in the keeper's directory.
-const LOG_NAME: &str = "views.log";
 /// What the keeper is told and has not looked at yet. More is lost, and said again.
 const INPUTS_MAX: usize = 4_096;
+/// Who waits for something to be recorded. Whoever comes then is not answered, and asks again.
+const WAITING_MAX: usize = 1_024;
+/// In a start of a keeper the time has the upper bits, in milliseconds, and the node the lower ones.
+const NODE_BITS: u32 = 10;
+/// A keeper that gives way to one of the same primary's term asks again after so many silences, if it is still there.
+const PAUSE_SILENCES: u32 = 10;
+/// Looks between two words about a keeper that cannot begin: four silences.
+const LOOKS_A_WORD: u32 = 32;
 
-/// Gives records to a node: another one, or that beside the keeper.
-pub(crate) type Publish = Box<dyn Fn(NodeId, &[ViewRecord]) + Send>;
-
-/// The keeper. When it is dropped, its thread ends; a record that is half written is not there then.
+/// The keeper. When it is dropped, its thread ends; a record that is not settled then is up to the next keeper.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     inputs: Option<SyncSender<KeeperInput>>,
@@ -32,39 +40,20 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Starts it: the first of the cluster that `founder` founds, or the one that goes on with the records of its log.
+    /// Starts it: it asks what nodes hold, and begins when enough have answered.
     pub(crate) fn start(
         options: KeeperOptions,
-        founder: Option<Member>,
-        directory: &Path,
-        publish: Publish,
+        holding: HoldingLink,
+        give: Give,
+        others: Others,
     ) -> Result<Self, StartError> {
-        let path = directory.join(LOG_NAME);
-        let (log, bytes) = LogFile::open(&path, Durability::Synced)?;
-        let records: Result<Vec<ViewRecord>, _> = bytes.into_iter().map(decode).collect();
-        let records = records.map_err(|_| StartError::KeeperLog)?;
-        let KeeperOptions { own, nodes, stride, replicas, silence } = options;
-        let (keeper, first) = match founder {
-            Some(_) if !records.is_empty() => return Err(StartError::Founded),
-            None if records.is_empty() => return Err(StartError::NotFounded),
-            Some(founder) => {
-                let (keeper, record) = ViewKeeper::found(&[founder], replicas);
-                (keeper, Some(record))
-            }
-            None => (ViewKeeper::recover(&records, replicas), None),
-        };
-        let mut keeping =
-            Keeping { keeper, records, log, silence: Silence::new(silence), own, stride, publish };
-        if let Some(record) = first {
-            keeping.write(record)?;
-        }
-        keeping.know(nodes)?;
         let (inputs, taken) = sync_channel(INPUTS_MAX);
-        let period = (silence / 8).max(Duration::from_millis(5));
+        let period = (options.silence / 8).max(Duration::from_millis(5));
+        let keeping = Keeping::new(options, holding, give, others);
         let running =
             Builder::new().name("cluster-keeper".to_owned()).spawn(move || keeping.run(&taken, period));
-        let thread = running.map_err(|error| LogError::File { path, error })?;
-        Ok(Self { inputs: Some(inputs), thread: Some(thread) })
+        let failed = |error| LogError::File { path: PathBuf::from("cluster-keeper"), error };
+        Ok(Self { inputs: Some(inputs), thread: Some(running.map_err(failed)?) })
     }
 
     /// Tells it something, unless it has too much to look at.
@@ -82,139 +71,318 @@ impl Drop for Keeper {
     }
 }
 
+/// How far a keeper is.
+enum Step {
+    Asks(NextKeeper),
+    Keeps(Box<TermKeeper>),
+    /// There is one of a newer primary.
+    Ended,
+}
+
+/// Who is answered when what was decided is settled.
+enum Owed {
+    Added(oneshot::Sender<Result<NodeId, AddError>>, Result<NodeId, AddError>),
+    Changed(oneshot::Sender<Result<(), ChangeError>>, Result<(), ChangeError>),
+}
+
+impl Owed {
+    /// Whoever has given up waiting asks again.
+    fn pay(self) {
+        match self {
+            Self::Added(answer, added) => drop(answer.send(added)),
+            Self::Changed(answer, changed) => drop(answer.send(changed)),
+        }
+    }
+}
+
 /// The state of the thread.
 struct Keeping {
-    keeper: ViewKeeper,
-    records: Vec<ViewRecord>,
-    log: LogFile,
+    step: Step,
+    options: KeeperOptions,
+    /// Those of the options that are still to be recorded.
+    nodes: VecDeque<NodeId>,
+    /// It asks from then on.
+    asks_from: Instant,
+    /// How often it has looked since it began to ask.
+    looks: u32,
     silence: Silence,
-    own: NodeId,
-    stride: u32,
-    publish: Publish,
+    /// The view by which silence goes.
+    entered: ViewNumber,
+    /// What nobody has looked at, since something is not settled yet.
+    waiting: VecDeque<KeeperInput>,
+    owed: Option<Owed>,
+    /// Up to which record each node was told last, and how many were settled then.
+    said: BTreeMap<NodeId, (ViewNumber, ViewNumber)>,
+    holding: HoldingLink,
+    give: Give,
+    others: Others,
+}
+
+/// The next keeper of a primary's term at a node, after one of the same number.
+fn next_of(options: &KeeperOptions, after: KeeperTerm) -> NextKeeper {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let by_clock = u64::try_from(since_1970.as_millis()).unwrap_or_default();
+    let least = if after.number() == options.term { (after.start() >> NODE_BITS) + 1 } else { 0 };
+    let node = u64::from(options.own.get()) & ((1 << NODE_BITS) - 1);
+    let term = KeeperTerm::new(options.term, (by_clock.max(least) << NODE_BITS) | node);
+    NextKeeper::new(KeeperPlace { term, node: options.own }, options.replicas)
 }
 
 impl Keeping {
-    fn run(mut self, inputs: &Receiver<KeeperInput>, period: Duration) {
-        self.silence.enter(self.keeper.view(), Instant::now());
-        (self.publish)(self.own, &self.records);
-        let mut looked = Instant::now();
-        loop {
-            let kept = match inputs.recv_timeout(period) {
-                Ok(input) => self.take(input),
-                Err(RecvTimeoutError::Timeout) => Ok(()),
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            let (looks, since) = (looked.elapsed() >= period, looked.elapsed());
-            if looks {
-                looked = Instant::now();
-            }
-            if since > 4 * period {
-                self.silence.forgive(looked);
-            }
-            let kept = kept.and_then(|()| if looks { self.remove_silent() } else { Ok(()) });
-            if let Err(error) = kept {
-                // Nobody knows whether the record is on disk, so this keeper writes none any more.
-                tracing::error!("the keeper of the views ends: {error}");
-                return;
-            }
+    fn new(options: KeeperOptions, holding: HoldingLink, give: Give, others: Others) -> Self {
+        Self {
+            step: Step::Asks(next_of(&options, KeeperTerm::default())),
+            nodes: options.nodes.iter().map(|(node, _)| *node).collect(),
+            silence: Silence::new(options.silence),
+            options,
+            asks_from: Instant::now(),
+            looks: 0,
+            entered: ViewNumber::default(),
+            waiting: VecDeque::new(),
+            owed: None,
+            said: BTreeMap::new(),
+            holding,
+            give,
+            others,
         }
     }
 
-    fn take(&mut self, input: KeeperInput) -> Result<(), LogError> {
+    fn run(mut self, inputs: &Receiver<KeeperInput>, period: Duration) {
+        let mut looked = Instant::now();
+        self.ask();
+        while !matches!(self.step, Step::Ended) {
+            match inputs.recv_timeout(period) {
+                Ok(input) => self.take(input),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let since = looked.elapsed();
+            if since >= period {
+                looked = Instant::now();
+                if since > 4 * period {
+                    self.silence.forgive(looked);
+                }
+                self.look();
+            }
+            self.go_on();
+        }
+    }
+
+    fn take(&mut self, input: KeeperInput) {
         match input {
+            // What comes while something is not settled is said again.
             KeeperInput::Told(told) => {
-                let record = self.keeper.receive(&told);
-                self.write_all(record)
+                if let Step::Keeps(keeper) = &mut self.step {
+                    let _ = keeper.decide(|keeper| ((), keeper.receive(&told)));
+                }
             }
             KeeperInput::Heard(alive) => {
-                self.silence.hear(&alive, self.keeper.view(), Instant::now());
-                // The node beside the keeper gives its records to the others; it has them from here.
-                if alive.member.node == self.own {
-                    let first = usize::try_from(alive.followed.get()).unwrap_or(usize::MAX);
-                    (self.publish)(self.own, self.records.get(first..).unwrap_or_default());
+                if let Step::Keeps(keeper) = &self.step {
+                    self.silence.hear(&alive, keeper.view(), Instant::now());
                 }
-                Ok(())
             }
-            KeeperInput::Add(ask, answer) => {
-                let added = match self.keeper.add(&ask, self.stride) {
-                    // It is on disk before anybody hears of it.
-                    Ok((node, record)) => self.write_all(record).map(|()| Ok(node))?,
-                    Err(error) => Err(error),
-                };
-                // Whoever has given up waiting asks again.
-                let _ = answer.send(added);
-                Ok(())
-            }
-            KeeperInput::Change(change, answer) => {
-                let changed = match change {
-                    NodeChange::Drain(node) => self.keeper.drain(node),
-                    NodeChange::Remove(node) => self.keeper.remove_for_good(node),
-                };
-                let changed = match changed {
-                    Ok(record) => self.write_all(record).map(Ok)?,
-                    Err(error) => Err(error),
-                };
-                let _ = answer.send(changed);
-                Ok(())
+            KeeperInput::Held(said) => self.take_held(&said),
+            asked @ (KeeperInput::Add(..) | KeeperInput::Change(..)) => {
+                if self.waiting.len() < WAITING_MAX {
+                    self.waiting.push_back(asked);
+                }
             }
         }
     }
 
-    /// Records where the nodes are that were told their numbers. What has been recorded of others is newer than what this node
-    /// was told when it started; of itself it is not.
-    fn know(&mut self, nodes: Vec<(NodeId, NodeAddress)>) -> Result<(), LogError> {
-        for (node, address) in nodes {
-            if node == self.own || !self.keeper.view().known().contains_key(&node) {
-                let record = self.keeper.know(node, &Arc::from(address.to_string()));
-                self.write_all(record)?;
+    fn take_held(&mut self, said: &HolderSays) {
+        let newer = match &mut self.step {
+            Step::Asks(next) => {
+                next.receive(said);
+                match next.begin() {
+                    Ok(keeper) => {
+                        tracing::info!("the keeper of views is here, of {}", keeper.place().term);
+                        self.said.clear();
+                        self.entered = ViewNumber::default();
+                        self.step = Step::Keeps(Box::new(keeper));
+                        None
+                    }
+                    Err(BeginError::TooFew { .. }) => None,
+                    Err(BeginError::Superseded(newer)) => Some(newer),
+                }
+            }
+            Step::Keeps(keeper) => {
+                keeper.receive(said);
+                keeper.superseded_by()
+            }
+            Step::Ended => None,
+        };
+        if let Some(newer) = newer {
+            self.give_way(newer);
+        }
+    }
+
+    /// There is a newer keeper. One beside a primary of the same number may be gone soon, and then somebody has to be there.
+    fn give_way(&mut self, newer: KeeperTerm) {
+        tracing::warn!("the keeper of views is elsewhere by now, of {newer}: this one ends");
+        self.owed = None;
+        self.waiting.clear();
+        if newer.number() > self.options.term {
+            self.step = Step::Ended;
+        } else {
+            self.step = Step::Asks(next_of(&self.options, newer));
+            self.asks_from = Instant::now() + self.options.silence * PAUSE_SILENCES;
+            self.looks = 0;
+        }
+    }
+
+    /// What it does now and then.
+    fn look(&mut self) {
+        match &self.step {
+            Step::Asks(_) => self.ask(),
+            Step::Keeps(keeper) => {
+                // Members are told again what they have not answered; who is away is told when something is new.
+                let members: BTreeSet<NodeId> = keeper.view().members().map(|member| member.node).collect();
+                let own = self.options.own;
+                self.said.retain(|node, _| *node != own && !members.contains(node));
+                self.remove_silent();
+            }
+            Step::Ended => {}
+        }
+    }
+
+    /// Asks all that are known what they hold.
+    fn ask(&mut self) {
+        let Step::Asks(next) = &self.step else { return };
+        if Instant::now() < self.asks_from {
+            return;
+        }
+        self.looks += 1;
+        if self.looks.is_multiple_of(LOOKS_A_WORD)
+            && let Err(error) = next.begin()
+        {
+            tracing::warn!("no keeper of views yet, so nobody joins or leaves: {error}");
+        }
+        let ask = next.ask();
+        for node in (self.others)() {
+            if node != self.options.own {
+                (self.give)(Outgoing::Send(node, Box::new(Frame::Keeper(ask.clone()))));
             }
         }
-        Ok(())
+        self.holding.said(ask);
     }
 
-    fn write_all(&mut self, record: Option<ViewRecord>) -> Result<(), LogError> {
-        record.map_or(Ok(()), |record| self.write(record))
-    }
-
-    /// Removes who is gone, as far as enough replicas are left.
-    fn remove_silent(&mut self) -> Result<(), LogError> {
+    /// Removes who is gone, as far as enough replicas are left; one after the other, as each of these records is settled.
+    fn remove_silent(&mut self) {
+        let Step::Keeps(keeper) = &mut self.step else { return };
         let mut gone = self.silence.silent(Instant::now());
         if gone.is_empty() {
-            gone.extend(self.silence.cut_off(self.own));
+            gone.extend(self.silence.cut_off(self.options.own));
         }
         for node in gone {
-            match self.keeper.remove(node) {
-                Ok(record) => {
-                    tracing::warn!("{node} does not answer: the view goes on without it");
-                    self.write(record)?;
-                }
-                Err(RemoveError::NotLive) => {}
-                Err(RemoveError::LastReplica) => {
+            let removed = keeper.decide(|keeper| match keeper.remove(node) {
+                Ok(record) => (Ok(()), Some(record)),
+                Err(error) => (Err(error), None),
+            });
+            match removed {
+                Some(Ok(())) => tracing::warn!("{node} does not answer: the view goes on without it"),
+                Some(Err(RemoveError::NotLive)) => {}
+                Some(Err(RemoveError::LastReplica)) => {
                     tracing::debug!("{node} does not answer, and may hold the last replica of some bricks");
                 }
+                None => return,
             }
         }
-        Ok(())
     }
 
-    /// Makes a record durable, then gives it to all.
-    fn write(&mut self, record: ViewRecord) -> Result<(), LogError> {
-        let mut batch = Batch::new();
-        batch.push(&encode(&record));
-        self.log.write(batch)?;
-        self.silence.enter(self.keeper.view(), Instant::now());
-        // The node beside the keeper first: it has to know where a new node is to give it anything.
-        (self.publish)(self.own, std::slice::from_ref(&record));
-        let view = self.keeper.view();
-        let is_told = |node: &NodeId| {
-            let is_removed =
-                view.removed().contains(node) && record.change != (ViewChange::Removed { node: *node });
-            *node != self.own && !is_removed
-        };
-        for node in view.known().keys().copied().filter(is_told) {
-            (self.publish)(node, std::slice::from_ref(&record));
+    /// Does what can be done by now, and says what there is to say.
+    fn go_on(&mut self) {
+        loop {
+            self.note_settled();
+            if !self.decide_next() {
+                break;
+            }
         }
-        self.records.push(record);
-        Ok(())
+        self.say();
+    }
+
+    /// Goes by the newest settled view, and answers who has waited for it.
+    fn note_settled(&mut self) {
+        let Step::Keeps(keeper) = &self.step else { return };
+        if keeper.view().number() != self.entered {
+            self.entered = keeper.view().number();
+            self.silence.enter(keeper.view(), Instant::now());
+        }
+        if keeper.is_settled()
+            && let Some(owed) = self.owed.take()
+        {
+            owed.pay();
+        }
+    }
+
+    /// Decides the next thing that somebody waits for. Whether there may be more.
+    fn decide_next(&mut self) -> bool {
+        let Step::Keeps(keeper) = &mut self.step else { return false };
+        if !keeper.is_settled() || keeper.superseded_by().is_some() {
+            return false;
+        }
+        let (own, stride) = (self.options.own, self.options.stride);
+        if let Some(node) = self.nodes.pop_front() {
+            // What has been recorded of others is newer than what this node was told when it started; of itself it is not.
+            let address = self.options.nodes.iter().find(|(other, _)| *other == node);
+            if let Some((_, address)) = address
+                && (node == own || !keeper.view().known().contains_key(&node))
+            {
+                let address: Arc<str> = Arc::from(address.to_string());
+                let _ = keeper.decide(|keeper| ((), keeper.know(node, &address)));
+            }
+            return true;
+        }
+        self.owed = match self.waiting.pop_front() {
+            Some(KeeperInput::Add(ask, answer)) => {
+                let added = keeper.decide(|keeper| match keeper.add(&ask, stride) {
+                    Ok((node, record)) => (Ok(node), record),
+                    Err(error) => (Err(error), None),
+                });
+                added.map(|added| Owed::Added(answer, added))
+            }
+            Some(KeeperInput::Change(change, answer)) => {
+                let changed = keeper.decide(|keeper| {
+                    let changed = match change {
+                        NodeChange::Drain(node) => keeper.drain(node),
+                        NodeChange::Remove(node) => keeper.remove_for_good(node),
+                    };
+                    match changed {
+                        Ok(record) => (Ok(()), record),
+                        Err(error) => (Err(error), None),
+                    }
+                });
+                changed.map(|changed| Owed::Changed(answer, changed))
+            }
+            Some(KeeperInput::Told(_) | KeeperInput::Heard(_) | KeeperInput::Held(_)) | None => return false,
+        };
+        true
+    }
+
+    /// Tells nodes what they are to hold, and how much of it is settled; each once, until they are to be told again.
+    fn say(&mut self) {
+        let Step::Keeps(keeper) = &self.step else { return };
+        let view = keeper.view();
+        let last = keeper.settled().last();
+        let is_told = |node: &NodeId| {
+            let is_its_end = || last.is_some_and(|last| last.change == ViewChange::Removed { node: *node });
+            !view.removed().contains(node) || is_its_end()
+        };
+        let known = view.known().keys().copied().chain(view.members().map(|member| member.node));
+        let mut nodes: BTreeSet<NodeId> = known.filter(is_told).collect();
+        nodes.insert(self.options.own);
+        let now = (keeper.last(), view.number());
+        for node in nodes {
+            if keeper.knows_all(node) || self.said.get(&node) == Some(&now) {
+                continue;
+            }
+            let Some(said) = keeper.hold(node) else { continue };
+            self.said.insert(node, now);
+            if node == self.options.own {
+                self.holding.said(said);
+            } else {
+                (self.give)(Outgoing::Send(node, Box::new(Frame::Keeper(said))));
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::keeper_thread::Keeper;
 use crate::node::NodeId;
 use crate::wire::Alive;
-use coeval_txn::cluster::{AddError, ChangeError, NodeAsk, ToKeeper};
+use coeval_txn::cluster::{AddError, ChangeError, HolderSays, NodeAsk, ToKeeper};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 pub(super) enum KeeperInput {
     Told(ToKeeper),
     Heard(Alive),
+    Held(HolderSays),
     Add(NodeAsk, oneshot::Sender<Result<NodeId, AddError>>),
     Change(NodeChange, oneshot::Sender<Result<(), ChangeError>>),
 }
@@ -51,6 +52,11 @@ impl KeeperLink {
 
     pub(crate) fn hear(&self, alive: Alive) {
         self.put(KeeperInput::Heard(alive));
+    }
+
+    /// A node says what it holds.
+    pub(crate) fn answer(&self, said: HolderSays) {
+        self.put(KeeperInput::Held(said));
     }
 
     /// A node wants to belong, or starts again: its number, once that is recorded. Nothing is answered if there is no keeper

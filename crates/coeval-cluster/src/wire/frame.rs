@@ -5,7 +5,8 @@ use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::BrickChange;
 use coeval_txn::cluster::{
-    Body, DictionaryMessage, Member, Message, NodeId, ToKeeper, ViewNumber, ViewRecord,
+    Body, DictionaryMessage, HolderSays, KeeperSays, Member, Message, NodeId, ToKeeper, ViewNumber,
+    ViewRecord,
 };
 
 /// What a frame between two nodes has in it.
@@ -21,6 +22,10 @@ pub(crate) enum Frame {
     Records(Vec<ViewRecord>),
     /// A message about a dictionary.
     Dictionary(DictionaryMessage),
+    /// A keeper asks what the receiver holds of records of views, or has it hold some.
+    Keeper(KeeperSays),
+    /// What a keeper is answered to that.
+    Holder(HolderSays),
 }
 
 /// What a node says now and then.
@@ -59,6 +64,14 @@ impl Wire for Frame {
                 out.push(4);
                 message.put(out);
             }
+            Self::Keeper(said) => {
+                out.push(5);
+                said.put(out);
+            }
+            Self::Holder(said) => {
+                out.push(6);
+                said.put(out);
+            }
         }
     }
 
@@ -73,6 +86,8 @@ impl Wire for Frame {
             }),
             3 => Self::Records(from.list()?),
             4 => Self::Dictionary(DictionaryMessage::take(from)?),
+            5 => Self::Keeper(KeeperSays::take(from)?),
+            6 => Self::Holder(HolderSays::take(from)?),
             kind => return Err(Malformed::Kind { what: "frame", kind }),
         })
     }
@@ -117,6 +132,8 @@ kinds! {
     Alive => "alive",
     Records => "records",
     Dictionary => "dictionary",
+    Keeper => "keeper",
+    Holder => "holder",
 }
 
 impl FrameKind {
@@ -128,6 +145,8 @@ impl FrameKind {
             Frame::Alive(_) => Self::Alive,
             Frame::Records(_) => Self::Records,
             Frame::Dictionary(_) => Self::Dictionary,
+            Frame::Keeper(_) => Self::Keeper,
+            Frame::Holder(_) => Self::Holder,
         }
     }
 

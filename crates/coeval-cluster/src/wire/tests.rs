@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::request::{BrickPart, PART_BYTES};
 use super::{
-    Alive, BrickAnswer, BrickRequest, BrickShare, Frame, FrameKind, Gift, Malformed, NodeRecord,
+    Alive, BrickAnswer, BrickRequest, BrickShare, Frame, FrameKind, Gift, HeldRecord, Malformed, NodeRecord,
     PartAssembly, Wire, decode, encode, parts_of, parts_of_texts,
 };
 use crate::brick_change::BrickChange;
@@ -9,8 +9,9 @@ use crate::texts::RowTexts;
 use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
-    DictionaryMessage, DictionaryRecord, EpochKind, GivenText, Incarnation, LogRecord, Member, Message,
-    NodeId, Pending, Purpose, Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    DictionaryMessage, DictionaryRecord, EpochKind, GivenText, HolderBody, HolderRecord, HolderSays,
+    Incarnation, KeeperPlace, KeeperSays, KeeperTerm, LogRecord, Member, Message, NodeId, Pending, Purpose,
+    Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
@@ -204,11 +205,20 @@ impl Values {
         ViewRecord { number: self.view(), change }
     }
 
+    fn keeper(&mut self) -> KeeperPlace {
+        KeeperPlace { term: self.term(), node: self.node() }
+    }
+
+    fn term(&mut self) -> KeeperTerm {
+        KeeperTerm::new(self.number(), self.0.random_range(0..9))
+    }
+
     fn change_of_nodes(&mut self) -> ViewChange {
         let node = self.node();
-        match self.0.random_range(0..4) {
+        match self.0.random_range(0..5) {
             0 => ViewChange::Drained { node },
             1 => ViewChange::Removed { node },
+            2 => ViewChange::Keeper(self.keeper()),
             _ => {
                 let start = NonZeroU64::new(self.0.random_range(0..3)).map(StartId::new);
                 ViewChange::Known { node, address: self.text(), start }
@@ -216,8 +226,52 @@ impl Values {
         }
     }
 
+    /// Records that follow each other, behind a view.
+    fn records_behind(&mut self, after: ViewNumber) -> Vec<ViewRecord> {
+        let mut records = self.list(Self::view_record);
+        let mut last = after;
+        for record in &mut records {
+            record.number = last.next();
+            last = record.number;
+        }
+        records
+    }
+
+    fn word_of_keeper(&mut self) -> KeeperSays {
+        let keeper = self.keeper();
+        if self.0.random() {
+            return KeeperSays::Ask(keeper);
+        }
+        let after = self.view();
+        KeeperSays::Hold { keeper, after, records: self.records_behind(after), settled: self.view() }
+    }
+
+    fn word_to_keeper(&mut self) -> HolderSays {
+        let body = match self.0.random_range(0..3) {
+            0 => {
+                let records = self.records_behind(ViewNumber::default());
+                let settled = ViewNumber::new(self.0.random_range(0..=records.len() as u64));
+                HolderBody::Has { elsewhere: self.term(), settled, records }
+            }
+            1 => HolderBody::Holds { through: self.view(), settled: self.view() },
+            _ => HolderBody::Newer(self.term()),
+        };
+        HolderSays { from: self.node(), log_since: Incarnation::new(self.number()), to: self.term(), body }
+    }
+
+    fn held_record(&mut self) -> HeldRecord {
+        match self.0.random_range(0..4) {
+            0 => HeldRecord::Since(Incarnation::new(self.number())),
+            1 => HeldRecord::Holder(HolderRecord::Promised(self.keeper())),
+            2 => HeldRecord::Holder(HolderRecord::Held(self.list(Self::view_record))),
+            _ => HeldRecord::Holder(HolderRecord::Settled(self.view())),
+        }
+    }
+
     fn frame(&mut self) -> Frame {
-        match self.0.random_range(0..10) {
+        match self.0.random_range(0..12) {
+            10 => Frame::Keeper(self.word_of_keeper()),
+            11 => Frame::Holder(self.word_to_keeper()),
             0 => Frame::ToKeeper(self.told_to_keeper()),
             1 => {
                 let (member, followed) = (self.member(), self.view());
@@ -390,6 +444,7 @@ fn what_is_written_is_read_and_nothing_else_is() {
         kinds.insert(FrameKind::of(&frame) as usize);
         check(&frame, &mut random);
         check(&values.record(), &mut random);
+        check(&values.held_record(), &mut random);
         check(&values.dictionary_message(), &mut random);
         check(&values.dictionary_record(), &mut random);
         let records =

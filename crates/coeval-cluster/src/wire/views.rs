@@ -7,8 +7,8 @@ use super::writer::{put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{
-    ClosedReport, CommitTerms, CommittedEpoch, Incarnation, Member, NodeId, ToKeeper, ViewChange, ViewNumber,
-    ViewRecord,
+    ClosedReport, CommitTerms, CommittedEpoch, Incarnation, KeeperPlace, KeeperTerm, Member, NodeId,
+    ToKeeper, ViewChange, ViewNumber, ViewRecord,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,6 +61,28 @@ impl Wire for ViewNumber {
     }
 }
 
+impl Wire for KeeperTerm {
+    fn put(&self, out: &mut Vec<u8>) {
+        put_u64(out, self.number());
+        put_u64(out, self.start());
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        Ok(Self::new(from.u64()?, from.u64()?))
+    }
+}
+
+impl Wire for KeeperPlace {
+    fn put(&self, out: &mut Vec<u8>) {
+        self.term.put(out);
+        self.node.put(out);
+    }
+
+    fn take(from: &mut Reader) -> Result<Self, Malformed> {
+        Ok(Self { term: KeeperTerm::take(from)?, node: NodeId::take(from)? })
+    }
+}
+
 type Lives = BTreeMap<NodeId, Incarnation>;
 
 fn put_lives(out: &mut Vec<u8>, lives: &Lives) {
@@ -108,6 +130,10 @@ impl Wire for ViewChange {
                 out.push(4);
                 node.put(out);
             }
+            Self::Keeper(keeper) => {
+                out.push(5);
+                keeper.put(out);
+            }
         }
     }
 
@@ -134,6 +160,7 @@ impl Wire for ViewChange {
             }
             3 => Ok(Self::Drained { node: NodeId::take(from)? }),
             4 => Ok(Self::Removed { node: NodeId::take(from)? }),
+            5 => Ok(Self::Keeper(KeeperPlace::take(from)?)),
             kind => Err(Malformed::Kind { what: "change of the view", kind }),
         }
     }

@@ -103,7 +103,8 @@ fn deletes_run_on_one_node_and_one_after_the_other() {
     let cluster = Cluster::start(3, 2);
     cluster.runtime.block_on(async {
         let refused = cluster.node(2).begin_delete().await.map(|delete| delete.epoch());
-        assert_eq!(refused, Err(LoadError::NotPrimary(NodeId::new(1))));
+        let elsewhere = LoadError::NotPrimary { keeper: NodeId::new(1), address: Some(cluster.address(1)) };
+        assert_eq!(refused, Err(elsewhere));
         let first = delete_all(cluster.node(1)).await.unwrap();
         let epoch = first.epoch();
         let node = cluster.node(1).clone();

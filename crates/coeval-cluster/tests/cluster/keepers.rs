@@ -3,7 +3,7 @@
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
 use crate::sums::{Traffic, check, load};
-use coeval_cluster::{Founding, StartError};
+use coeval_cluster::{ChangeNodesError, Founding, NodeId, StartError};
 
 #[test]
 fn loads_go_on_without_a_keeper_until_a_member_goes() {
@@ -39,15 +39,50 @@ fn records_are_to_be_had_from_any_node() {
 }
 
 #[test]
-fn a_cluster_is_founded_once_and_not_by_a_lost_log() {
+fn a_cluster_is_founded_once() {
     let cluster = Cluster::start(2, 1);
-    let start = |founding, directory: &std::path::Path| {
-        cluster.runtime.block_on(cluster.node(1).start_keeper(founding, directory))
-    };
+    let start = |founding| cluster.runtime.block_on(cluster.node(1).start_keeper(founding, 1));
     cluster.node(1).stop_keeper();
-    assert!(matches!(start(Founding::Found, &cluster.directory(1)), Err(StartError::Founded)));
-    let empty = tempfile::tempdir().unwrap();
-    assert!(matches!(start(Founding::GoOn, empty.path()), Err(StartError::NotFounded)));
-    start(Founding::GoOn, &cluster.directory(1)).unwrap();
+    assert!(matches!(start(Founding::Found), Err(StartError::Founded)));
+    start(Founding::GoOn).unwrap();
     check(&cluster, &[]);
+}
+
+/// The keeper of node 1 runs on, and does not know that there is another one. To break it: have `Frame::Holder` of a newer keeper not reach
+/// `KeeperLink::answer`. Node 1 goes on to remove and take in then, and nobody follows.
+#[test]
+fn the_keeper_is_where_the_newest_primary_is() {
+    let mut cluster = Cluster::start(3, 2);
+    let traffic = Traffic::start(&cluster, &[2, 3]);
+    cluster.move_keeper(2, 2);
+    let drained = cluster.runtime.block_on(cluster.node(1).drain(NodeId::new(3)));
+    assert!(
+        matches!(drained, Err(ChangeNodesError::Elsewhere { keeper, .. }) if keeper == NodeId::new(2)),
+        "{drained:?}"
+    );
+    cluster.crash(1);
+    wait_until("the view goes on without it", || {
+        cluster.status(2).is_some_and(|status| status.members.len() == 2)
+    });
+    cluster.begin(1);
+    cluster.settle();
+    assert_eq!(cluster.status(1).unwrap().keeper, NodeId::new(2));
+    let (acknowledged, _) = traffic.stop(&cluster);
+    check(&cluster, &acknowledged);
+}
+
+/// All that the keeper had is on the other nodes. To break it: have `TermKeeper` settle what its own node holds.
+#[test]
+fn views_outlive_the_node_of_the_keeper_and_its_disk() {
+    let mut cluster = Cluster::start(3, 2);
+    let alone = cluster.runtime.block_on(load(cluster.node(1))).unwrap();
+    cluster.crash(1);
+    cluster.lose_disk(1);
+    cluster.move_keeper(3, 2);
+    wait_until("the view goes on without it", || {
+        cluster.status(2).is_some_and(|status| status.members.len() == 2)
+    });
+    cluster.begin(1);
+    cluster.settle();
+    check(&cluster, &[alone]);
 }

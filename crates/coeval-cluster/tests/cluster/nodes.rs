@@ -290,7 +290,14 @@ impl Cluster {
     }
 
     pub(crate) fn start_keeper(&self, founding: Founding) {
-        self.runtime.block_on(self.node(1).start_keeper(founding, &self.directory(1))).unwrap();
+        self.runtime.block_on(self.node(1).start_keeper(founding, 1)).unwrap();
+    }
+
+    /// The server of another node is the primary by now, in a term of this number, and has the keeper.
+    pub(crate) fn move_keeper(&self, number: u32, term: u64) {
+        self.runtime.block_on(self.node(number).start_keeper(Founding::GoOn, term)).unwrap();
+        let is_there = |node: &Node| node.status().is_some_and(|status| status.keeper == NodeId::new(number));
+        wait_until("all know where the keeper is", || self.running().iter().all(is_there));
     }
 
     pub(crate) fn status(&self, number: u32) -> Option<NodeStatus> {

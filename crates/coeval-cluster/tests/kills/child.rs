@@ -5,8 +5,8 @@ use crate::rows::{BRICKS, brick, fill, tables, values_of};
 use crate::{rows, words};
 use coeval_cluster::{
     BrickAddress, ClusterId, ClusterTimeouts, CommitWait, Durability, Epoch, FormatVersion, Formats,
-    Founding, LoadError, Node, NodeAddress, NodeId, NodeOptions, ReadError, RoundOptions, Snapshot, Timeouts,
-    TransportOptions,
+    Founding, LoadError, Node, NodeAddress, NodeId, NodeOptions, ReadError, RoundOptions, Snapshot,
+    StartError, Timeouts, TransportOptions,
 };
 use std::io::BufRead;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ pub(crate) const MARK: &str = "--node";
 /// After which a node counts as gone.
 pub(crate) const SILENCE: Duration = Duration::from_millis(900);
 
-/// A node: its number, its directory, the addresses of all, and what its keeper is to do.
+/// A node: its number, its directory, the addresses of all, and whether it has the keeper.
 pub(crate) fn run(arguments: &[String]) {
     let [number, directory, addresses, keeper] = arguments else { panic!("four arguments: {arguments:?}") };
     let number: u32 = number.parse().unwrap();
@@ -30,20 +30,22 @@ pub(crate) fn run(arguments: &[String]) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let directory = Path::new(directory);
     let node = start(number, addresses, directory, runtime.handle());
-    let founding = match keeper.as_str() {
-        "found" => Some(Founding::Found),
-        "go-on" => Some(Founding::GoOn),
-        _ => None,
-    };
-    if let Some(founding) = founding {
-        runtime.block_on(node.start_keeper(founding, directory)).unwrap();
+    let has_keeper = keeper == "keeper";
+    if has_keeper {
+        runtime.block_on(async {
+            // It may have been killed before or after the cluster was founded.
+            match node.start_keeper(Founding::Found, 1).await {
+                Err(StartError::Founded) => node.start_keeper(Founding::GoOn, 1).await.unwrap(),
+                founded => founded.unwrap(),
+            }
+        });
     }
     let loads = Arc::new(AtomicBool::new(true));
     let under_way = Arc::new(AtomicU64::new(0));
     for loader in 0..2 {
         runtime.spawn(load_on(node.clone(), number, loader, Arc::clone(&loads), Arc::clone(&under_way)));
     }
-    if founding.is_some() {
+    if has_keeper {
         runtime.spawn(delete_on(node.clone(), Arc::clone(&loads), Arc::clone(&under_way)));
     }
     runtime.spawn(read_on(node.clone()));

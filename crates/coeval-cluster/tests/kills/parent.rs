@@ -69,11 +69,7 @@ impl Cluster {
 
     fn begin(&mut self, number: usize) {
         let directory: &Path = self.directory.path();
-        let keeper = match number {
-            1 if directory.join("n1/views.log").exists() => "go-on",
-            1 => "found",
-            _ => "none",
-        };
+        let keeper = if number == 1 { "keeper" } else { "none" };
         let process = Process::start(number, directory, &self.addresses, keeper, &self.said);
         self.processes.insert(number, process);
     }

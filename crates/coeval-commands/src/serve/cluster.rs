@@ -6,7 +6,7 @@
 //!              founding         while the cluster is being made
 //!              tables           which tables were seen, and when
 //!              epochs-*.log     the node's log; bricks-*.rows what it has flushed
-//!              views.log        on the first node: who takes part, for all
+//!              held.log         who takes part: what keepers of views have recorded, as this node holds it for them
 //!              restored/        rows of spread tables that a restore has brought, until they are loaded
 //! ```
 //! Two kinds of threads, besides those of queries: a few for the node, which send, answer and say that it lives, since one that says nothing
@@ -15,6 +15,9 @@
 //!
 //! A node that is removed from its cluster ends, and says so; its server goes on with row tables, and statements on spread
 //! tables are told to go elsewhere.
+//!
+//! The keeper of views is beside the primary: whichever server opens its database as one starts it, in the term that this opening
+//! has begun, also when it was promoted just now. One that runs on elsewhere learns from the nodes that it is over.
 //!
 //! Order of the end: sessions, then the node, then the database.
 
@@ -38,9 +41,7 @@ use crate::failure::Failure;
 use belonging::Role;
 use coeval::{Database, Store};
 use coeval_archive::SpreadSource;
-use coeval_cluster::{
-    Durability, Founding, LogError, Membership, Node, NodeAddress, NodeOptions, StartError, Tables,
-};
+use coeval_cluster::{Durability, Founding, LogError, Node, NodeAddress, NodeOptions, StartError, Tables};
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
 use std::net::TcpListener;
@@ -89,6 +90,8 @@ struct Start {
     durability: Durability,
     /// The database.
     store: Store,
+    /// The number of the primary's term, if this is it: the keeper is here then.
+    term: Option<u64>,
     /// The node's threads.
     threads: Handle,
 }
@@ -128,6 +131,9 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let ask = belonging::ask_options(&arguments.node, listen, database_id(&store))?;
     let is_replica = arguments.replica_of.is_some() || store.is_following();
     let role = if is_replica { Role::Replica } else { Role::Primary };
+    // A replica that was promoted still has its command line. One that is salvaged writes nothing, and is no primary.
+    let writes = !store.is_following() && !store.is_salvaged();
+    let term = writes.then(|| store.terms().last().map_or(0, |term| term.number));
     let failed = |error: &dyn std::fmt::Display| Failure::work("cannot be a node of a cluster", error);
     let listener = listener(listen)?;
     let of_node = threads("coeval-cluster", NODE_THREADS)?;
@@ -140,10 +146,11 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
-    let place = place(&membership, of_work.handle().clone())?;
+    let place = Place { threads: of_work.handle().clone() };
     let node = Arc::new(OwnNode {
         number: membership.node,
         nodes: membership.nodes,
+        keeper: membership.keeper,
         replicas: membership.replicas,
         patience: options.timeouts.serve,
         stage: watch::Sender::new(Stage::Starting),
@@ -154,8 +161,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
     node_threads.spawn(ages::keep(store.clone(), Arc::clone(&node)));
     let durability = if arguments.node.without_cluster_sync { Durability::Off } else { Durability::Synced };
-    let start =
-        Start { options, listener, directory, founding, durability, store, threads: node_threads.clone() };
+    let threads = node_threads.clone();
+    let start = Start { options, listener, directory, founding, durability, store, term, threads };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     // Before anybody can come.
     restored::bring_back(dir, &start, &declarations, &|_| Ok(()))?;
@@ -187,16 +194,6 @@ impl Drop for Clustering {
         of_work.shutdown_timeout(END_PATIENCE);
         of_node.shutdown_timeout(END_PATIENCE);
     }
-}
-
-/// What loads and deletes are told of the cluster.
-fn place(membership: &Membership, threads: Handle) -> Result<Place, Failure> {
-    let keeper = membership.keeper;
-    let address = membership.address_of(keeper).cloned();
-    let address = address.ok_or_else(|| {
-        Failure::Work(format!("the cluster does not say where {keeper} is, which has the keeper of views"))
-    })?;
-    Ok(Place { threads, keeper: (keeper, address) })
 }
 
 fn listener(listen: &NodeAddress) -> Result<TcpListener, Failure> {
@@ -261,8 +258,8 @@ async fn run(start: Start, started: Node, node: Arc<OwnNode>) {
         started.stop().await;
         return;
     }
-    if start.options.keeper == node.number
-        && let Err(error) = start_keeper(&start, &started).await
+    if let Some(term) = start.term
+        && let Err(error) = start_keeper(&start, term, &started).await
     {
         tracing::error!(%error, "the keeper of views does not start: nobody joins, and nobody leaves");
     }
@@ -285,13 +282,13 @@ async fn run(start: Start, started: Node, node: Arc<OwnNode>) {
 
 /// Starts the keeper of views: founds the cluster the first time. That it was founded is written down behind it, so a crash in between
 /// finds records, and goes on with them; a log that is lost later is not taken for a new cluster.
-async fn start_keeper(start: &Start, node: &Node) -> Result<(), StartError> {
+async fn start_keeper(start: &Start, term: u64, node: &Node) -> Result<(), StartError> {
     if start.founding == Founding::Found {
         ages::begin_anew(&start.store).await;
     }
-    match node.start_keeper(start.founding, &start.directory).await {
+    match node.start_keeper(start.founding, term).await {
         Err(StartError::Founded) if start.founding == Founding::Found => {
-            node.start_keeper(Founding::GoOn, &start.directory).await?;
+            node.start_keeper(Founding::GoOn, term).await?;
         }
         started => started?,
     }

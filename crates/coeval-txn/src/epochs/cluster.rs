@@ -20,6 +20,7 @@
 //! - [`Message`], [`Body`]: what nodes say; [`LogRecord`]: what they log;
 //! - [`View`], [`ViewRecord`], [`Placement`]: who belongs, and where bricks are;
 //! - [`ViewKeeper`]: who writes the views; [`NodeAsk`]: what it is asked by who wants to belong;
+//! - [`NextKeeper`], [`TermKeeper`], [`ViewHolder`]: how one keeper comes after another one; its proof is in `succession.rs`;
 //! - [`Dictionaries`]: the codes of texts in rows, and who gives them; its proof is in `dictionaries.rs`.
 //!
 //! Start reading at `load.rs`, the life of a transaction.
@@ -33,6 +34,7 @@ mod node;
 mod readers;
 mod record;
 mod rules;
+mod succession;
 mod view;
 
 pub use dictionaries::{
@@ -44,9 +46,12 @@ pub use message::{Body, CommitTerms, Message, Pending, Standing};
 pub use node::{ClusterNode, NodeError};
 pub use readers::ReaderId;
 pub use record::{Effect, LoadFate, LoadOutcome, LogRecord};
+pub use succession::{
+    BeginError, HolderBody, HolderRecord, HolderSays, KeeperSays, NextKeeper, TermKeeper, ViewHolder,
+};
 pub use view::{
-    BrickAddress, CommittedEpoch, EpochKind, Incarnation, KnownNode, Member, NodeId, Placement, StartId,
-    View, ViewChange, ViewNumber, ViewRecord,
+    BrickAddress, CommittedEpoch, EpochKind, Incarnation, KeeperPlace, KeeperTerm, KnownNode, Member, NodeId,
+    Placement, StartId, View, ViewChange, ViewNumber, ViewRecord,
 };
 
 #[cfg(test)]

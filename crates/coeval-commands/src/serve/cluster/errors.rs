@@ -13,8 +13,8 @@
 
 use coeval::{SqlError, SqlState};
 use coeval_cluster::{
-    ChangeNodesError, CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, NodeId,
-    ReadError, RowsRefused,
+    ChangeNodesError, CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, ReadError,
+    RowsRefused,
 };
 use std::fmt::Display;
 
@@ -58,19 +58,18 @@ pub(super) fn of_reading(error: &ReadError) -> SqlError {
     }
 }
 
-/// Of a load or delete. `keeper` is where deletes run.
-pub(super) fn of_writing(error: &LoadError, keeper: &(NodeId, NodeAddress)) -> SqlError {
+/// Of a load or delete.
+pub(super) fn of_writing(error: &LoadError) -> SqlError {
     let message = error.to_string();
     match error {
         LoadError::NotServing { .. } | LoadError::Ended(_) => {
             SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN)
         }
-        LoadError::NotPrimary(node) => {
-            let (_, address) = keeper;
+        LoadError::NotPrimary { keeper, address } => {
             let what = "deleting from brick tables that are spread over a cluster, on this node,";
             SqlError::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
                 .with_detail("Deletes run one after the other, where the keeper of views is.")
-                .with_hint(format!("Run it on node {}, which the others reach at {address}.", node.get()))
+                .with_hint(format!("Run it on node {}{}.", keeper.get(), reached_at(address.as_ref())))
         }
         LoadError::TooLong { .. } => SqlError::new(SqlState::ProgramLimitExceeded, message),
         LoadError::Refused(refused) => of_refused(refused),
@@ -90,8 +89,7 @@ pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
     let refused = |message: String| SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
     match error {
         ChangeNodesError::Elsewhere { keeper, address } => {
-            let at =
-                address.as_ref().map_or_else(String::new, |at| format!(", which the others reach at {at}"));
+            let at = reached_at(address.as_ref());
             refused(
                 "nodes are drained and removed where the keeper of views is, which is not here".to_owned(),
             )
@@ -103,6 +101,10 @@ pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
         ChangeNodesError::HasKeeper(_) | ChangeNodesError::Refused(_) => refused(error.to_string()),
         _ => SqlError::internal(error.to_string()),
     }
+}
+
+fn reached_at(address: Option<&NodeAddress>) -> String {
+    address.map_or_else(String::new, |address| format!(", which the others reach at {address}"))
 }
 
 fn of_refused(refused: &RowsRefused) -> SqlError {
@@ -139,11 +141,11 @@ fn of_codes(codes: &CodesError) -> SqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval_cluster::Epoch;
+    use coeval_cluster::{Epoch, NodeId};
     use std::time::Duration;
 
-    fn keeper() -> (NodeId, NodeAddress) {
-        (NodeId::new(1), "db1:7001".parse().unwrap())
+    fn elsewhere() -> LoadError {
+        LoadError::NotPrimary { keeper: NodeId::new(1), address: Some("db1:7001".parse().unwrap()) }
     }
 
     /// What a client does next hangs on these. To break it: answer what nobody knows the end of with 40001. It is loaded twice then.
@@ -153,7 +155,7 @@ mod tests {
         for (error, code) in [
             (LoadError::NotServing { after }, "57P03"),
             (LoadError::Ended("it was stopped".to_owned()), "57P03"),
-            (LoadError::NotPrimary(NodeId::new(1)), "0A000"),
+            (elsewhere(), "0A000"),
             (LoadError::TooLong { bytes: 9, limit: 8 }, "54000"),
             (LoadError::Refused(RowsRefused::NoTable(7)), "42P01"),
             (LoadError::Refused(RowsRefused::Load("day is NULL".to_owned())), "23514"),
@@ -161,7 +163,7 @@ mod tests {
             (LoadError::Unknown(Epoch::new(5), "it was stopped".to_owned()), "08007"),
             (LoadError::Codes(CodesError::Dictionary(DictionaryError::OutOfView)), "57P03"),
         ] {
-            assert_eq!(of_writing(&error, &keeper()).state.code(), code, "{error}");
+            assert_eq!(of_writing(&error).state.code(), code, "{error}");
         }
         for (error, code) in [
             (ReadError::NotServing { after }, "57P03"),
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_delete_elsewhere_names_the_node_for_it() {
-        let refused = of_writing(&LoadError::NotPrimary(NodeId::new(1)), &keeper());
+        let refused = of_writing(&elsewhere());
         assert!(refused.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
     }
 }

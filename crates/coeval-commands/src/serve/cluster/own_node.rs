@@ -48,6 +48,8 @@ pub(super) struct OwnNode {
     pub(super) number: NodeId,
     /// The nodes that were known at the start.
     pub(super) nodes: Vec<(NodeId, NodeAddress)>,
+    /// Where the keeper of views was then.
+    pub(super) keeper: NodeId,
     pub(super) replicas: usize,
     /// How long a statement waits for the node to be there.
     pub(super) patience: Duration,
@@ -151,7 +153,7 @@ impl Cluster for OwnNode {
     fn load(&self) -> BoxFuture<'_, Result<Box<dyn ClusterLoad>, SqlError>> {
         let (node, place) = (self.node(), self.place.clone());
         Box::pin(working::begin(self.threads(), async move {
-            let load = node.await?.begin().await.map_err(|error| of_writing(&error, &place.keeper))?;
+            let load = node.await?.begin().await.map_err(|error| of_writing(&error))?;
             Ok(Box::new(Loading::new(load, place)) as Box<dyn ClusterLoad>)
         }))
     }
@@ -160,14 +162,14 @@ impl Cluster for OwnNode {
         let (node, place) = (self.node(), self.place.clone());
         Box::pin(working::begin(self.threads(), async move {
             let delete = node.await?.begin_delete().await;
-            let delete = delete.map_err(|error| of_writing(&error, &place.keeper))?;
+            let delete = delete.map_err(|error| of_writing(&error))?;
             Ok(Box::new(Deleting::new(delete, place)) as Box<dyn ClusterDelete>)
         }))
     }
 
     fn nodes(&self) -> Vec<ClusterNodeStatus> {
         let status = self.present().and_then(|node| node.status());
-        let keeper = self.place.keeper.0;
+        let keeper = status.as_ref().map_or(self.keeper, |status| status.keeper);
         let known: BTreeMap<NodeId, NodeAddress> = match &status {
             Some(status) => status.nodes.clone(),
             None => self.nodes.iter().cloned().collect(),

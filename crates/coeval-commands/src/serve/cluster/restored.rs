@@ -94,13 +94,14 @@ pub(super) fn bring_back(
     let rows = RestoredRows::open(dir).map_err(|error| of_folder(dir, error))?;
     warn_of_lost(start, declarations, rows.as_ref());
     let Some(rows) = rows else { return Ok(()) };
-    if start.options.keeper != start.options.transport.node {
+    let has_founded = start.options.keeper == start.options.transport.node;
+    let Some(term) = start.term.filter(|_| has_founded) else {
         tracing::warn!(
             folder = %rows.folder().display(),
             "rows of a restore are here, and this node has not made its cluster: they are not loaded"
         );
         return Ok(());
-    }
+    };
     eprintln!(
         "Loading {} rows of spread tables, as of {}: {}",
         grouped(rows.tables().iter().map(RestoredTable::rows).sum()),
@@ -108,7 +109,7 @@ pub(super) fn bring_back(
         names_of(rows.tables())
     );
     let folder = rows.folder().display().to_string();
-    let brought = brought(&rows, start, declarations, hears);
+    let brought = brought(&rows, (start, term), declarations, hears);
     let done = brought.and_then(|()| rows.remove().map_err(failed)).and_then(|()| hears(Step::Removed));
     done.map_err(|why| {
         Failure::Work(format!(
@@ -148,7 +149,7 @@ fn warn_of_lost(start: &Start, declarations: &Declarations, rows: Option<&Restor
 /// See [`bring_back`].
 fn brought(
     rows: &RestoredRows,
-    start: &Start,
+    (start, term): (&Start, u64),
     declarations: &Declarations,
     hears: Hears<'_>,
 ) -> Result<(), String> {
@@ -170,6 +171,9 @@ fn brought(
         listener,
         directory: start.directory.clone(),
         founding: start.founding,
+        durability: start.durability,
+        store: start.store.clone(),
+        term: start.term,
         threads: start.threads.clone(),
     };
     let node = attempt(&alone, declarations).map_err(|error| match error {
@@ -178,7 +182,7 @@ fn brought(
     })?;
     start.threads.block_on(async {
         hears(Step::Started)?;
-        start_keeper(&alone, &node).await.map_err(failed)?;
+        start_keeper(&alone, term, &node).await.map_err(failed)?;
         node.serves().await.map_err(failed)?;
         hears(Step::Founded)?;
         let are_loaded = are_loaded(&node, &tables).await?;

@@ -14,7 +14,7 @@ use coeval_archive::{
     Archive, ArchiveError, SpreadNext, SpreadPart, SpreadRows, SpreadSnapshot, SpreadSource, Target,
     backup_with, restore,
 };
-use coeval_cluster::{BrickAddress, Epoch, Node, NodeOptions, Tables};
+use coeval_cluster::{BrickAddress, Durability, Epoch, Node, NodeOptions, Tables};
 use futures::future::BoxFuture;
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, TcpListener};
@@ -193,12 +193,14 @@ impl Trial {
         let (membership, founding) = belongs;
         let tables = Tables::start(2).unwrap();
         let store = database.engine().store().clone();
-        let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory).unwrap());
+        let declarations = Arc::new(Declarations::open(store.clone(), tables.clone(), &directory).unwrap());
         declarations.follow().unwrap();
         let options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let threads = runtime.handle().clone();
-        let start = Start { options, listener, directory, founding, threads };
+        let (durability, term) = (Durability::Synced, store.terms().last().map_or(0, |term| term.number));
+        let start =
+            Start { options, listener, directory, founding, durability, store, term: Some(term), threads };
         Self { database, start, declarations, runtime }
     }
 
@@ -206,7 +208,8 @@ impl Trial {
     pub(super) fn node(&self) -> Node {
         let Ok(node) = attempt(&self.start, &self.declarations) else { panic!("it does not start") };
         self.runtime.block_on(async {
-            start_keeper(&self.start, &node).await.unwrap();
+            let term = self.start.term.expect("it is a primary");
+            start_keeper(&self.start, term, &node).await.unwrap();
             node.serves().await.unwrap();
         });
         node

@@ -20,14 +20,6 @@ const PIECE_BYTES: usize = 4 << 20;
 pub(super) struct Place {
     /// Those of statements' work.
     pub(super) threads: Handle,
-    /// Where deletes run.
-    pub(super) keeper: (NodeId, NodeAddress),
-}
-
-impl Place {
-    fn failed(&self, error: &LoadError) -> SqlError {
-        of_writing(error, &self.keeper)
-    }
 }
 
 /// A load. While it is being added to, and once something has gone wrong, it is not there: what is dropped is rolled back.
@@ -57,7 +49,7 @@ impl ClusterLoad for Loading {
             let threads = place.threads.clone();
             let appended = working::begin(&threads, async move {
                 for piece in pieces(&rows) {
-                    load.append_rows(table, &piece).await.map_err(|error| place.failed(&error))?;
+                    load.append_rows(table, &piece).await.map_err(|error| of_writing(&error))?;
                 }
                 Ok(load)
             });
@@ -72,7 +64,7 @@ impl ClusterLoad for Loading {
             let load = load.ok_or_else(over)?;
             let threads = place.threads.clone();
             let committed = working::begin(&threads, async move {
-                load.commit(wait(mode)).await.map(drop).map_err(|error| place.failed(&error))
+                load.commit(wait(mode)).await.map(drop).map_err(|error| of_writing(&error))
             });
             committed.await
         })
@@ -112,7 +104,7 @@ impl ClusterDelete for Deleting {
             let threads = place.threads.clone();
             let deleted = working::begin(&threads, async move {
                 let done = delete.delete(BrickAddress { table, brick }).await;
-                done.map_err(|error| place.failed(&error))?;
+                done.map_err(|error| of_writing(&error))?;
                 Ok(delete)
             });
             self.delete = Some(deleted.await?);
@@ -126,7 +118,7 @@ impl ClusterDelete for Deleting {
             let delete = delete.ok_or_else(over)?;
             let threads = place.threads.clone();
             let committed = working::begin(&threads, async move {
-                delete.commit(wait(mode)).await.map(drop).map_err(|error| place.failed(&error))
+                delete.commit(wait(mode)).await.map(drop).map_err(|error| of_writing(&error))
             });
             committed.await
         })

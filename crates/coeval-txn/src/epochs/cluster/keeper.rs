@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The keeper of the views: who belongs to the cluster, and what became of the transactions of dead coordinators.
 //!
-//! It runs beside the primary of the row tables, whose log has its records. Whoever has followed that log can be the
-//! keeper: it has no other state that matters, since what was reported to it is reported again.
+//! It runs beside the primary of the row tables. Whoever has its records can be the keeper: it has no other state that
+//! matters, since what was reported to it is reported again. Who comes after whom, and has which records: `succession.rs`.
 //!
 //! Which nodes there are, by number and address, is among its records too: `keeper/nodes.rs`.
 
@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::CommitTerms;
 use super::rules::{Rule, Rules};
-use super::view::{CommittedEpoch, Incarnation, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord};
+use super::view::{
+    CommittedEpoch, Incarnation, KeeperPlace, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord,
+};
 use crate::epochs::Epoch;
 
 /// What nodes tell the keeper. Said again with each [`resend`](super::ClusterNode::resend) until a record answers it.
@@ -106,6 +108,10 @@ impl ViewKeeper {
     /// If `replicas` is 0, or a record is missing.
     #[must_use]
     pub fn recover(records: &[ViewRecord], replicas: usize) -> Self {
+        Self::recover_with(records, replicas, Rules::ALL)
+    }
+
+    pub(super) fn recover_with(records: &[ViewRecord], replicas: usize, rules: Rules) -> Self {
         assert!(replicas >= 1, "each brick is somewhere");
         let mut keeper = Self {
             view: View::default(),
@@ -113,7 +119,7 @@ impl ViewKeeper {
             reports: BTreeMap::new(),
             complete: BTreeSet::new(),
             newest: BTreeMap::new(),
-            rules: Rules::ALL,
+            rules,
         };
         records.iter().for_each(|record| keeper.follow(record));
         keeper
@@ -128,6 +134,11 @@ impl ViewKeeper {
     #[must_use]
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// The first record of a keeper that goes on after those of another one.
+    pub(super) fn begin_term(&mut self, place: KeeperPlace) -> ViewRecord {
+        self.record(ViewChange::Keeper(place))
     }
 
     /// Removes a node that does not answer. It may be alive: it is out of the view whether it knows or not.

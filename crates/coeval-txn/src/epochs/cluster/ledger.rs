@@ -200,6 +200,12 @@ impl Ledger {
         self.rolled_back.clear();
     }
 
+    /// Whether a delete besides this one has begun and not ended, for all that is known.
+    pub(super) fn knows_other_deletes(&self, epoch: Epoch) -> bool {
+        let deletes = self.deletes.list();
+        deletes.iter().any(|(delete, _)| *delete != epoch && self.is_pending(*delete))
+    }
+
     /// Takes over which deletes another node minds.
     pub(super) fn learn_deletes(&mut self, standing: &Standing) {
         for (delete, through) in &standing.deletes {

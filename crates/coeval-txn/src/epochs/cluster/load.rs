@@ -146,6 +146,11 @@ impl<R: Clone> Load<R> {
         self.phase == Phase::Open && self.wish == Wish::None
     }
 
+    /// Whether it is a delete whose user may still go on with it.
+    pub(super) fn is_open_delete(&self) -> bool {
+        self.kind == EpochKind::Delete && self.is_open()
+    }
+
     /// Whether all members have heard of its end.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Decided | Phase::Ended) && self.unanswered.is_empty()

@@ -193,8 +193,9 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// Begins a transaction that deletes bricks. The caller appends to each brick a marker that covers
     /// [`snapshot_of`](Self::snapshot_of) the transaction, once that is known.
     ///
-    /// Deletes are for one node, the primary, whose certification keeps them apart: of two of them that each load what
-    /// the other deletes, on two nodes, there would be no serial order (DESIGN 8.2).
+    /// Deletes are for one node, that with the keeper, and one at a time: of two of them that each load what the other
+    /// deletes there would be no serial order (DESIGN 8.2). When the keeper is elsewhere, an open one is rolled back
+    /// ([`knows_other_deletes`](Self::knows_other_deletes) says what the caller owes).
     ///
     /// # Errors
     ///
@@ -219,6 +220,17 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         self.loads.insert(epoch, load);
         self.send_all(requests);
         Ok(epoch)
+    }
+
+    /// Whether another delete than this one is open, for all that is known here. One that begins where the keeper has come to, and has
+    /// its snapshot, goes on only if there is none: else it is rolled back, and begins again later.
+    ///
+    /// What is open on the node that had the keeper is known here then. All members had answered its begin when it got its snapshot; if
+    /// that was before this node followed the record of the keeper, it answered too, and knows of it. If not, the other node was
+    /// at that record as well, and has rolled it back.
+    #[must_use]
+    pub fn knows_other_deletes(&self, epoch: Epoch) -> bool {
+        self.ledger.knows_other_deletes(epoch)
     }
 
     /// Adds rows to a brick. They go to all its holders, and are seen by nobody else before the transaction is decided.

@@ -83,6 +83,24 @@ pub(crate) enum Rule {
     DrainedServesUntilMoved,
     /// When they have, it has none.
     DrainedLosesPlace,
+    /// A record of the keeper is used when enough nodes hold it.
+    HeldByEnough,
+    /// Each record that is not known to be in use is held by enough of those who were members before it.
+    EachViewHolds,
+    /// Who holds a record has it on disk.
+    HeldOnDisk,
+    /// A new keeper hears enough nodes before it begins.
+    EnoughAnswers,
+    /// Enough of the members of each view that it goes by and that is not known to be in use.
+    EachViewAnswers,
+    /// It goes on after the records of the newest keeper, not after the most records.
+    NewestTermFirst,
+    /// A node that has answered a keeper takes nothing from one before it.
+    TermsKept,
+    /// A node that has lost its disk does not count among those that hold or answer.
+    LostDiskCountsNot,
+    /// The node of the last keeper is enough only if it has answered no later one elsewhere.
+    NoLaterElsewhere,
     /// A code is told when it is on the disks of all holders of its dictionary.
     CodesOnAllHolders,
     /// Only the owner of a dictionary gives its codes.
@@ -130,7 +148,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 49] = [
+    pub(crate) const ALL: [Self; 58] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -170,6 +188,15 @@ impl Rule {
         Self::RemovedStaysOut,
         Self::DrainedServesUntilMoved,
         Self::DrainedLosesPlace,
+        Self::HeldByEnough,
+        Self::EachViewHolds,
+        Self::HeldOnDisk,
+        Self::EnoughAnswers,
+        Self::EachViewAnswers,
+        Self::NewestTermFirst,
+        Self::TermsKept,
+        Self::LostDiskCountsNot,
+        Self::NoLaterElsewhere,
         Self::CodesOnAllHolders,
         Self::OneOwner,
         Self::SamePast,

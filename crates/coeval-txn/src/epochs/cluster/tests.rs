@@ -5,6 +5,7 @@ mod paper;
 mod rules;
 mod scripts;
 mod simulator;
+mod succession;
 
 use crate::epochs::cluster::{BrickAddress, ClusterNode, NodeId, Placement};
 

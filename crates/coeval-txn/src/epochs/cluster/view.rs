@@ -133,6 +133,49 @@ impl ViewNumber {
     }
 }
 
+/// The term of a keeper: later than those of all before it. 0 stands for the one that founds a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeeperTerm {
+    number: u64,
+    start: u64,
+}
+
+impl KeeperTerm {
+    /// The term of this number, in the product that of the primary which the keeper is beside; and which of the starts in it, of whichever
+    /// node: no two have the same, and later ones have a greater number.
+    #[must_use]
+    pub const fn new(number: u64, start: u64) -> Self {
+        Self { number, start }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.number
+    }
+
+    /// Which start in it.
+    #[must_use]
+    pub const fn start(self) -> u64 {
+        self.start
+    }
+}
+
+impl fmt::Display for KeeperTerm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "term {}.{}", self.number, self.start)
+    }
+}
+
+/// A keeper: which one, and where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeeperPlace {
+    /// Its term.
+    pub term: KeeperTerm,
+    /// The node that it is beside.
+    pub node: NodeId,
+}
+
 /// Which brick of which table. What the two numbers mean is the caller's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BrickAddress {
@@ -210,6 +253,8 @@ pub enum ViewChange {
         /// The node.
         node: NodeId,
     },
+    /// A keeper begins: this record and those behind it are its own, until the next one begins.
+    Keeper(KeeperPlace),
 }
 
 /// A record of the keeper's log.
@@ -232,6 +277,7 @@ pub struct View {
     known: BTreeMap<NodeId, KnownNode>,
     drained: BTreeSet<NodeId>,
     removed: BTreeSet<NodeId>,
+    keeper: Option<KeeperPlace>,
 }
 
 impl View {
@@ -239,7 +285,8 @@ impl View {
     ///
     /// # Panics
     ///
-    /// If the record is not the one after those followed so far, or has a removed node come back or go again.
+    /// If the record is not the one after those followed so far, has a removed node come back or go again, or has a keeper
+    /// begin behind a later one.
     pub fn follow(&mut self, record: &ViewRecord) {
         assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
         self.number = record.number;
@@ -278,6 +325,10 @@ impl View {
                 self.drained.remove(node);
                 assert!(self.removed.insert(*node), "each node is removed once");
             }
+            ViewChange::Keeper(keeper) => {
+                assert!(keeper.term > self.term(), "terms grow");
+                self.keeper = Some(*keeper);
+            }
         }
     }
 
@@ -285,6 +336,18 @@ impl View {
     #[must_use]
     pub fn number(&self) -> ViewNumber {
         self.number
+    }
+
+    /// The keeper whose record led here; nothing if no keeper has begun since the cluster was founded.
+    #[must_use]
+    pub fn keeper(&self) -> Option<KeeperPlace> {
+        self.keeper
+    }
+
+    /// The term of that keeper.
+    #[must_use]
+    pub fn term(&self) -> KeeperTerm {
+        self.keeper.map(|keeper| keeper.term).unwrap_or_default()
     }
 
     /// The number of the view since which members, places of bricks, and who is drained are these.

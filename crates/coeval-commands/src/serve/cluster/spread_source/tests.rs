@@ -36,15 +36,15 @@ fn served() -> Served {
 
 fn own_node(trial: &Trial, stage: Stage) -> OwnNode {
     let options = &trial.start.options;
-    let address = options.transport.address.clone();
     OwnNode {
         number: options.transport.node,
         nodes: options.nodes.clone(),
+        keeper: options.keeper,
         replicas: options.replicas,
         patience: Duration::from_millis(50),
         stage: watch::Sender::new(stage),
         declarations: Arc::clone(&trial.declarations),
-        place: Place { threads: trial.runtime.handle().clone(), keeper: (options.keeper, address) },
+        place: Place { threads: trial.runtime.handle().clone() },
     }
 }
 

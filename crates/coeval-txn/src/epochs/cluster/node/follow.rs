@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{ClusterNode, Placement, Share};
 use crate::epochs::cluster::ledger::Ledger;
+use crate::epochs::cluster::load::Load;
 use crate::epochs::cluster::readers::SafeEpochs;
 use crate::epochs::cluster::record::{Effect, LoadFate, LogRecord};
 use crate::epochs::cluster::rules::{Rule, Rules};
@@ -110,6 +111,12 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         if let ViewChange::Outcomes { nodes, latest, through, committed } = &record.change {
             self.learn_latest(*latest);
             self.close(nodes, *through, committed);
+        }
+        if let ViewChange::Keeper(keeper) = &record.change
+            && keeper.node != self.member.node
+        {
+            // Deletes are where the keeper is. One that is about to commit is known there, and waited for.
+            self.loads.values_mut().filter(|load| load.is_open_delete()).for_each(Load::doom);
         }
         match (was_member, self.view.has(self.member)) {
             (true, true) => self.enter(),

@@ -14,12 +14,14 @@
 //! - a code has one text and a text one code, over all that any node was told at any time; what was told is on the disks of
 //!   all that serve its dictionary's place; whatever rows a node has, it has the texts of their codes; whoever knows all texts
 //!   sends nothing to get them;
+//! - what keepers settle, whichever and wherever they are, is one sequence of views;
 //! - nodes that come get numbers that nobody has had, the same when they ask again; who was removed is in no view any more;
 //!   who was drained has no bricks in the end;
 //! - when faults end, everything ends within a bound of rounds, and LCE reaches the newest acknowledged epoch everywhere.
 
 mod ages;
 mod check;
+mod keepers;
 mod machine;
 mod nodes;
 mod run;
@@ -34,13 +36,15 @@ use rand::{Rng, SeedableRng};
 
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
-    AskId, BrickAddress, Code, DictionaryId, DictionaryMessage, Incarnation, LoadFate, Member, Message,
-    NodeId, Placement, ReaderId, Spelling, ToKeeper, ViewKeeper, ViewNumber, ViewRecord,
+    AskId, BrickAddress, Code, DictionaryId, DictionaryMessage, HolderSays, Incarnation, KeeperSays,
+    LoadFate, Member, Message, NodeId, Placement, ReaderId, Spelling, ToKeeper, ViewKeeper, ViewNumber,
+    ViewRecord,
 };
 use crate::epochs::{Epoch, EpochSet};
 
 pub(super) use ages::AGES_FROM;
 use ages::RowAges;
+use keepers::{Keeping, moves_keeper};
 use machine::{Bricks, Machine};
 use nodes::{Asking, COMING_MAX, changes_nodes};
 
@@ -151,6 +155,8 @@ pub(super) struct Counts {
     pub(super) removed: usize,
     /// How many readers came with the age of their rows.
     pub(super) by_age: usize,
+    /// How many keepers began after another one.
+    pub(super) keepers: usize,
 }
 
 impl std::ops::AddAssign for Counts {
@@ -175,6 +181,7 @@ impl std::ops::AddAssign for Counts {
         self.drained += other.drained;
         self.removed += other.removed;
         self.by_age += other.by_age;
+        self.keepers += other.keepers;
     }
 }
 
@@ -201,6 +208,16 @@ struct Simulation {
     nodes_max: u32,
     /// The machine that is coming.
     asking: Option<Asking>,
+    /// What happens to keepers is chosen by this.
+    keepers_random: StdRng,
+    /// Whether keepers come one after the other.
+    moves_keeper: bool,
+    /// Those that there are then, the newest last.
+    keepers: Vec<Keeping>,
+    /// So many there have been.
+    terms: u64,
+    to_holders: Vec<(usize, KeeperSays)>,
+    to_keepers: Vec<HolderSays>,
     /// How often machines break: so often for 100 other events.
     storm: u32,
     /// A machine that nothing reaches and that reaches nobody, for a while.
@@ -208,8 +225,9 @@ struct Simulation {
     ring: Ring,
     rules: Rules,
     machines: Vec<Machine>,
+    /// The keeper. If they come one after the other, it has what is settled, and decides nothing.
     keeper: ViewKeeper,
-    /// The keeper's log.
+    /// The keeper's log, or what is settled.
     records: Vec<ViewRecord>,
     network: Vec<Message<Rows>>,
     text_network: Vec<DictionaryMessage>,
@@ -268,6 +286,12 @@ impl Simulation {
             row_ages: (seed >= AGES_FROM).then(RowAges::default),
             nodes_max,
             asking: None,
+            keepers_random: StdRng::seed_from_u64(seed ^ (1 << 62)),
+            moves_keeper: moves_keeper(seed, faults),
+            keepers: Vec::new(),
+            terms: 0,
+            to_holders: Vec::new(),
+            to_keepers: Vec::new(),
             storm,
             isolated: None,
             ring,
@@ -296,6 +320,7 @@ impl Simulation {
             simulation.pump(machine);
             simulation.sync(machine, 1);
         }
+        simulation.found_keepers();
         simulation
     }
 

@@ -9,8 +9,8 @@ use super::texts::{BOUNDS, CODES_MAX, dictionaries};
 use super::{Ring, Rows};
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
-    BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, DictionaryRecord, Incarnation, LogRecord,
-    Member, Message, ToKeeper, ViewRecord,
+    BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, DictionaryRecord, HolderRecord, Incarnation,
+    LogRecord, Member, Message, ToKeeper, ViewHolder, ViewRecord,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -52,6 +52,9 @@ pub(super) struct Machine {
     pub(super) process: Option<Node>,
     /// What the process has of dictionaries; of no meaning while it does not run.
     pub(super) texts: Dictionaries<Ring>,
+    /// What it holds for keepers, and what of that is on disk.
+    pub(super) holder: ViewHolder,
+    held: Vec<HolderRecord>,
     log: Vec<Logged>,
     /// The first incarnation since the disk was empty.
     pub(super) log_since: Incarnation,
@@ -90,6 +93,8 @@ impl Machine {
             expects_ages: false,
             process: None,
             texts: Dictionaries::new(member, ring, BOUNDS),
+            holder: ViewHolder::new(member.node, member.incarnation),
+            held: Vec::new(),
             log: Vec::new(),
             log_since: member.incarnation,
             on_disk: 0,
@@ -120,6 +125,8 @@ impl Machine {
         self.texts = self.texts_of(self.log.len());
         self.texts.keep_rules(self.rules);
         dictionaries().for_each(|dictionary| self.texts.declare(dictionary, CODES_MAX));
+        self.holder = ViewHolder::recover(self.member.node, self.log_since, &self.held);
+        self.holder.keep_rules(self.rules);
         self.followed = 0;
     }
 
@@ -142,6 +149,7 @@ impl Machine {
     pub(super) fn lose_disk(&mut self) {
         assert!(self.process.is_none(), "a disk is replaced while the machine is off");
         self.log.clear();
+        self.held.clear();
         self.log_since = Incarnation::new(self.member.incarnation.get() + 1);
         self.on_disk = 0;
         self.bricks.clear();
@@ -168,6 +176,11 @@ impl Machine {
 
     pub(super) fn wait(&mut self, what: Waiting) {
         self.waiting.push((self.log.len(), what));
+    }
+
+    /// What the machine holds for keepers is on its disk.
+    pub(super) fn write_held(&mut self) {
+        self.held.extend(self.holder.take_records());
     }
 
     /// Writes `count` more records to disk; gives what waited for that.
@@ -206,6 +219,7 @@ impl Machine {
         self.followed += 1;
         node.follow(record);
         self.texts.follow(node.view());
+        self.holder.learn(record);
         true
     }
 }

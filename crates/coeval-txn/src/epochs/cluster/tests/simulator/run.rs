@@ -5,7 +5,9 @@ use rand::Rng;
 
 use super::machine::{Bricks, Waiting};
 use super::{Copying, Gift, Rows, Simulation, bricks};
-use crate::epochs::cluster::{Body, Effect, LogRecord, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord};
+use crate::epochs::cluster::{
+    Body, Effect, LogRecord, Member, Message, NodeId, ToKeeper, ViewKeeper, ViewRecord,
+};
 
 /// For each machine, so many steps in which things break, and so many in which they do not.
 const SPELL: usize = 120;
@@ -31,6 +33,7 @@ impl Simulation {
             self.step_texts();
             self.step_nodes();
             self.step_ages();
+            self.step_keepers();
             self.lose_messages();
             self.check_step();
             self.fail()?;
@@ -128,8 +131,7 @@ impl Simulation {
     }
 
     fn tell_keeper(&mut self, message: &ToKeeper) {
-        let record = self.keeper.receive(message);
-        self.publish(record);
+        self.decide(|keeper| keeper.receive(message));
     }
 
     pub(super) fn publish(&mut self, record: Option<ViewRecord>) {
@@ -286,8 +288,8 @@ impl Simulation {
                     && (!is_running || self.isolated.is_some() || self.one_in(3)) =>
             {
                 let isolated = self.isolated.map(|isolated| self.machines[isolated].member.node);
-                let record = self.keeper.remove(isolated.unwrap_or(node)).ok();
-                self.publish(record);
+                let gone = isolated.unwrap_or(node);
+                self.decide(|keeper| keeper.remove(gone).ok());
             }
             _ if self.machines[index].process.as_ref().is_some_and(|node| node.has_left()) => {
                 self.stop(index);
@@ -299,6 +301,9 @@ impl Simulation {
 
     /// The keeper dies; another one goes on after its records.
     fn replace_keeper(&mut self) {
+        if self.moves_keeper {
+            return self.promote_any();
+        }
         self.keeper = ViewKeeper::recover(&self.records, self.ring.replicas);
         self.keeper.keep_rules(self.rules);
     }
@@ -308,6 +313,7 @@ impl Simulation {
         self.machines[index].stop(kept);
         self.forget_held(index);
         self.forget_finds(index);
+        self.stop_keeper(index);
         self.counts.crashes += 1;
     }
 
@@ -322,12 +328,18 @@ impl Simulation {
         let view = self.keeper.view();
         let copies = self.ring.replicas.min(view.placed().len());
         let lost = view.lost() + self.unnoticed_losses();
-        !view.is_placed(self.machines[index].member.node) || lost + 1 < copies
+        let leaves_replicas = !view.is_placed(self.machines[index].member.node) || lost + 1 < copies;
+        leaves_replicas && self.keepers_spare(index)
     }
 
     /// How many nodes have lost their disks while the view still counts on them.
     pub(super) fn unnoticed_losses(&self) -> usize {
-        self.keeper.view().members().filter(|member| self.has_lost_disk(member.node)).count()
+        // One without a place has nothing that counts but for keepers.
+        let has_lost = |member: &Member| {
+            let log_since = self.machines[member.node.get() as usize - 1].log_since;
+            self.has_lost_disk(member.node) || (self.moves_keeper && member.incarnation < log_since)
+        };
+        self.keeper.view().members().filter(has_lost).count()
     }
 
     /// Whether a node has lost its disk while the view still counts on it.
@@ -349,6 +361,7 @@ impl Simulation {
 
     /// Everything that is under way arrives, every disk writes, every user comes to an end.
     fn round(&mut self) {
+        self.round_keepers();
         for index in 0..self.machines.len() {
             // Whose node was removed may stand still for good.
             if self.machines[index].process.is_none() {
@@ -377,6 +390,7 @@ impl Simulation {
         }
         for message in std::mem::take(&mut self.to_keeper) {
             self.tell_keeper(&message);
+            self.round_keepers();
         }
         for message in std::mem::take(&mut self.network) {
             self.hand_over(message);

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`Holding`]: the thread that holds the records of keepers, whichever, for this node. It alone waits for the disk that they are on.
+//!
+//! ```text
+//!   held.log:   since which life the log is there | promises, records, how many are settled, as they came
+//! ```
+//! A node that is older than this log, and had the keeper, has a log `views.log` of all records: these are taken over.
+
+use super::link::KeeperLink;
+use super::{Give, Outgoing};
+use crate::log::{Batch, Durability, LogError, LogFile};
+use crate::node::{Incarnation, NodeId};
+use crate::start_error::StartError;
+use crate::wire::{Frame, HeldRecord, decode, encode};
+use coeval_txn::cluster::{HolderRecord, KeeperSays, Member, ViewHolder, ViewKeeper, ViewNumber, ViewRecord};
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use tokio::sync::oneshot;
+
+/// The name of the log in the node's directory.
+const LOG_NAME: &str = "held.log";
+/// The keeper's own log, of before nodes held its records.
+const FORMER_LOG_NAME: &str = "views.log";
+/// What that is called once it was taken over.
+const ASIDE_NAME: &str = "views.log.former";
+/// What the thread is told and has not looked at yet. More is lost, and said again.
+const INPUTS_MAX: usize = 4_096;
+
+/// What the thread is told.
+#[derive(Debug)]
+enum HoldingInput {
+    /// A keeper has said something.
+    Said(KeeperSays),
+    /// The node has followed these, wherever it had them from.
+    Followed(Vec<ViewRecord>),
+    /// The node is at this view.
+    At(ViewNumber),
+    /// The cluster is founded, with so many replicas of each brick. Says whether it was not before.
+    Found(Member, usize, oneshot::Sender<bool>),
+}
+
+/// The thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Holding {
+    inputs: Option<SyncSender<HoldingInput>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Holding {
+    /// Starts it on what `directory` has. `member` is the node in its present life.
+    pub(crate) fn start(
+        member: Member,
+        directory: &Path,
+        keeper: KeeperLink,
+        give: Give,
+    ) -> Result<Self, StartError> {
+        let path = directory.join(LOG_NAME);
+        let (log, bytes) = LogFile::open(&path, Durability::Synced)?;
+        let records: Result<Vec<HeldRecord>, _> = bytes.into_iter().map(decode).collect();
+        let mut records = records.map_err(|_| StartError::KeeperLog)?;
+        let is_new = records.is_empty();
+        if is_new {
+            records = taken_over(directory)?.unwrap_or_else(|| vec![HeldRecord::Since(member.incarnation)]);
+        }
+        let mut log_since = member.incarnation;
+        let mut held = Vec::new();
+        for record in &records {
+            match record {
+                HeldRecord::Since(life) => log_since = *life,
+                HeldRecord::Holder(record) => held.push(record.clone()),
+            }
+        }
+        let holder = ViewHolder::recover(member.node, log_since, &held);
+        let told = ViewNumber::default();
+        let mut state = State { own: member.node, holder, log, told, keeper, give };
+        if is_new {
+            state.write(&records)?;
+        }
+        put_aside(directory)?;
+        let (inputs, taken) = sync_channel(INPUTS_MAX);
+        let running = Builder::new().name("cluster-views".to_owned()).spawn(move || state.run(&taken));
+        let thread = running.map_err(|error| LogError::File { path, error })?;
+        Ok(Self { inputs: Some(inputs), thread: Some(thread) })
+    }
+
+    fn put(&self, input: HoldingInput) {
+        let _ = self.inputs.as_ref().map(|inputs| inputs.try_send(input));
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        self.inputs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the keeper of before has recorded in its own log, if there is one: all of it was in use.
+fn taken_over(directory: &Path) -> Result<Option<Vec<HeldRecord>>, StartError> {
+    let path = directory.join(FORMER_LOG_NAME);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let (_, bytes) = LogFile::open(&path, Durability::Synced)?;
+    let records: Result<Vec<ViewRecord>, _> = bytes.into_iter().map(decode).collect();
+    let records = records.map_err(|_| StartError::KeeperLog)?;
+    let Some(last) = records.last().map(|record| record.number) else { return Ok(None) };
+    Ok(Some(vec![
+        HeldRecord::Since(Incarnation::default()),
+        HeldRecord::Holder(HolderRecord::Held(records)),
+        HeldRecord::Holder(HolderRecord::Settled(last)),
+    ]))
+}
+
+/// The former log counts no more: if this one is lost, that one is older than what was promised.
+fn put_aside(directory: &Path) -> Result<(), LogError> {
+    let path = directory.join(FORMER_LOG_NAME);
+    if !path.exists() {
+        return Ok(());
+    }
+    let renamed = std::fs::rename(&path, directory.join(ASIDE_NAME));
+    renamed.map_err(|error| LogError::File { path, error })
+}
+
+/// The state of the thread.
+struct State {
+    own: NodeId,
+    holder: ViewHolder,
+    log: LogFile,
+    /// Up to here the node was given what is settled.
+    told: ViewNumber,
+    keeper: KeeperLink,
+    give: Give,
+}
+
+impl State {
+    fn run(mut self, inputs: &Receiver<HoldingInput>) {
+        while let Ok(input) = inputs.recv() {
+            if let Err(error) = self.take(input) {
+                // Nobody knows whether it is on disk, so nothing is promised any more.
+                tracing::error!("this node holds no records of the keeper of views any more: {error}");
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, input: HoldingInput) -> Result<(), LogError> {
+        match input {
+            HoldingInput::Said(said) => {
+                let answer = self.holder.receive(&said);
+                if self.holder.has_to_write() {
+                    self.write_held()?;
+                }
+                let to = said.keeper().node;
+                if to == self.own {
+                    self.keeper.answer(answer);
+                } else {
+                    (self.give)(Outgoing::Send(to, Box::new(Frame::Holder(answer))));
+                }
+                self.tell_behind(self.told);
+            }
+            HoldingInput::Followed(records) => {
+                // It is on disk with what is held next. What is lost of it is learned again.
+                records.iter().for_each(|record| self.holder.learn(record));
+            }
+            HoldingInput::At(view) => self.tell_behind(view),
+            HoldingInput::Found(member, replicas, answer) => {
+                let is_new = self.holder.last() == ViewNumber::default();
+                if is_new {
+                    let (_, first) = ViewKeeper::found(&[member], replicas);
+                    self.holder.learn(&first);
+                    self.write_held()?;
+                }
+                // Whoever has asked is waiting for it.
+                let _ = answer.send(is_new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the node the settled records behind a view, if there are any.
+    fn tell_behind(&mut self, view: ViewNumber) {
+        let first = usize::try_from(view.get()).unwrap_or(usize::MAX);
+        let records: Vec<ViewRecord> = self.holder.settled().iter().skip(first).cloned().collect();
+        if let Some(last) = records.last() {
+            self.told = last.number;
+            (self.give)(Outgoing::Follow(records));
+        }
+    }
+
+    fn write_held(&mut self) -> Result<(), LogError> {
+        let records: Vec<HeldRecord> =
+            self.holder.take_records().into_iter().map(HeldRecord::Holder).collect();
+        self.write(&records)
+    }
+
+    fn write(&mut self, records: &[HeldRecord]) -> Result<(), LogError> {
+        let mut batch = Batch::new();
+        records.iter().for_each(|record| batch.push(&encode(record)));
+        if batch.is_empty() { Ok(()) } else { self.log.write(batch) }
+    }
+}
+
+/// The way to the thread, if it runs. What it is told while it does not is lost.
+///
+/// # Locking
+/// Held to put something into the thread's queue, which does not wait, or to exchange the thread. Nothing else is locked
+/// meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HoldingLink {
+    holding: Arc<Mutex<Option<Holding>>>,
+}
+
+impl HoldingLink {
+    /// Puts another thread in the place of the one before, or none; the one before ends.
+    pub(crate) fn set(&self, holding: Option<Holding>) {
+        let before = std::mem::replace(&mut *self.holding.lock(), holding);
+        // Its end waits for the thread, which may be at this node's door.
+        drop(before);
+    }
+
+    /// A keeper has said something.
+    pub(crate) fn said(&self, said: KeeperSays) {
+        self.put(HoldingInput::Said(said));
+    }
+
+    /// The node has followed these records.
+    pub(crate) fn followed(&self, records: Vec<ViewRecord>) {
+        self.put(HoldingInput::Followed(records));
+    }
+
+    /// The node is at this view: it is given what is settled behind that.
+    pub(crate) fn at(&self, view: ViewNumber) {
+        self.put(HoldingInput::At(view));
+    }
+
+    /// The cluster is founded by this node: says whether it was not before, once that is on disk. Nothing is answered if the thread
+    /// does not run.
+    pub(crate) fn found(&self, member: Member, replicas: usize) -> oneshot::Receiver<bool> {
+        let (answer, answered) = oneshot::channel();
+        self.put(HoldingInput::Found(member, replicas, answer));
+        answered
+    }
+
+    fn put(&self, input: HoldingInput) {
+        if let Some(holding) = &*self.holding.lock() {
+            holding.put(input);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coeval_txn::cluster::{HolderBody, KeeperPlace, KeeperTerm};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    fn member(life: u64) -> Member {
+        Member { node: NodeId::new(2), incarnation: Incarnation::new(life) }
+    }
+
+    /// What a thread on this directory answers to a keeper that asks.
+    fn asked(directory: &Path, life: u64, term: u64) -> coeval_txn::cluster::HolderSays {
+        let (given, taken) = channel();
+        let give = Box::new(move |outgoing| given.send(outgoing).unwrap());
+        let holding = Holding::start(member(life), directory, KeeperLink::default(), give).unwrap();
+        let keeper = KeeperPlace { term: KeeperTerm::new(term, 0), node: NodeId::new(1) };
+        holding.put(HoldingInput::Said(KeeperSays::Ask(keeper)));
+        let Outgoing::Send(node, frame) = taken.recv_timeout(Duration::from_secs(20)).unwrap() else {
+            panic!("nothing is settled newly")
+        };
+        assert_eq!(node, keeper.node);
+        let Frame::Holder(said) = *frame else { panic!("it answers") };
+        said
+    }
+
+    /// To break it: have `State::take` answer before `write_held`, and lose what is written then; or leave out `Since`.
+    #[test]
+    fn what_is_promised_stays_so_and_the_log_says_since_when() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = asked(directory.path(), 5, 3);
+        assert_eq!(first.log_since, Incarnation::new(5));
+        assert!(matches!(first.body, HolderBody::Has { .. }));
+        let second = asked(directory.path(), 6, 2);
+        assert_eq!(second.log_since, Incarnation::new(5));
+        assert_eq!(second.body, HolderBody::Newer(KeeperTerm::new(3, 0)));
+        let lost = tempfile::tempdir().unwrap();
+        assert_eq!(asked(lost.path(), 7, 2).log_since, Incarnation::new(7));
+    }
+
+    /// To break it: do not look for the former log: the keeper of an older cluster finds none of its records then. Or leave it where it is.
+    #[test]
+    fn the_log_of_a_former_keeper_is_taken_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let (_, first) = ViewKeeper::found(&[member(1)], 2);
+        let (mut log, _) =
+            LogFile::open(&directory.path().join(FORMER_LOG_NAME), Durability::Synced).unwrap();
+        let mut batch = Batch::new();
+        batch.push(&encode(&first));
+        log.write(batch).unwrap();
+        drop(log);
+        for life in [8, 9] {
+            let said = asked(directory.path(), life, life);
+            assert_eq!(said.log_since, Incarnation::default());
+            let HolderBody::Has { settled, records, .. } = said.body else {
+                panic!("it has promised nothing")
+            };
+            assert_eq!((settled, records), (ViewNumber::new(1), vec![first.clone()]));
+        }
+        std::fs::remove_file(directory.path().join(LOG_NAME)).unwrap();
+        assert_eq!(
+            asked(directory.path(), 10, 10).log_since,
+            Incarnation::new(10),
+            "it is not taken over twice"
+        );
+    }
+}

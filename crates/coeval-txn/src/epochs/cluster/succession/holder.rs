@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`ViewHolder`]: the records that a node holds for keepers.
+
+use super::message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
+use super::{length_at, term_of};
+use crate::epochs::cluster::rules::{Rule, Rules};
+use crate::epochs::cluster::view::{
+    Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewChange, ViewNumber, ViewRecord,
+};
+
+/// The records that a node holds for keepers, whether it has followed them or not.
+///
+/// Pure state: what it is told leaves behind what has to be on disk before the answer leaves
+/// ([`take_records`](Self::take_records)).
+#[derive(Clone, Debug)]
+pub struct ViewHolder {
+    node: NodeId,
+    log_since: Incarnation,
+    /// The newest keeper that was answered.
+    promised: KeeperTerm,
+    /// The two newest of these that are on other nodes.
+    elsewhere: [KeeperTerm; 2],
+    records: Vec<ViewRecord>,
+    settled: ViewNumber,
+    to_log: Vec<HolderRecord>,
+    rules: Rules,
+}
+
+impl ViewHolder {
+    /// A node that holds nothing yet. `log_since` is the first life since which its disk has its records: the present one.
+    #[must_use]
+    pub fn new(node: NodeId, log_since: Incarnation) -> Self {
+        Self::recover(node, log_since, [])
+    }
+
+    /// A node that starts again, with all that is on its disk, which has it since that life.
+    #[must_use]
+    pub fn recover<'a>(
+        node: NodeId,
+        log_since: Incarnation,
+        records: impl IntoIterator<Item = &'a HolderRecord>,
+    ) -> Self {
+        let mut holder = Self {
+            node,
+            log_since,
+            promised: KeeperTerm::default(),
+            elsewhere: [KeeperTerm::default(); 2],
+            records: Vec::new(),
+            settled: ViewNumber::default(),
+            to_log: Vec::new(),
+            rules: Rules::ALL,
+        };
+        for record in records {
+            match record {
+                HolderRecord::Promised(keeper) => holder.promise(*keeper),
+                HolderRecord::Held(records) => holder.replace(records),
+                HolderRecord::Settled(view) => holder.settle(*view),
+            }
+        }
+        holder.to_log.clear();
+        holder
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn keep_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    /// Takes in what a keeper says, and gives the answer: to be sent when [`take_records`](Self::take_records) is on disk.
+    #[must_use]
+    pub fn receive(&mut self, said: &KeeperSays) -> HolderSays {
+        let keeper = said.keeper();
+        if keeper.term < self.promised && self.rules.keep(Rule::TermsKept) {
+            return self.answer(keeper, HolderBody::Newer(self.promised));
+        }
+        if keeper.term > self.promised {
+            self.promise(keeper);
+        }
+        let body = match said {
+            KeeperSays::Ask(_) => HolderBody::Has {
+                elsewhere: self.elsewhere_but(keeper.term),
+                settled: self.settled,
+                records: self.records.clone(),
+            },
+            KeeperSays::Hold { after, records, settled, .. } => {
+                self.hold(keeper.term, *after, records, *settled);
+                let is_its = term_of(&self.records) == keeper.term;
+                let through = if is_its { self.last() } else { ViewNumber::default() };
+                HolderBody::Holds { through, settled: self.settled }
+            }
+        };
+        self.answer(keeper, body)
+    }
+
+    /// Learns from others that a record is settled. It is the next one, or has no effect.
+    pub fn learn(&mut self, record: &ViewRecord) {
+        if record.number != self.settled.next() {
+            return;
+        }
+        if let ViewChange::Keeper(keeper) = &record.change
+            && keeper.term > self.promised
+        {
+            // It has begun, so nobody before it may have anything held any more.
+            self.promise(*keeper);
+        }
+        if self.records.get(length_at(self.settled)) != Some(record) {
+            self.replace(std::slice::from_ref(record));
+        }
+        self.settle(record.number);
+    }
+
+    /// Whether something has to be on disk before the answers given so far leave.
+    #[must_use]
+    pub fn has_to_write(&self) -> bool {
+        !self.to_log.is_empty() && self.rules.keep(Rule::HeldOnDisk)
+    }
+
+    /// What has to be on disk before the answers given so far leave, in this order; each only once. It may be nothing.
+    #[must_use]
+    pub fn take_records(&mut self) -> Vec<HolderRecord> {
+        std::mem::take(&mut self.to_log)
+    }
+
+    /// The records that are settled for all that is known here: what the node may follow.
+    #[must_use]
+    pub fn settled(&self) -> &[ViewRecord] {
+        &self.records[..length_at(self.settled)]
+    }
+
+    /// The last record that is held, settled or not.
+    #[must_use]
+    pub fn last(&self) -> ViewNumber {
+        self.records.last().map(|record| record.number).unwrap_or_default()
+    }
+
+    /// Whoever it holds records for has no beginning of its list that is settled here and another one there.
+    fn hold(&mut self, term: KeeperTerm, after: ViewNumber, records: &[ViewRecord], settled: ViewNumber) {
+        if after > self.settled {
+            return; // It takes this node to know more than it does. The answer tells.
+        }
+        let known = length_at(self.settled) - length_at(after);
+        let new = records.get(known..).unwrap_or_default();
+        let is_longer = new.last().is_some_and(|last| last.number > self.last());
+        if !new.is_empty() && (is_longer || term_of(&self.records) < term) {
+            self.replace(new);
+        }
+        self.settle(settled.min(self.last()));
+    }
+
+    fn promise(&mut self, keeper: KeeperPlace) {
+        assert!(keeper.term > self.promised, "a promise is not taken back");
+        self.promised = keeper.term;
+        if keeper.node != self.node {
+            self.elsewhere = [keeper.term, self.elsewhere[0]];
+        }
+        self.to_log.push(HolderRecord::Promised(keeper));
+    }
+
+    /// The newest keeper elsewhere that was answered, besides one.
+    fn elsewhere_but(&self, term: KeeperTerm) -> KeeperTerm {
+        self.elsewhere.into_iter().find(|other| *other != term).unwrap_or_default()
+    }
+
+    /// Holds these from the number of the first one on.
+    fn replace(&mut self, records: &[ViewRecord]) {
+        let Some(first) = records.first() else { return };
+        assert!(first.number > self.settled, "what is settled stays");
+        assert!(length_at(first.number) <= self.records.len() + 1, "records follow each other");
+        self.records.truncate(length_at(first.number) - 1);
+        self.records.extend_from_slice(records);
+        self.to_log.push(HolderRecord::Held(records.to_vec()));
+    }
+
+    fn settle(&mut self, view: ViewNumber) {
+        if view > self.settled {
+            assert!(view <= self.last(), "what is settled here is here");
+            self.settled = view;
+            self.to_log.push(HolderRecord::Settled(view));
+        }
+    }
+
+    fn answer(&self, keeper: KeeperPlace, body: HolderBody) -> HolderSays {
+        HolderSays { from: self.node, log_since: self.log_since, to: keeper.term, body }
+    }
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`NextKeeper`]: a keeper that wants to begin, and asks what those before it have recorded.
+
+use std::collections::BTreeMap;
+
+use super::message::{HolderBody, HolderSays, KeeperSays};
+use super::quorums::{answers_needed, holders_needed};
+use super::term_keeper::TermKeeper;
+use super::{length_at, term_of};
+use crate::epochs::cluster::rules::{Rule, Rules};
+use crate::epochs::cluster::view::{
+    Incarnation, KeeperPlace, KeeperTerm, Member, NodeId, View, ViewNumber, ViewRecord,
+};
+
+/// Why a keeper does not begin yet, or not any more. Nothing was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BeginError {
+    /// A newer one has asked, or has begun.
+    #[error("there is a newer keeper, of {0}")]
+    Superseded(KeeperTerm),
+    /// Too few have told what they hold. Those that the last view has and that have not are named; some of them may hold nothing,
+    /// since they have lost their disks.
+    #[error("{heard} members of view {} have told which views they have, and {needed} have to", view.get())]
+    TooFew {
+        /// Of which view.
+        view: ViewNumber,
+        /// How many have.
+        heard: usize,
+        /// How many have to.
+        needed: usize,
+        /// Who has not.
+        unheard: Vec<NodeId>,
+    },
+}
+
+/// Nobody who has records has told so.
+fn nobody() -> BeginError {
+    BeginError::TooFew { view: ViewNumber::default(), heard: 0, needed: 1, unheard: Vec::new() }
+}
+
+/// What a node has told.
+#[derive(Clone, Debug)]
+struct Answer {
+    log_since: Incarnation,
+    elsewhere: KeeperTerm,
+    settled: ViewNumber,
+    records: Vec<ViewRecord>,
+}
+
+/// A keeper that wants to begin. It is dropped when it has begun, or there is a newer one.
+#[derive(Clone, Debug)]
+pub struct NextKeeper {
+    place: KeeperPlace,
+    replicas: usize,
+    answers: BTreeMap<NodeId, Answer>,
+    newer: Option<KeeperTerm>,
+    rules: Rules,
+}
+
+impl NextKeeper {
+    /// The keeper of a term that no other keeper has or has had, of a cluster where each brick is on `replicas` nodes.
+    ///
+    /// # Panics
+    ///
+    /// If `replicas` is 0.
+    #[must_use]
+    pub fn new(place: KeeperPlace, replicas: usize) -> Self {
+        assert!(replicas >= 1, "each brick is somewhere");
+        Self { place, replicas, answers: BTreeMap::new(), newer: None, rules: Rules::ALL }
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn keep_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
+    /// What all nodes are to be asked whose addresses are known, that beside this keeper among them.
+    #[must_use]
+    pub fn ask(&self) -> KeeperSays {
+        KeeperSays::Ask(self.place)
+    }
+
+    /// Takes in what a node says.
+    pub fn receive(&mut self, said: &HolderSays) {
+        if said.to != self.place.term {
+            return;
+        }
+        match &said.body {
+            HolderBody::Has { elsewhere, settled, records } => {
+                let is_older =
+                    self.answers.get(&said.from).is_some_and(|answer| answer.log_since > said.log_since);
+                if !is_older {
+                    let answer = Answer {
+                        log_since: said.log_since,
+                        elsewhere: *elsewhere,
+                        settled: *settled,
+                        records: records.clone(),
+                    };
+                    self.answers.insert(said.from, answer);
+                }
+            }
+            HolderBody::Newer(term) => self.newer = self.newer.max(Some(*term)),
+            HolderBody::Holds { .. } => {}
+        }
+    }
+
+    /// Begins, if enough have answered. Its first record is written, and not held by anybody yet. Cost: a look at each record.
+    ///
+    /// # Errors
+    ///
+    /// If too few have answered, or there is a newer keeper.
+    pub fn begin(&self) -> Result<TermKeeper, BeginError> {
+        if let Some(newer) = self.newer {
+            return Err(BeginError::Superseded(newer));
+        }
+        let by_term = self.rules.keep(Rule::NewestTermFirst);
+        let rank = |answer: &&Answer| {
+            let term = if by_term { term_of(&answer.records) } else { KeeperTerm::default() };
+            (term, answer.records.len())
+        };
+        let best = self.answers.values().max_by_key(rank).map(|answer| answer.records.as_slice());
+        let best = best.filter(|records| !records.is_empty()).ok_or_else(nobody)?;
+        if term_of(best) >= self.place.term {
+            return Err(BeginError::Superseded(term_of(best)));
+        }
+        let settled = self.answers.values().map(|answer| answer.settled).max().unwrap_or_default();
+        let last = self.node_of_last(best);
+        let mut view = View::default();
+        for record in best {
+            if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
+                self.check(&view, (best, last))?;
+            }
+            view.follow(record);
+        }
+        self.check(&view, (best, last))?;
+        let settled = length_at(settled).min(best.len());
+        Ok(TermKeeper::begin(self.place, self.replicas, best.to_vec(), settled, self.rules))
+    }
+
+    /// The node of the last keeper, if that has answered, with all that this keeper has recorded there, and has answered no later
+    /// keeper elsewhere before.
+    fn node_of_last(&self, best: &[ViewRecord]) -> Option<NodeId> {
+        let mut view = View::default();
+        best.iter().for_each(|record| view.follow(record));
+        let last = view.keeper()?;
+        let answer = self.answers.get(&last.node)?;
+        let is_last = term_of(&answer.records) == last.term;
+        let has_stayed = answer.elsewhere <= last.term || !self.rules.keep(Rule::NoLaterElsewhere);
+        (is_last && has_stayed).then_some(last.node)
+    }
+
+    /// Whether the one that has founded the cluster has all of a list without keepers, and has answered none elsewhere. Clusters that
+    /// are older than terms have such lists: their keeper was there, and nobody else was asked to hold anything.
+    fn founder_has(&self, best: &[ViewRecord]) -> bool {
+        let mut view = View::default();
+        best.iter().take(1).for_each(|record| view.follow(record));
+        let mut founders = view.members();
+        let (Some(founder), None) = (founders.next(), founders.next()) else { return false };
+        let has_all =
+            |answer: &Answer| answer.records.len() == best.len() && answer.elsewhere == KeeperTerm::default();
+        term_of(best) == KeeperTerm::default() && self.answers.get(&founder.node).is_some_and(has_all)
+    }
+
+    /// Whether enough members of a view have answered.
+    fn check(&self, view: &View, (best, last): (&[ViewRecord], Option<NodeId>)) -> Result<(), BeginError> {
+        let members = view.members().count();
+        let has_answered = |member: &Member| {
+            let is_whole = |answer: &Answer| answer.log_since <= member.incarnation;
+            let counts_not = self.rules.keep(Rule::LostDiskCountsNot);
+            self.answers.get(&member.node).is_some_and(|answer| is_whole(answer) || !counts_not)
+        };
+        let heard = view.members().filter(has_answered).count();
+        let needed = answers_needed(members, self.replicas);
+        let has_last = last.and_then(|node| view.member(node)).is_some_and(|member| has_answered(&member));
+        let is_enough = heard >= needed
+            || (has_last && holders_needed(members, self.replicas) == 1)
+            || (view.keeper().is_none() && self.founder_has(best));
+        if is_enough || !self.rules.keep(Rule::EnoughAnswers) {
+            return Ok(());
+        }
+        let unheard = view.members().filter(|member| !has_answered(member)).map(|member| member.node);
+        Err(BeginError::TooFew { view: view.number(), heard, needed, unheard: unheard.collect() })
+    }
+}
