@@ -70,7 +70,8 @@ mod wire;
 
 pub use brick_change::BrickChange;
 pub use coeval_txn::cluster::{
-    BrickAddress, ChangeError, Code, DictionaryError, DictionaryId, Member, Purpose, Spelling, ViewNumber,
+    BeginError, BrickAddress, ChangeError, Code, DictionaryError, DictionaryId, Member, Purpose,
+    RecoverError, Spelling, ViewNumber,
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{

@@ -7,6 +7,7 @@ use super::node::Node;
 use crate::keeper::NodeChange;
 use crate::node::NodeId;
 use crate::start_error::StartError;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Between two looks whether the next life of a node has begun.
@@ -36,6 +37,19 @@ impl Node {
             return Err(ChangeNodesError::HasKeeper(node));
         }
         self.change(NodeChange::Remove(node)).await
+    }
+
+    /// Has the keeper beside this node, which cannot begin since too few nodes answer, begin without some that are lost for good. They
+    /// are out as if [removed](Node::remove); if one is back after all, it is told so, and ends. What only they have seen of who takes part
+    /// is given up, and the loads that were decided meanwhile. That this is so is on disk when this returns.
+    ///
+    /// # Errors
+    /// If the keeper does not run here or has begun; if one of them has answered, some other member has not, or some bricks would have no
+    /// replica. Nothing has changed. Right after the start of the keeper others may not have answered yet: ask again.
+    pub async fn recover(&self, lost: BTreeSet<NodeId>) -> Result<(), ChangeNodesError> {
+        let asked = self.life().look(|engine| engine.keeper.recover(lost));
+        let answered = asked.ok_or(ChangeNodesError::NoKeeper)?.await;
+        answered.map_err(|_| ChangeNodesError::NoKeeper)?.map_err(ChangeNodesError::NotRecovered)
     }
 
     async fn change(&self, change: NodeChange) -> Result<(), ChangeNodesError> {

@@ -13,8 +13,8 @@ use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
 use crate::transport::Peers;
 use coeval_txn::cluster::{
-    AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
-    Member, Message, ToKeeper, ViewNumber, ViewRecord,
+    AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, KeeperTerm, LoadFate,
+    LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, Stride};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -205,6 +205,11 @@ impl Engine {
     pub(super) fn follow(&mut self, records: Vec<ViewRecord>) {
         let (mut is_elsewhere, before) = (false, self.records.len());
         for record in records {
+            if self.known_record(record.number).is_some_and(|known| *known != record) {
+                // What is behind it is of other views.
+                tracing::error!("two keepers have recorded view {} differently", record.number.get());
+                break;
+            }
             if self.protocol.has_left() || record.number != self.view().next() {
                 continue;
             }
@@ -223,6 +228,22 @@ impl Engine {
         if is_elsewhere {
             self.peers.set_nodes(self.known.list()).expect("a map has each node once");
         }
+    }
+
+    /// The record that led to a view, if it was followed.
+    fn known_record(&self, view: ViewNumber) -> Option<&ViewRecord> {
+        let place = usize::try_from(view.get()).ok()?.checked_sub(1)?;
+        self.records.get(place)
+    }
+
+    /// The term of the keeper at a view that was followed. Cost: a look at each record behind it that is of the same keeper.
+    pub(super) fn term_at(&self, view: ViewNumber) -> KeeperTerm {
+        if view == self.view() {
+            return self.protocol.view().term();
+        }
+        let length = usize::try_from(view.get()).unwrap_or(usize::MAX).min(self.records.len());
+        let last = self.records[..length].iter().rev().find_map(|record| record.change.keeper());
+        last.map(|keeper| keeper.term).unwrap_or_default()
     }
 
     /// The records behind `followed`, as many as go into a frame.

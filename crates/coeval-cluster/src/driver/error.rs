@@ -6,7 +6,7 @@ use crate::node_address::NodeAddress;
 use crate::tables::RowsRefused;
 use crate::texts::NoText;
 use coeval_txn::Epoch;
-use coeval_txn::cluster::{ChangeError, DictionaryError, DictionaryId};
+use coeval_txn::cluster::{ChangeError, DictionaryError, DictionaryId, RecoverError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ pub enum ReadError {
     Ended(String),
 }
 
-/// Why a node is not drained, or not removed. Nothing has changed.
+/// Why a node is not drained, or not removed, or no keeper begins without lost ones. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeNodesError {
@@ -142,6 +142,9 @@ pub enum ChangeNodesError {
     /// The keeper refuses.
     #[error(transparent)]
     Refused(#[from] ChangeError),
+    /// The keeper does not begin without nodes that are said to be lost.
+    #[error(transparent)]
+    NotRecovered(#[from] RecoverError),
 }
 
 fn at(address: Option<&NodeAddress>) -> String {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames and requests that come from other nodes.
 
-use super::engine::Engine;
+use super::engine::{EndReason, Engine};
 use super::life::Life;
 use crate::brick_change::LabelledChanges;
 use crate::keeper::Outgoing;
@@ -11,12 +11,13 @@ use crate::store::{BrickRows, StoreFailed, StoredBrick};
 use crate::texts::{RowCodes, RowTexts};
 use crate::transport::{AnswerParts, CallRefusal, Handler, Sender};
 use crate::wire::{
-    BrickAnswer, BrickRequest, Frame, FrameKind, JoinRequest, Malformed, decode, encode, parts_of,
+    Alive, BrickAnswer, BrickRequest, Frame, FrameKind, JoinRequest, Malformed, decode, encode, parts_of,
     parts_of_bricks, parts_of_texts,
 };
 use bytes::Bytes;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewNumber};
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -85,6 +86,10 @@ impl Handler for Incoming {
     }
 
     async fn fetch(&self, from: Sender, request: Bytes, answer: AnswerParts) -> Result<(), CallRefusal> {
+        let is_out = self.0.look(|engine| engine.protocol.view().given_up().contains(&from.node));
+        if is_out == Some(true) {
+            return Err(CallRefusal(format!("{} was removed from the cluster", from.node)));
+        }
         let request: BrickRequest = decode(request).map_err(|error| {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
@@ -170,7 +175,7 @@ fn is_of(frame: &Frame, from: Sender) -> bool {
         Frame::ToKeeper(ToKeeper::Closed(report)) => report.from.node == from.node,
         Frame::ToKeeper(ToKeeper::Complete { from: node, .. }) => node.node == from.node,
         Frame::Alive(alive) => alive.member.node == from.node,
-        Frame::Records(_) => true,
+        Frame::Records(_) | Frame::OtherViews(_) => true,
         Frame::Keeper(said) => said.keeper().node == from.node,
         Frame::Holder(said) => said.from == from.node,
     }
@@ -183,6 +188,17 @@ impl Engine {
     }
 
     pub(super) fn receive(&mut self, from: NodeId, frame: Frame) {
+        let recovered = self.protocol.view().recovered();
+        if let Frame::OtherViews(theirs) = frame {
+            if theirs > recovered {
+                self.end_of_views(from);
+            }
+            return;
+        }
+        if self.protocol.view().given_up().contains(&from) {
+            // Whatever it says is of other views, or it does not know yet that it is out.
+            return self.send_frame(from, &Frame::OtherViews(recovered));
+        }
         self.heard.insert(from, Instant::now());
         match frame {
             Frame::Protocol(message) => {
@@ -210,19 +226,39 @@ impl Engine {
                 self.dictionaries.receive(message);
             }
             Frame::ToKeeper(told) => self.keeper.tell(told),
-            Frame::Alive(alive) => {
-                let records = self.records_after(alive.followed);
-                if !records.is_empty() {
-                    self.send_frame(from, &Frame::Records(records));
-                } else if alive.followed > self.view() {
-                    self.ask_for_records(from);
-                }
-                self.keeper.hear(alive);
-            }
+            Frame::Alive(alive) => self.hear_alive(from, alive),
             Frame::Records(records) => self.follow(records),
             Frame::Keeper(said) => self.holding.said(said),
             Frame::Holder(said) => self.keeper.answer(said),
+            // Heard before all others.
+            Frame::OtherViews(_) => {}
         }
+    }
+
+    /// Gives a node that lives the records that it lacks, or asks it for those that are not here; unless the two go by different lists of
+    /// views. Of two such lists the one counts whose keeper was the last to begin without lost nodes.
+    fn hear_alive(&mut self, from: NodeId, alive: Alive) {
+        let (own, recovered) = (self.view(), self.protocol.view().recovered());
+        if alive.followed > own {
+            // Whether it has all that was followed here, the other one sees.
+            self.ask_for_records(from);
+        } else if self.term_at(alive.followed) != alive.term {
+            return match alive.recovered.cmp(&recovered) {
+                Ordering::Less => self.send_frame(from, &Frame::OtherViews(recovered)),
+                Ordering::Equal => self.refuse(from, "it goes by other views"),
+                Ordering::Greater => self.end_of_views(from),
+            };
+        } else if alive.followed < own {
+            let records = self.records_after(alive.followed);
+            self.send_frame(from, &Frame::Records(records));
+        }
+        self.keeper.hear(alive);
+    }
+
+    /// The views that this node goes by were given up.
+    fn end_of_views(&mut self, from: NodeId) {
+        tracing::error!("{from} goes by views that have begun anew without this node, which ends");
+        self.end.get_or_insert(EndReason::Removed(self.own()));
     }
 
     /// The dictionaries that come to another node with what it has asked for.
@@ -305,7 +341,13 @@ mod tests {
                 Frame::Protocol(message),
                 Frame::ToKeeper(ToKeeper::Join { member: from, log_since: from.incarnation }),
                 Frame::ToKeeper(ToKeeper::Complete { from, layout: view }),
-                Frame::Alive(Alive { member: from, followed: view, unheard: Vec::new() }),
+                Frame::Alive(Alive {
+                    member: from,
+                    followed: view,
+                    term: KeeperTerm::default(),
+                    recovered: KeeperTerm::default(),
+                    unheard: Vec::new(),
+                }),
                 Frame::Keeper(KeeperSays::Ask(KeeperPlace { term: KeeperTerm::new(1, 0), node: from.node })),
                 Frame::Holder(HolderSays {
                     from: from.node,

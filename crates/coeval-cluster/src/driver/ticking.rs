@@ -85,7 +85,7 @@ impl Engine {
         let is_unheard =
             |node: &&NodeId| self.heard.get(node).is_some_and(|heard| now.duration_since(*heard) > silence);
         let unheard = members.iter().filter(|node| **node != own).filter(is_unheard).copied().collect();
-        let alive = Alive { member: self.protocol.member(), followed: view.number(), unheard };
+        let alive = self.alive(unheard);
         let mut told: BTreeSet<NodeId> = if view.has(self.protocol.member()) {
             members
         } else {
@@ -108,7 +108,13 @@ impl Engine {
             return;
         }
         self.asked = Some(now);
-        let (member, followed) = (self.protocol.member(), self.view());
-        self.send_frame(node, &Frame::Alive(Alive { member, followed, unheard: Vec::new() }));
+        self.send_frame(node, &Frame::Alive(self.alive(Vec::new())));
+    }
+
+    /// That this node lives, and what it has followed.
+    fn alive(&self, unheard: Vec<NodeId>) -> Alive {
+        let view = self.protocol.view();
+        let (followed, term, recovered) = (view.number(), view.term(), view.recovered());
+        Alive { member: self.protocol.member(), followed, term, recovered, unheard }
     }
 }

@@ -10,8 +10,8 @@ use crate::node::NodeId;
 use crate::start_error::StartError;
 use crate::wire::Frame;
 use coeval_txn::cluster::{
-    AddError, BeginError, ChangeError, HolderSays, KeeperPlace, KeeperTerm, NextKeeper, RemoveError,
-    TermKeeper, ViewChange, ViewNumber,
+    AddError, BeginError, ChangeError, HolderSays, KeeperPlace, KeeperTerm, NextKeeper, RecoverError,
+    RemoveError, TermKeeper, ViewChange, ViewNumber,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -83,6 +83,7 @@ enum Step {
 enum Owed {
     Added(oneshot::Sender<Result<NodeId, AddError>>, Result<NodeId, AddError>),
     Changed(oneshot::Sender<Result<(), ChangeError>>, Result<(), ChangeError>),
+    Recovered(oneshot::Sender<Result<(), RecoverError>>),
 }
 
 impl Owed {
@@ -91,6 +92,7 @@ impl Owed {
         match self {
             Self::Added(answer, added) => drop(answer.send(added)),
             Self::Changed(answer, changed) => drop(answer.send(changed)),
+            Self::Recovered(answer) => drop(answer.send(Ok(()))),
         }
     }
 }
@@ -182,6 +184,7 @@ impl Keeping {
                 }
             }
             KeeperInput::Held(said) => self.take_held(&said),
+            KeeperInput::Recover(lost, answer) => self.recover(&lost, answer),
             asked @ (KeeperInput::Add(..) | KeeperInput::Change(..)) => {
                 if self.waiting.len() < WAITING_MAX {
                     self.waiting.push_back(asked);
@@ -196,10 +199,7 @@ impl Keeping {
                 next.receive(said);
                 match next.begin() {
                     Ok(keeper) => {
-                        tracing::info!("the keeper of views is here, of {}", keeper.place().term);
-                        self.said.clear();
-                        self.entered = ViewNumber::default();
-                        self.step = Step::Keeps(Box::new(keeper));
+                        self.keep(keeper);
                         None
                     }
                     Err(BeginError::TooFew { .. }) => None,
@@ -214,6 +214,40 @@ impl Keeping {
         };
         if let Some(newer) = newer {
             self.give_way(newer);
+        }
+    }
+
+    /// Begins.
+    fn keep(&mut self, keeper: TermKeeper) {
+        tracing::info!("the keeper of views is here, of {}", keeper.place().term);
+        self.said.clear();
+        self.entered = ViewNumber::default();
+        self.step = Step::Keeps(Box::new(keeper));
+    }
+
+    /// Begins without nodes that are lost for good, as far as those that answer allow. Whoever has said so is answered when that is
+    /// settled.
+    fn recover(&mut self, lost: &BTreeSet<NodeId>, answer: oneshot::Sender<Result<(), RecoverError>>) {
+        let begun = match &self.step {
+            Step::Asks(next) => next.begin_without(lost),
+            Step::Keeps(keeper) => {
+                let is_so = lost.is_subset(keeper.view().removed());
+                return drop(answer.send(if is_so { Ok(()) } else { Err(RecoverError::Begun) }));
+            }
+            Step::Ended => return,
+        };
+        match begun {
+            Ok(keeper) => {
+                let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
+                let (lost, last) = (lost.join(", "), keeper.last().get());
+                tracing::warn!(
+                    "lost for good, as somebody says: {lost}. Views go on without, from {last} on"
+                );
+                self.keep(keeper);
+                self.owed = Some(Owed::Recovered(answer));
+            }
+            // Whoever has given up waiting asks again.
+            Err(error) => drop(answer.send(Err(error))),
         }
     }
 
@@ -256,7 +290,10 @@ impl Keeping {
         if self.looks.is_multiple_of(LOOKS_A_WORD)
             && let Err(error) = next.begin()
         {
-            tracing::warn!("no keeper of views yet, so nobody joins or leaves: {error}");
+            tracing::warn!(
+                "no keeper of views yet, so nobody joins or leaves: {error}. Start the others; if some are lost for good, \
+                 coeval cluster recover says so"
+            );
         }
         let ask = next.ask();
         for node in (self.others)() {
@@ -354,7 +391,14 @@ impl Keeping {
                 });
                 changed.map(|changed| Owed::Changed(answer, changed))
             }
-            Some(KeeperInput::Told(_) | KeeperInput::Heard(_) | KeeperInput::Held(_)) | None => return false,
+            // These do not wait.
+            Some(
+                KeeperInput::Told(_)
+                | KeeperInput::Heard(_)
+                | KeeperInput::Held(_)
+                | KeeperInput::Recover(..),
+            )
+            | None => return false,
         };
         true
     }
@@ -365,7 +409,11 @@ impl Keeping {
         let view = keeper.view();
         let last = keeper.settled().last();
         let is_told = |node: &NodeId| {
-            let is_its_end = || last.is_some_and(|last| last.change == ViewChange::Removed { node: *node });
+            let is_its_end = || match last.map(|last| &last.change) {
+                Some(ViewChange::Removed { node: removed }) => removed == node,
+                Some(ViewChange::Recovered { lost, .. }) => lost.contains(node),
+                _ => false,
+            };
             !view.removed().contains(node) || is_its_end()
         };
         let known = view.known().keys().copied().chain(view.members().map(|member| member.node));

@@ -4,8 +4,9 @@
 use super::keeper_thread::Keeper;
 use crate::node::NodeId;
 use crate::wire::Alive;
-use coeval_txn::cluster::{AddError, ChangeError, HolderSays, NodeAsk, ToKeeper};
+use coeval_txn::cluster::{AddError, ChangeError, HolderSays, NodeAsk, RecoverError, ToKeeper};
 use parking_lot::Mutex;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -17,6 +18,7 @@ pub(super) enum KeeperInput {
     Held(HolderSays),
     Add(NodeAsk, oneshot::Sender<Result<NodeId, AddError>>),
     Change(NodeChange, oneshot::Sender<Result<(), ChangeError>>),
+    Recover(BTreeSet<NodeId>, oneshot::Sender<Result<(), RecoverError>>),
 }
 
 /// What whoever runs a cluster does with a node of it.
@@ -71,6 +73,14 @@ impl KeeperLink {
     pub(crate) fn change(&self, change: NodeChange) -> oneshot::Receiver<Result<(), ChangeError>> {
         let (answer, answered) = oneshot::channel();
         self.put(KeeperInput::Change(change, answer));
+        answered
+    }
+
+    /// Somebody says that these nodes are lost for good: whether the keeper has begun without them, once that is recorded. Answered as
+    /// [`add`](Self::add).
+    pub(crate) fn recover(&self, lost: BTreeSet<NodeId>) -> oneshot::Receiver<Result<(), RecoverError>> {
+        let (answer, answered) = oneshot::channel();
+        self.put(KeeperInput::Recover(lost, answer));
         answered
     }
 

@@ -84,7 +84,7 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval_txn::cluster::{Incarnation, ViewKeeper, ViewNumber};
+    use coeval_txn::cluster::{Incarnation, KeeperTerm, ViewKeeper, ViewNumber};
 
     fn member(node: u32) -> Member {
         Member { node: NodeId::new(node), incarnation: Incarnation::new(1) }
@@ -103,7 +103,8 @@ mod tests {
 
     fn says(node: u32, unheard: &[u32]) -> Alive {
         let unheard = unheard.iter().copied().map(NodeId::new).collect();
-        Alive { member: member(node), followed: ViewNumber::new(1), unheard }
+        let (followed, term) = (ViewNumber::new(1), KeeperTerm::default());
+        Alive { member: member(node), followed, term, recovered: term, unheard }
     }
 
     #[test]

@@ -5,8 +5,8 @@ use super::writer::put_list;
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::BrickChange;
 use coeval_txn::cluster::{
-    Body, DictionaryMessage, HolderSays, KeeperSays, Member, Message, NodeId, ToKeeper, ViewNumber,
-    ViewRecord,
+    Body, DictionaryMessage, HolderSays, KeeperSays, KeeperTerm, Member, Message, NodeId, ToKeeper,
+    ViewNumber, ViewRecord,
 };
 
 /// What a frame between two nodes has in it.
@@ -26,6 +26,9 @@ pub(crate) enum Frame {
     Keeper(KeeperSays),
     /// What a keeper is answered to that.
     Holder(HolderSays),
+    /// The sender goes by another list of views than the receiver: the keeper of this term has begun without nodes that were said to be
+    /// lost, and the receiver is one of them or has come in a view that was given up.
+    OtherViews(KeeperTerm),
 }
 
 /// What a node says now and then.
@@ -35,6 +38,10 @@ pub(crate) struct Alive {
     pub(crate) member: Member,
     /// The view that it is at.
     pub(crate) followed: ViewNumber,
+    /// The term of that view's keeper: of two lists of views that have the same here, all up to there is the same.
+    pub(crate) term: KeeperTerm,
+    /// The term of the last keeper in it that has begun without lost nodes.
+    pub(crate) recovered: KeeperTerm,
     /// The members of that view that it has heard nothing from for too long.
     pub(crate) unheard: Vec<NodeId>,
 }
@@ -54,6 +61,8 @@ impl Wire for Frame {
                 out.push(2);
                 alive.member.put(out);
                 alive.followed.put(out);
+                alive.term.put(out);
+                alive.recovered.put(out);
                 put_list(out, &alive.unheard);
             }
             Self::Records(records) => {
@@ -72,6 +81,10 @@ impl Wire for Frame {
                 out.push(6);
                 said.put(out);
             }
+            Self::OtherViews(recovered) => {
+                out.push(7);
+                recovered.put(out);
+            }
         }
     }
 
@@ -82,12 +95,15 @@ impl Wire for Frame {
             2 => Self::Alive(Alive {
                 member: Member::take(from)?,
                 followed: ViewNumber::take(from)?,
+                term: KeeperTerm::take(from)?,
+                recovered: KeeperTerm::take(from)?,
                 unheard: from.list()?,
             }),
             3 => Self::Records(from.list()?),
             4 => Self::Dictionary(DictionaryMessage::take(from)?),
             5 => Self::Keeper(KeeperSays::take(from)?),
             6 => Self::Holder(HolderSays::take(from)?),
+            7 => Self::OtherViews(KeeperTerm::take(from)?),
             kind => return Err(Malformed::Kind { what: "frame", kind }),
         })
     }
@@ -134,6 +150,7 @@ kinds! {
     Dictionary => "dictionary",
     Keeper => "keeper",
     Holder => "holder",
+    OtherViews => "other_views",
 }
 
 impl FrameKind {
@@ -147,6 +164,7 @@ impl FrameKind {
             Frame::Dictionary(_) => Self::Dictionary,
             Frame::Keeper(_) => Self::Keeper,
             Frame::Holder(_) => Self::Holder,
+            Frame::OtherViews(_) => Self::OtherViews,
         }
     }
 

@@ -28,10 +28,11 @@ impl Wire for KeeperSays {
                 out.push(0);
                 keeper.put(out);
             }
-            Self::Hold { keeper, after, records, settled } => {
+            Self::Hold { keeper, after, after_term, records, settled } => {
                 out.push(1);
                 keeper.put(out);
                 after.put(out);
+                after_term.put(out);
                 put_list(out, records);
                 settled.put(out);
             }
@@ -43,8 +44,9 @@ impl Wire for KeeperSays {
             0 => Ok(Self::Ask(KeeperPlace::take(from)?)),
             1 => {
                 let (keeper, after) = (KeeperPlace::take(from)?, ViewNumber::take(from)?);
+                let after_term = KeeperTerm::take(from)?;
                 let records = take_records(from, after)?;
-                Ok(Self::Hold { keeper, after, records, settled: ViewNumber::take(from)? })
+                Ok(Self::Hold { keeper, after, after_term, records, settled: ViewNumber::take(from)? })
             }
             kind => Err(Malformed::Kind { what: "word of a keeper", kind }),
         }

@@ -215,10 +215,14 @@ impl Values {
 
     fn change_of_nodes(&mut self) -> ViewChange {
         let node = self.node();
-        match self.0.random_range(0..5) {
+        match self.0.random_range(0..6) {
             0 => ViewChange::Drained { node },
             1 => ViewChange::Removed { node },
             2 => ViewChange::Keeper(self.keeper()),
+            3 => {
+                let keeper = self.keeper();
+                ViewChange::Recovered { keeper, lost: self.list(Self::node).into_iter().collect() }
+            }
             _ => {
                 let start = NonZeroU64::new(self.0.random_range(0..3)).map(StartId::new);
                 ViewChange::Known { node, address: self.text(), start }
@@ -243,7 +247,8 @@ impl Values {
             return KeeperSays::Ask(keeper);
         }
         let after = self.view();
-        KeeperSays::Hold { keeper, after, records: self.records_behind(after), settled: self.view() }
+        let (after_term, records) = (self.term(), self.records_behind(after));
+        KeeperSays::Hold { keeper, after, after_term, records, settled: self.view() }
     }
 
     fn word_to_keeper(&mut self) -> HolderSays {
@@ -269,13 +274,15 @@ impl Values {
     }
 
     fn frame(&mut self) -> Frame {
-        match self.0.random_range(0..12) {
+        match self.0.random_range(0..13) {
+            12 => Frame::OtherViews(self.term()),
             10 => Frame::Keeper(self.word_of_keeper()),
             11 => Frame::Holder(self.word_to_keeper()),
             0 => Frame::ToKeeper(self.told_to_keeper()),
             1 => {
                 let (member, followed) = (self.member(), self.view());
-                Frame::Alive(Alive { member, followed, unheard: self.list(Self::node) })
+                let (term, recovered) = (self.term(), self.term());
+                Frame::Alive(Alive { member, followed, term, recovered, unheard: self.list(Self::node) })
             }
             2 => Frame::Records(self.list(Self::view_record)),
             3 => Frame::Dictionary(self.dictionary_message()),

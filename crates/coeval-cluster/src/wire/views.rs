@@ -134,6 +134,12 @@ impl Wire for ViewChange {
                 out.push(5);
                 keeper.put(out);
             }
+            Self::Recovered { keeper, lost } => {
+                out.push(6);
+                keeper.put(out);
+                put_len(out, lost.len());
+                lost.iter().for_each(|node| node.put(out));
+            }
         }
     }
 
@@ -161,6 +167,14 @@ impl Wire for ViewChange {
             3 => Ok(Self::Drained { node: NodeId::take(from)? }),
             4 => Ok(Self::Removed { node: NodeId::take(from)? }),
             5 => Ok(Self::Keeper(KeeperPlace::take(from)?)),
+            6 => {
+                let keeper = KeeperPlace::take(from)?;
+                let lost: Vec<NodeId> = from.list()?;
+                if lost.windows(2).any(|pair| pair[0] >= pair[1]) {
+                    return Err(Malformed::Contradiction("nodes ascend"));
+                }
+                Ok(Self::Recovered { keeper, lost: lost.into_iter().collect() })
+            }
             kind => Err(Malformed::Kind { what: "change of the view", kind }),
         }
     }

@@ -2,8 +2,9 @@
 //! The keeper of the views comes, goes, and comes back.
 
 use crate::nodes::{Cluster, SILENCE, wait_until};
-use crate::sums::{Traffic, check, load};
-use coeval_cluster::{ChangeNodesError, Founding, NodeId, StartError};
+use crate::sums::{Traffic, check, load, loads, seen};
+use coeval_cluster::{ChangeNodesError, Founding, NodeId, RecoverError, StartError};
+use std::time::Duration;
 
 #[test]
 fn loads_go_on_without_a_keeper_until_a_member_goes() {
@@ -85,4 +86,73 @@ fn views_outlive_the_node_of_the_keeper_and_its_disk() {
     cluster.begin(1);
     cluster.settle();
     check(&cluster, &[alone]);
+}
+
+/// What becomes of the cluster when nodes are lost for good, as whoever runs it says to the keeper beside node 2.
+fn recover(cluster: &Cluster, lost: &[u32]) -> Result<(), ChangeNodesError> {
+    let lost = lost.iter().copied().map(NodeId::new).collect();
+    cluster.runtime.block_on(cluster.node(2).recover(lost))
+}
+
+/// The machine of the primary is lost, after it has gone on alone for a while; and is back after all. To break it: have `Engine::receive` look
+/// at nobody who is given up, and `hear_alive` at no term: the first node stays then, with a load that the other one does not have.
+#[test]
+fn the_node_that_is_left_goes_on_and_the_one_that_was_lost_is_refused() {
+    let mut cluster = Cluster::start(2, 2);
+    let before = loads(&cluster, 10);
+    cluster.crash(2);
+    cluster.goes_on_with(1);
+    let given_up = cluster.runtime.block_on(load(cluster.node(1))).unwrap();
+    cluster.crash(1);
+    cluster.begin(2);
+    let nobody = recover(&cluster, &[1]);
+    assert_eq!(nobody, Err(ChangeNodesError::NoKeeper), "a keeper is beside the primary");
+    cluster.runtime.block_on(cluster.node(2).start_keeper(Founding::GoOn, 2)).unwrap();
+    let refused = |error| Err(ChangeNodesError::NotRecovered(error));
+    wait_until("it has heard itself", || {
+        recover(&cluster, &[2]) == refused(RecoverError::Lives(NodeId::new(2)))
+    });
+    assert_eq!(recover(&cluster, &[7]), refused(RecoverError::Unknown(NodeId::new(7))));
+    recover(&cluster, &[1]).unwrap();
+    recover(&cluster, &[1]).unwrap();
+    assert_eq!(recover(&cluster, &[2]), refused(RecoverError::Begun));
+    cluster.settle();
+    let status = cluster.status(2).unwrap();
+    assert!(status.removed.contains(&NodeId::new(1)) && status.keeper == NodeId::new(2));
+    let mut acknowledged = before;
+    acknowledged.push(cluster.runtime.block_on(load(cluster.node(2))).unwrap());
+    check(&cluster, &acknowledged);
+    let shown = cluster.runtime.block_on(seen(cluster.node(2)));
+    assert!(!shown.contains(&given_up), "it was decided where nobody else was");
+    // It has views that nobody else has, and is told so.
+    cluster.begin(1);
+    let ended = cluster
+        .runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(20), cluster.node(1).ended()).await });
+    assert!(matches!(ended, Ok(StartError::Removed(node)) if node == NodeId::new(1)), "{ended:?}");
+    cluster.crash(1);
+    let joiner = cluster.joiner();
+    assert_eq!(cluster.join(vec![joiner], &[2]), [3]);
+    check(&cluster, &acknowledged);
+}
+
+/// Three nodes, of which two are to answer. To break it: have `NextKeeper::begin_without` take `Rule::HearsAllLeft` for broken.
+#[test]
+fn nobody_goes_on_before_all_others_have_answered() {
+    let mut cluster = Cluster::start(3, 2);
+    let before = loads(&cluster, 10);
+    (1..=3).for_each(|number| cluster.crash(number));
+    cluster.begin(2);
+    cluster.runtime.block_on(cluster.node(2).start_keeper(Founding::GoOn, 2)).unwrap();
+    let refused = |error| Err(ChangeNodesError::NotRecovered(error));
+    wait_until("the third node may have seen more", || {
+        recover(&cluster, &[1]) == refused(RecoverError::Unheard(vec![NodeId::new(3)]))
+    });
+    assert_eq!(recover(&cluster, &[1, 3]), refused(RecoverError::LastReplica));
+    cluster.begin(3);
+    wait_until("the view goes on without the first one", || {
+        cluster.status(2).is_some_and(|status| status.members.len() == 2)
+    });
+    cluster.settle();
+    check(&cluster, &before);
 }

@@ -47,7 +47,8 @@ pub use node::{ClusterNode, NodeError};
 pub use readers::ReaderId;
 pub use record::{Effect, LoadFate, LoadOutcome, LogRecord};
 pub use succession::{
-    BeginError, HolderBody, HolderRecord, HolderSays, KeeperSays, NextKeeper, TermKeeper, ViewHolder,
+    BeginError, HolderBody, HolderRecord, HolderSays, KeeperSays, NextKeeper, RecoverError, TermKeeper,
+    ViewHolder,
 };
 pub use view::{
     BrickAddress, CommittedEpoch, EpochKind, Incarnation, KeeperPlace, KeeperTerm, KnownNode, Member, NodeId,

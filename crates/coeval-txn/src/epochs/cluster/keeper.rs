@@ -141,6 +141,11 @@ impl ViewKeeper {
         self.record(ViewChange::Keeper(place))
     }
 
+    /// That of one that goes on without nodes that are lost for good.
+    pub(super) fn begin_term_without(&mut self, keeper: KeeperPlace, lost: BTreeSet<NodeId>) -> ViewRecord {
+        self.record(ViewChange::Recovered { keeper, lost })
+    }
+
     /// Removes a node that does not answer. It may be alive: it is out of the view whether it knows or not.
     ///
     /// # Errors

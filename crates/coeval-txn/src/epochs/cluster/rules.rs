@@ -101,6 +101,10 @@ pub(crate) enum Rule {
     LostDiskCountsNot,
     /// The node of the last keeper is enough only if it has answered no later one elsewhere.
     NoLaterElsewhere,
+    /// A keeper that begins without lost nodes has heard all others that it knows to have been members.
+    HearsAllLeft,
+    /// A node holds nothing for a keeper whose list is not the one that it has followed.
+    OneListOfViews,
     /// A code is told when it is on the disks of all holders of its dictionary.
     CodesOnAllHolders,
     /// Only the owner of a dictionary gives its codes.
@@ -148,7 +152,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 58] = [
+    pub(crate) const ALL: [Self; 60] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -197,6 +201,8 @@ impl Rule {
         Self::TermsKept,
         Self::LostDiskCountsNot,
         Self::NoLaterElsewhere,
+        Self::HearsAllLeft,
+        Self::OneListOfViews,
         Self::CodesOnAllHolders,
         Self::OneOwner,
         Self::SamePast,

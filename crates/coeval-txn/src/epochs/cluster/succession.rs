@@ -101,6 +101,32 @@
 //! *Of the primary's log* this needs nothing but the number of its term, so that the keeper is where the newest primary is.
 //! A promotion that accepts loss takes rows, and no views.
 //!
+//! # Without nodes that are lost for good
+//!
+//! Whoever runs the cluster may say that some nodes, L, are lost with their disks, when too few are left to begin by. Then a keeper begins
+//! behind the best list of the others ([`NextKeeper::begin_without`]). Each other member of each view that it goes by, with its disk, has
+//! answered (`HearsAllLeft`), and fewer nodes with bricks are in L than a brick has replicas. Its first record,
+//! [`Recovered`](super::ViewChange::Recovered), has L removed; it is held by as many as ever, or by all that are left, if these are fewer.
+//!
+//! **What is kept**: each record that somebody has followed who is not in L, and is a member of a view that the keeper goes by. That one has
+//! answered with a list that has it, and C, the best one, is of that term and no shorter, or of a greater one; so C has it as above,
+//! unless it was given up by an earlier keeper of this kind. What is **given up** is what only others have: those in L, and nodes that came
+//! in views of which only those in L have told. Loads that were decided in a view of C are in the state that they are in when all of L stops
+//! in the last view of C; so what was acknowledged there is kept, since a node with each brick is left. Loads that were decided in later
+//! views are given up with these: nobody who is left was a holder for them.
+//!
+//! **One list of views among those that go on.** That L is lost means here: nobody in L answers a keeper, or holds for one, that somebody
+//! of the others hears of. Let R be the record, settled, and t'' a later keeper. If it goes by a view before R, enough of its members M
+//! have answered it. Of those who hold R either there are as many as ever, and one of them is among these; or they are all of M but L, and
+//! somebody who is not in L is among these, since not all who answer are in L. So t'' begins behind R, as above.
+//!
+//! **Who is back after all** has another list: records that are not in that of the others. Up to a view at which two lists have the same term
+//! they are the same; where they are not, that of the greater [`recovered`](super::View::recovered) is the one to go by. So a node tells by
+//! that term whether it may hold what a keeper says (`OneListOfViews`), and the caller, before it gives records to another node, whether these
+//! are behind what that one has followed. It owes that, and takes nothing at all of who is given up. Both kinds of nodes, those in L and those
+//! that came in views that were given up, begin anew, with nothing on disk. Those that cannot reach any of the others may go on by
+//! themselves, as long as they cannot: nobody could tell them.
+//!
 //! # How it is tested
 //!
 //! In one run of four with machines that break, `tests/simulator` has keepers begin anywhere at any moment while those
@@ -125,18 +151,15 @@ mod term_keeper;
 
 pub use holder::ViewHolder;
 pub use message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
-pub use next_keeper::{BeginError, NextKeeper};
+pub use next_keeper::{BeginError, NextKeeper, RecoverError};
 pub use term_keeper::TermKeeper;
 
-use super::view::{KeeperTerm, ViewChange, ViewNumber, ViewRecord};
+use super::view::{KeeperTerm, ViewNumber, ViewRecord};
 
 /// The term of the last keeper in a list.
 fn term_of(records: &[ViewRecord]) -> KeeperTerm {
-    let last = records.iter().rev().find_map(|record| match &record.change {
-        ViewChange::Keeper(keeper) => Some(keeper.term),
-        _ => None,
-    });
-    last.unwrap_or_default()
+    let last = records.iter().rev().find_map(|record| record.change.keeper());
+    last.map(|keeper| keeper.term).unwrap_or_default()
 }
 
 /// How many records a view follows.

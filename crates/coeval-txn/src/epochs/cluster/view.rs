@@ -255,6 +255,25 @@ pub enum ViewChange {
     },
     /// A keeper begins: this record and those behind it are its own, until the next one begins.
     Keeper(KeeperPlace),
+    /// A keeper begins, as by [`Keeper`](Self::Keeper), without nodes of which somebody has said that they are lost for good. They may
+    /// have seen later views than this one, which are given up; and they are out, as by [`Removed`](Self::Removed).
+    Recovered {
+        /// The keeper.
+        keeper: KeeperPlace,
+        /// The nodes. Some may have been removed before.
+        lost: BTreeSet<NodeId>,
+    },
+}
+
+impl ViewChange {
+    /// The keeper that begins with it, if one does.
+    #[must_use]
+    pub fn keeper(&self) -> Option<KeeperPlace> {
+        match self {
+            Self::Keeper(keeper) | Self::Recovered { keeper, .. } => Some(*keeper),
+            _ => None,
+        }
+    }
 }
 
 /// A record of the keeper's log.
@@ -278,6 +297,8 @@ pub struct View {
     drained: BTreeSet<NodeId>,
     removed: BTreeSet<NodeId>,
     keeper: Option<KeeperPlace>,
+    recovered: KeeperTerm,
+    given_up: BTreeSet<NodeId>,
 }
 
 impl View {
@@ -318,18 +339,32 @@ impl View {
                 self.drained.insert(*node);
             }
             ViewChange::Removed { node } => {
-                if let Some(life) = self.members.remove(node) {
-                    self.unclosed.insert(*node, life);
-                    self.layout = record.number;
-                }
-                self.drained.remove(node);
-                assert!(self.removed.insert(*node), "each node is removed once");
+                assert!(!self.removed.contains(node), "each node is removed once");
+                self.take_out(*node);
             }
-            ViewChange::Keeper(keeper) => {
-                assert!(keeper.term > self.term(), "terms grow");
-                self.keeper = Some(*keeper);
+            ViewChange::Keeper(keeper) => self.begin_term(*keeper),
+            ViewChange::Recovered { keeper, lost } => {
+                self.begin_term(*keeper);
+                self.recovered = keeper.term;
+                lost.iter().for_each(|node| self.take_out(*node));
+                self.given_up.extend(lost);
             }
         }
+    }
+
+    fn begin_term(&mut self, keeper: KeeperPlace) {
+        assert!(keeper.term > self.term(), "terms grow");
+        self.keeper = Some(keeper);
+    }
+
+    /// A node is out for good, from the view of the present number on.
+    fn take_out(&mut self, node: NodeId) {
+        if let Some(life) = self.members.remove(&node) {
+            self.unclosed.insert(node, life);
+            self.layout = self.number;
+        }
+        self.drained.remove(&node);
+        self.removed.insert(node);
     }
 
     /// The number of records followed.
@@ -348,6 +383,19 @@ impl View {
     #[must_use]
     pub fn term(&self) -> KeeperTerm {
         self.keeper.map(|keeper| keeper.term).unwrap_or_default()
+    }
+
+    /// The term of the last keeper that has begun without lost nodes. Of two lists of views of which one does not begin as the other
+    /// one, that with the greater term here is the one to go by.
+    #[must_use]
+    pub fn recovered(&self) -> KeeperTerm {
+        self.recovered
+    }
+
+    /// The nodes without which keepers have begun so. They are among the [removed](Self::removed).
+    #[must_use]
+    pub fn given_up(&self) -> &BTreeSet<NodeId> {
+        &self.given_up
     }
 
     /// The number of the view since which members, places of bricks, and who is drained are these.

@@ -112,7 +112,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             self.learn_latest(*latest);
             self.close(nodes, *through, committed);
         }
-        if let ViewChange::Keeper(keeper) = &record.change
+        if let Some(keeper) = record.change.keeper()
             && keeper.node != self.member.node
         {
             // Deletes are where the keeper is. One that is about to commit is known there, and waited for.

@@ -4,9 +4,7 @@
 use super::message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
 use super::{length_at, term_of};
 use crate::epochs::cluster::rules::{Rule, Rules};
-use crate::epochs::cluster::view::{
-    Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewChange, ViewNumber, ViewRecord,
-};
+use crate::epochs::cluster::view::{Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewNumber, ViewRecord};
 
 /// The records that a node holds for keepers, whether it has followed them or not.
 ///
@@ -82,8 +80,10 @@ impl ViewHolder {
                 settled: self.settled,
                 records: self.records.clone(),
             },
-            KeeperSays::Hold { after, records, settled, .. } => {
-                self.hold(keeper.term, *after, records, *settled);
+            KeeperSays::Hold { after, after_term, records, settled, .. } => {
+                if self.goes_by(*after, *after_term, records) {
+                    self.hold(keeper.term, *after, records, *settled);
+                }
                 let is_its = term_of(&self.records) == keeper.term;
                 let through = if is_its { self.last() } else { ViewNumber::default() };
                 HolderBody::Holds { through, settled: self.settled }
@@ -97,11 +97,11 @@ impl ViewHolder {
         if record.number != self.settled.next() {
             return;
         }
-        if let ViewChange::Keeper(keeper) = &record.change
+        if let Some(keeper) = record.change.keeper()
             && keeper.term > self.promised
         {
             // It has begun, so nobody before it may have anything held any more.
-            self.promise(*keeper);
+            self.promise(keeper);
         }
         if self.records.get(length_at(self.settled)) != Some(record) {
             self.replace(std::slice::from_ref(record));
@@ -131,6 +131,19 @@ impl ViewHolder {
     #[must_use]
     pub fn last(&self) -> ViewNumber {
         self.records.last().map(|record| record.number).unwrap_or_default()
+    }
+
+    /// Whether all that is settled here is so in a keeper's list too, which has these behind a view of that term, as far as it goes.
+    /// It is not if the keeper, or one before it, has begun without this node, or this node has followed one that has.
+    ///
+    /// Of two lists that have the same term at a view, all up to there is the same.
+    fn goes_by(&self, after: ViewNumber, term: KeeperTerm, records: &[ViewRecord]) -> bool {
+        if !self.rules.keep(Rule::OneListOfViews) {
+            return true;
+        }
+        let Some(settled) = self.settled().get(length_at(after)..) else { return true };
+        let is_same = settled.iter().zip(records).all(|(own, other)| own == other);
+        is_same && term_of(&self.settled()[..length_at(after)]) == term
     }
 
     /// Whoever it holds records for has no beginning of its list that is settled here and another one there.

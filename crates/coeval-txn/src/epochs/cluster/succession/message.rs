@@ -14,6 +14,8 @@ pub enum KeeperSays {
         keeper: KeeperPlace,
         /// Behind which view the records are: one that is settled for the receiver.
         after: ViewNumber,
+        /// The term of that view's keeper.
+        after_term: KeeperTerm,
         /// All that the keeper has behind it.
         records: Vec<ViewRecord>,
         /// Up to here they are settled.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`NextKeeper`]: a keeper that wants to begin, and asks what those before it have recorded.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{HolderBody, HolderSays, KeeperSays};
 use super::quorums::{answers_needed, holders_needed};
@@ -31,6 +31,42 @@ pub enum BeginError {
         /// Who has not.
         unheard: Vec<NodeId>,
     },
+}
+
+/// Why a keeper does not begin without nodes that are said to be lost. Nothing was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecoverError {
+    /// It does not begin, whoever is lost.
+    #[error(transparent)]
+    Begin(#[from] BeginError),
+    /// A keeper has begun by all those that it needs: a lost node is removed there as any other.
+    #[error("the keeper of views has begun, so nothing has to be given up")]
+    Begun,
+    /// There is no node of that number.
+    #[error("there is no {0} in the cluster")]
+    Unknown(NodeId),
+    /// It is not lost: it has told what it holds.
+    #[error("{0} has answered, so it is not lost")]
+    Lives(NodeId),
+    /// Of these members nothing was heard, and nobody has said that they are lost.
+    #[error("{} {} not said to be lost, and {} not answered yet", listed(.0), is_or_are(.0), has_or_have(.0))]
+    Unheard(Vec<NodeId>),
+    /// As many nodes with bricks are lost as each brick has replicas.
+    #[error("some bricks were on no other nodes than those that are lost")]
+    LastReplica,
+}
+
+fn listed(nodes: &[NodeId]) -> String {
+    nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn is_or_are(nodes: &[NodeId]) -> &'static str {
+    if nodes.len() == 1 { "is" } else { "are" }
+}
+
+fn has_or_have(nodes: &[NodeId]) -> &'static str {
+    if nodes.len() == 1 { "has" } else { "have" }
 }
 
 /// Nobody who has records has told so.
@@ -110,6 +146,72 @@ impl NextKeeper {
     ///
     /// If too few have answered, or there is a newer keeper.
     pub fn begin(&self) -> Result<TermKeeper, BeginError> {
+        let best = self.best()?;
+        let settled = self.settled_of(best);
+        let last = self.node_of_last(best);
+        let mut view = View::default();
+        for record in best {
+            if length_at(view.number()) >= settled && self.rules.keep(Rule::EachViewAnswers) {
+                self.check(&view, (best, last))?;
+            }
+            view.follow(record);
+        }
+        self.check(&view, (best, last))?;
+        Ok(self.begin_behind(best, settled, BTreeSet::new()))
+    }
+
+    /// Begins without nodes of which somebody says that they are lost for good. Its first record has them be out; it is not held by
+    /// anybody yet. What only they have seen of views is given up, and with it the loads that were decided in these. Cost: a look at
+    /// each record.
+    ///
+    /// # Errors
+    ///
+    /// If one of them has answered, a member that is not lost has not, some bricks would be lost too, or there is a newer keeper.
+    pub fn begin_without(&self, lost: &BTreeSet<NodeId>) -> Result<TermKeeper, RecoverError> {
+        let best = self.best()?;
+        let settled = self.settled_of(best);
+        let (mut view, mut needed) = (View::default(), BTreeSet::new());
+        for record in best {
+            if length_at(view.number()) >= settled {
+                needed.extend(view.members());
+            }
+            view.follow(record);
+        }
+        needed.extend(view.members());
+        // One that has lost its disk since does not know what it has seen.
+        let has_answered = |member: &Member| {
+            self.answers.get(&member.node).is_some_and(|answer| answer.log_since <= member.incarnation)
+        };
+        for node in lost {
+            let is_there = view.known().contains_key(node) || view.removed().contains(node);
+            if !is_there && !needed.iter().any(|member| member.node == *node) {
+                return Err(RecoverError::Unknown(*node));
+            }
+            let has_told = self.answers.contains_key(node)
+                && needed.iter().filter(|member| member.node == *node).all(has_answered);
+            if has_told || *node == self.place.node {
+                return Err(RecoverError::Lives(*node));
+            }
+        }
+        let unheard = needed.iter().filter(|member| !lost.contains(&member.node) && !has_answered(member));
+        let unheard: BTreeSet<NodeId> = unheard.map(|member| member.node).collect();
+        if !unheard.is_empty() && self.rules.keep(Rule::HearsAllLeft) {
+            return Err(RecoverError::Unheard(unheard.into_iter().collect()));
+        }
+        let is_left = |node: &&NodeId| view.is_placed(**node) && !lost.contains(*node);
+        let (placed, left) = (view.placed().len(), view.placed().keys().filter(is_left).count());
+        if placed - left >= self.replicas.min(placed) {
+            return Err(RecoverError::LastReplica);
+        }
+        Ok(self.begin_behind(best, settled, lost.clone()))
+    }
+
+    fn begin_behind(&self, best: &[ViewRecord], settled: usize, lost: BTreeSet<NodeId>) -> TermKeeper {
+        TermKeeper::begin((self.place, self.replicas), best.to_vec(), settled, lost, self.rules)
+    }
+
+    /// The best list of those that nodes have told.
+    fn best(&self) -> Result<&[ViewRecord], BeginError> {
         if let Some(newer) = self.newer {
             return Err(BeginError::Superseded(newer));
         }
@@ -123,18 +225,17 @@ impl NextKeeper {
         if term_of(best) >= self.place.term {
             return Err(BeginError::Superseded(term_of(best)));
         }
-        let settled = self.answers.values().map(|answer| answer.settled).max().unwrap_or_default();
-        let last = self.node_of_last(best);
-        let mut view = View::default();
-        for record in best {
-            if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
-                self.check(&view, (best, last))?;
-            }
-            view.follow(record);
-        }
-        self.check(&view, (best, last))?;
-        let settled = length_at(settled).min(best.len());
-        Ok(TermKeeper::begin(self.place, self.replicas, best.to_vec(), settled, self.rules))
+        Ok(best)
+    }
+
+    /// How much of a list is settled, for all that those know who have so much of it. A node without which somebody has begun may know
+    /// other views to be settled.
+    fn settled_of(&self, best: &[ViewRecord]) -> usize {
+        let of_best = |answer: &Answer| {
+            let settled = answer.records.get(..length_at(answer.settled))?;
+            best.starts_with(settled).then_some(settled.len())
+        };
+        self.answers.values().filter_map(of_best).max().unwrap_or_default()
     }
 
     /// The node of the last keeper, if that has answered, with all that this keeper has recorded there, and has answered no later

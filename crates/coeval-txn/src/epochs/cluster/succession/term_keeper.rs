@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`TermKeeper`]: a keeper that has begun, and has its records held before they are used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::length_at;
 use super::message::{HolderBody, HolderSays, KeeperSays};
 use super::quorums::holders_needed;
+use super::{length_at, term_of};
 use crate::epochs::cluster::keeper::ViewKeeper;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
@@ -30,25 +30,32 @@ pub struct TermKeeper {
     /// The view that the settled ones of these lead to.
     view: View,
     holders: BTreeMap<NodeId, Holding>,
+    /// The nodes without which it has begun: they hold nothing of its records.
+    lost: BTreeSet<NodeId>,
     newer: Option<KeeperTerm>,
     rules: Rules,
 }
 
 impl TermKeeper {
-    /// The keeper that goes on after these records, so many of which are settled.
+    /// The keeper that goes on after these records, so many of which are settled, without the nodes that are lost.
     pub(super) fn begin(
-        place: KeeperPlace,
-        replicas: usize,
+        (place, replicas): (KeeperPlace, usize),
         mut records: Vec<ViewRecord>,
         settled: usize,
+        lost: BTreeSet<NodeId>,
         rules: Rules,
     ) -> Self {
         assert!(settled <= records.len(), "what is settled is among what is known");
         let mut keeper = ViewKeeper::recover_with(&records, replicas, rules);
         let mut view = View::default();
         records[..settled].iter().for_each(|record| view.follow(record));
-        records.push(keeper.begin_term(place));
-        Self { place, replicas, keeper, records, view, holders: BTreeMap::new(), newer: None, rules }
+        records.push(if lost.is_empty() {
+            keeper.begin_term(place)
+        } else {
+            keeper.begin_term_without(place, lost.clone())
+        });
+        let holders = BTreeMap::new();
+        Self { place, replicas, keeper, records, view, holders, lost, newer: None, rules }
     }
 
     /// Which one it is.
@@ -101,8 +108,10 @@ impl TermKeeper {
             return None;
         }
         let after = self.holders.get(&node).map(|holding| holding.settled).unwrap_or_default();
-        let records = self.records.get(length_at(after)..).unwrap_or_default().to_vec();
-        Some(KeeperSays::Hold { keeper: self.place, after, records, settled: self.view.number() })
+        let known = length_at(after).min(self.records.len());
+        let (before, behind) = self.records.split_at(known);
+        let (keeper, after_term, settled) = (self.place, term_of(before), self.view.number());
+        Some(KeeperSays::Hold { keeper, after, after_term, records: behind.to_vec(), settled })
     }
 
     /// Whether a node holds all records and knows that all are settled: then it need not be told anything.
@@ -159,7 +168,8 @@ impl TermKeeper {
             has_its_disk || !self.rules.keep(Rule::LostDiskCountsNot)
         };
         let holds = |member: &Member| self.holds_all(member.node) && is_whole(member);
-        let needed = holders_needed(view.members().count(), self.replicas);
+        let left = view.members().filter(|member| !self.lost.contains(&member.node)).count();
+        let needed = holders_needed(view.members().count(), self.replicas).min(left);
         view.members().filter(holds).count() >= needed || !self.rules.keep(Rule::HeldByEnough)
     }
 

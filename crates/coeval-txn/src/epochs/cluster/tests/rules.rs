@@ -71,7 +71,7 @@ fn check_texts(seeds: usize, counts: Counts) {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it. Those about keepers are in `succession.rs`.
-const BY_SCRIPT: [Rule; 19] = [
+const BY_SCRIPT: [Rule; 21] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
@@ -91,6 +91,8 @@ const BY_SCRIPT: [Rule; 19] = [
     Rule::TermsKept,
     Rule::LostDiskCountsNot,
     Rule::NoLaterElsewhere,
+    Rule::HearsAllLeft,
+    Rule::OneListOfViews,
 ];
 
 #[test]

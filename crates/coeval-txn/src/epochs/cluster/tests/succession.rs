@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keepers one after the other: a story for each rule, which makes two histories without it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Everywhere, Node};
@@ -9,8 +9,8 @@ use crate::epochs::Stride;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
     BeginError, Effect, HolderBody, HolderRecord, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, LoadFate,
-    LoadOutcome, Member, NextKeeper, NodeId, RemoveError, TermKeeper, ToKeeper, ViewChange, ViewHolder,
-    ViewKeeper, ViewRecord,
+    LoadOutcome, Member, NextKeeper, NodeId, RecoverError, RemoveError, TermKeeper, ToKeeper, ViewChange,
+    ViewHolder, ViewKeeper, ViewRecord,
 };
 
 /// Nodes that hold records, by number, and what has been settled by whichever keeper.
@@ -77,6 +77,21 @@ impl Stage {
 
     /// A keeper asks some of the nodes, and begins.
     fn begin(&mut self, term: u64, number: u32, asked: &[u32]) -> Result<TermKeeper, BeginError> {
+        self.ask(term, number, asked).begin()
+    }
+
+    /// A keeper asks some of the nodes, and begins without others.
+    fn begin_without(
+        &mut self,
+        lost: &[u32],
+        (term, number): (u64, u32),
+        asked: &[u32],
+    ) -> Result<TermKeeper, RecoverError> {
+        let lost: BTreeSet<NodeId> = lost.iter().copied().map(node).collect();
+        self.ask(term, number, asked).begin_without(&lost)
+    }
+
+    fn ask(&mut self, term: u64, number: u32, asked: &[u32]) -> NextKeeper {
         let mut next = NextKeeper::new(place(term, number), self.replicas);
         next.keep_rules(self.rules);
         for asked in asked {
@@ -84,7 +99,7 @@ impl Stage {
             self.write(*asked);
             next.receive(&answer);
         }
-        next.begin()
+        next
     }
 
     /// A keeper has some of the nodes hold its records, in this order.
@@ -219,7 +234,9 @@ fn more_records_of_an_earlier_keeper(rules: Rules) -> bool {
     let mut second = stage.begin(2, 1, &[1, 3]).unwrap();
     stage.hold(&mut second, &[1]);
     assert!(!second.is_settled());
-    let third = stage.begin_and_hold(3, 2, &[2, 3]).unwrap();
+    // n3 holds that, and is not told that it is settled.
+    let mut third = stage.begin(3, 2, &[2, 3]).unwrap();
+    stage.hold(&mut third, &[2, 3]);
     assert!(third.is_settled());
     let fourth = stage.begin_and_hold(4, 3, &[1, 3]).unwrap();
     assert!(fourth.is_settled());
@@ -269,10 +286,48 @@ fn a_later_keeper_elsewhere(rules: Rules) -> bool {
     stage.has_two_histories
 }
 
+/// Three nodes. n3 has what n1 has had settled last, and lives, but does not answer just then.
+fn begun_without_one_that_lives(rules: Rules) -> bool {
+    let mut stage = Stage::new(3, 2, rules);
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2, 3]).unwrap();
+    note(&mut first, 2, "elsewhere:1");
+    stage.hold(&mut first, &[1, 3]);
+    assert!(first.is_settled());
+    match stage.begin_without(&[1], (2, 2), &[2]) {
+        Ok(mut second) => stage.hold(&mut second, &[2, 3]),
+        Err(error) => assert_eq!(error, RecoverError::Unheard(vec![node(3)])),
+    }
+    stage.has_two_histories
+}
+
+/// Two nodes. n1 has gone on without n2, and is back after n2 has begun without it. Whether it has half of each list then.
+fn a_lost_node_is_back(rules: Rules) -> bool {
+    let mut stage = Stage::new(2, 2, rules);
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2]).unwrap();
+    remove(&mut first, 2);
+    stage.hold(&mut first, &[1]);
+    stage.hold(&mut first, &[1]);
+    assert!(first.is_settled());
+    let own = stage.holder(1).settled().to_vec();
+    let mut second = stage.begin_without(&[1], (2, 2), &[2]).unwrap();
+    stage.hold(&mut second, &[2]);
+    stage.hold(&mut second, &[2]);
+    assert!(second.is_settled());
+    // Twice: it tells first how much it takes for settled, and is told then what comes behind.
+    for _ in 0..2 {
+        note(&mut second, 2, "b:1");
+        stage.hold(&mut second, &[2, 1]);
+        note(&mut second, 2, "c:1");
+        stage.hold(&mut second, &[2, 1]);
+    }
+    let held = stage.holder(1).settled();
+    !held.starts_with(&own) || held.len() > own.len()
+}
+
 #[test]
 fn there_is_one_history_and_each_rule_is_needed_for_that() {
     type Story = fn(Rules) -> bool;
-    let stories: [(Rule, Story); 9] = [
+    let stories: [(Rule, Story); 11] = [
         (Rule::HeldByEnough, held_by_nobody_else),
         (Rule::EachViewHolds, held_by_members_of_the_last_view_alone),
         (Rule::HeldOnDisk, held_in_memory),
@@ -282,6 +337,8 @@ fn there_is_one_history_and_each_rule_is_needed_for_that() {
         (Rule::TermsKept, an_old_keeper_goes_on),
         (Rule::LostDiskCountsNot, a_lost_disk),
         (Rule::NoLaterElsewhere, a_later_keeper_elsewhere),
+        (Rule::HearsAllLeft, begun_without_one_that_lives),
+        (Rule::OneListOfViews, a_lost_node_is_back),
     ];
     for (rule, story) in stories {
         assert!(!story(Rules::ALL), "two histories, with all rules: {rule:?}");
@@ -327,6 +384,52 @@ fn the_node_of_the_last_keeper_is_enough_where_one_holds() {
     let again = stage.begin_and_hold(3, 1, &[1]).unwrap();
     assert!(again.is_settled());
     assert!(!stage.has_two_histories);
+}
+
+/// To break it: have `View::follow` leave out who is lost; `TermKeeper::is_held_in` wait for them; or `NextKeeper::begin_without` not
+/// look at bricks.
+#[test]
+fn who_is_left_goes_on_without_the_lost() {
+    let mut stage = Stage::new(2, 2, Rules::ALL);
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2]).unwrap();
+    note(&mut first, 1, "a:1");
+    stage.hold(&mut first, &[1, 2]);
+    assert!(matches!(stage.begin(2, 2, &[2]), Err(BeginError::TooFew { heard: 1, needed: 2, .. })));
+    let refused = |stage: &mut Stage, lost: &[u32]| stage.begin_without(lost, (3, 2), &[2]).err();
+    assert_eq!(refused(&mut stage, &[2]), Some(RecoverError::Lives(node(2))));
+    assert_eq!(refused(&mut stage, &[7]), Some(RecoverError::Unknown(node(7))));
+    let mut second = stage.begin_without(&[1], (3, 2), &[2]).unwrap();
+    assert!(!second.is_settled());
+    stage.hold(&mut second, &[2]);
+    assert!(second.is_settled());
+    let view = second.view();
+    assert_eq!(view.members().map(|member| member.node).collect::<Vec<_>>(), [node(2)]);
+    assert!(view.removed().contains(&node(1)) && view.given_up().contains(&node(1)));
+    assert_eq!((view.recovered(), view.keeper()), (KeeperTerm::new(3, 0), Some(place(3, 2))));
+    assert!(view.known().contains_key(&node(1)), "what it held is there");
+    // The next one needs nobody who is lost.
+    stage.restart(2);
+    assert!(stage.begin_and_hold(4, 2, &[2]).unwrap().is_settled());
+    assert!(!stage.has_two_histories);
+}
+
+/// To break it: have `NextKeeper::begin_without` not look at bricks.
+#[test]
+fn nobody_goes_on_without_all_replicas_of_a_brick() {
+    let mut stage = Stage::new(3, 2, Rules::ALL);
+    stage.begin_and_hold(1, 1, &[1, 2, 3]).unwrap();
+    let lost = stage.begin_without(&[1, 3], (2, 2), &[2]).err();
+    assert_eq!(lost, Some(RecoverError::LastReplica));
+}
+
+/// To break it: have `NextKeeper::begin_without` look whether somebody has answered, and not with which disk.
+#[test]
+fn who_has_lost_its_disk_may_be_said_to_be_lost() {
+    let mut stage = Stage::new(2, 2, Rules::ALL);
+    stage.begin_and_hold(1, 1, &[1, 2]).unwrap();
+    stage.come(1, 2);
+    assert!(stage.begin(2, 2, &[1, 2]).is_err());
+    assert!(stage.begin_without(&[1], (3, 2), &[1, 2]).is_ok());
 }
 
 /// To break it: have `NextKeeper::begin` go on without records.
