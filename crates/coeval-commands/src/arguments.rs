@@ -20,7 +20,8 @@ mod keep;
 
 pub(crate) use asked::AskedArguments;
 pub(crate) use cluster::{
-    AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterStatusArguments, ServedNodeArguments,
+    AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterRecoverArguments, ClusterStatusArguments,
+    NodeNumbers, ServedNodeArguments,
 };
 pub(crate) use demo::DemoArguments;
 pub(crate) use feed::{FeedArguments, FeedFormat};

@@ -2,7 +2,10 @@
 //! `coeval cluster`: how it stands with the nodes over which brick tables are spread, as the server of one of them says; and what is to
 //! become of one of them.
 
-use crate::arguments::{AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterStatusArguments};
+use crate::arguments::{
+    AskedNodeArguments, ClusterArguments, ClusterCommand, ClusterRecoverArguments, ClusterStatusArguments,
+    NodeNumbers,
+};
 use crate::directory::{self, Contents, look, no_database};
 use crate::failure::Failure;
 use crate::holding_server::Order;
@@ -42,6 +45,7 @@ pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
             println!("Node {node} is out of the cluster for good.");
             Ok(())
         }
+        ClusterCommand::Recover(arguments) => recover(arguments),
     }
 }
 
@@ -62,6 +66,25 @@ fn asked(at: &AskedNodeArguments, sql: &str) -> Result<Vec<Vec<Option<String>>>,
         let server = Server::connect(&address).await?;
         server.ask(sql).await.map_err(|error| failed(&error))
     })
+}
+
+/// Has a cluster go on without lost nodes, if it was said that this may give up something.
+fn recover(arguments: &ClusterRecoverArguments) -> Result<(), Failure> {
+    let ClusterRecoverArguments { nodes: NodeNumbers(nodes), at, accept_loss } = arguments;
+    let lost = nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if !accept_loss {
+        return Err(Failure::Usage(
+            "loads that were acknowledged when only the lost nodes took part would be given up: --accept-loss says that they may be"
+                .to_owned(),
+        ));
+    }
+    asked(at, &format!("SELECT coeval_cluster_recover({lost})"))?;
+    println!(
+        "The cluster goes on without {}. Loads that were decided when only lost nodes took part are given up: load again what is \
+         missing. Never start a lost node again with its directory.",
+        if nodes.len() == 1 { format!("node {lost}") } else { format!("nodes {lost}") }
+    );
+    Ok(())
 }
 
 fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {

@@ -93,6 +93,17 @@ pub trait Cluster: Debug + Send + Sync {
         Err(SqlError::unsupported(format!("removing node {node} of this cluster")))
     }
 
+    /// Goes on without the nodes of these numbers, which are lost for good, where the keeper of views cannot begin since too few others are
+    /// left that answer. Loads that were decided when only lost nodes took part are given up. That this is so is on disk when this
+    /// returns.
+    ///
+    /// # Errors
+    /// If the keeper does not begin here (57P03); if one of them has answered, another node that took part has not, some bricks
+    /// would be lost, or nothing has to be given up, since there is a keeper (55000). Nothing has changed.
+    fn recover(&self, lost: &[u32]) -> Result<(), SqlError> {
+        Err(SqlError::unsupported(format!("going on without nodes {lost:?} of this cluster")))
+    }
+
     /// What this node counts of itself; nothing while it is not there. Costs a lock that is held for a moment.
     fn figures(&self) -> Option<ClusterFigures> {
         None

@@ -57,6 +57,7 @@ pub(crate) enum ClusterCommand {
     Status(ClusterStatusArguments),
     Drain(ClusterDrainArguments),
     Remove(ClusterRemoveArguments),
+    Recover(ClusterRecoverArguments),
 }
 
 /// Which node's server is asked.
@@ -117,6 +118,38 @@ pub(crate) struct ClusterRemoveArguments {
     pub(crate) at: AskedNodeArguments,
 }
 
+/// Go on without nodes whose machines are lost for good, when too few others are left for the keeper of views to begin
+///
+/// Asked at the new primary, once it is promoted. The keeper goes on from the newest list of who takes part that the other nodes have,
+/// all of which have to answer; the lost nodes are out for good. Loads that were acknowledged after that, when only lost nodes took
+/// part, are given up. It is refused if as many nodes are lost as each brick has replicas. Never start a lost node again with its
+/// directory: while it reaches no other node, it could go on by itself.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  coeval cluster recover n1 my-data --accept-loss
+  coeval cluster recover n1,n3 my-data --accept-loss
+  coeval cluster recover n1 --accept-loss --server host=db2,user=app --password-file secret")]
+pub(crate) struct ClusterRecoverArguments {
+    /// The lost nodes, by their numbers
+    #[arg(value_name = "NODE,...", value_parser = node_numbers)]
+    pub(crate) nodes: NodeNumbers,
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+    /// What only the lost nodes have seen may be given up; nothing is done without this option
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+}
+
+/// Numbers of nodes, one at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NodeNumbers(pub(crate) Vec<u32>);
+
+/// Numbers of nodes, as 1 or n1,n3.
+fn node_numbers(text: &str) -> Result<NodeNumbers, String> {
+    text.split(',').map(node_number).collect::<Result<Vec<u32>, String>>().map(NodeNumbers)
+}
+
 /// A node's number, as 2 or n2.
 fn node_number(text: &str) -> Result<u32, String> {
     let number = text.strip_prefix('n').unwrap_or(text).parse::<u32>().ok();
@@ -134,5 +167,7 @@ mod tests {
         for text in ["", "n", "0", "n0", "-1", "nn2", "two"] {
             assert!(node_number(text).is_err(), "{text:?}");
         }
+        assert_eq!(node_numbers("n1,3"), Ok(NodeNumbers(vec![1, 3])));
+        assert!(node_numbers("n1,").is_err());
     }
 }

@@ -7,14 +7,14 @@
 //! | 40001 | a load lost the last holder of a brick, or a snapshot was kept too long | rolled back; it may be run again |
 //! | 08007 | the node left the cluster between the wish to commit and the decision | committed as a whole, or rolled back |
 //! | 0A000 | a delete on another node than that with the keeper | nothing |
-//! | 55000 | a node is not drained or removed: the keeper is elsewhere, or the cluster cannot do without it | nothing |
+//! | 55000 | a node is not drained or removed: the keeper is elsewhere, or the cluster cannot do without it; or it does not go on without lost nodes | nothing |
 //! | 42P01 | the table is gone, or not known here yet | nothing |
 //! | 23514, 54000 | rows that the table does not take; more texts or longer ones than it takes | nothing of the load |
 
 use coeval::{SqlError, SqlState};
 use coeval_cluster::{
-    ChangeNodesError, CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress, ReadError,
-    RowsRefused,
+    BeginError, ChangeNodesError, CodesError, DefinitionError, DictionaryError, LoadError, NodeAddress,
+    ReadError, RecoverError, RowsRefused,
 };
 use std::fmt::Display;
 
@@ -93,14 +93,47 @@ pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
             refused(
                 "nodes are drained and removed where the keeper of views is, which is not here".to_owned(),
             )
-            .with_hint(format!("Ask node {}{at}.", keeper.get()))
+            .with_hint(format!(
+                "Ask node {0}{at}. If that is lost for good, promote another one, and there: coeval cluster recover n{0} DIR --accept-loss",
+                keeper.get()
+            ))
         }
         ChangeNodesError::NoKeeper => {
-            SqlError::new(SqlState::CannotConnectNow, error.to_string()).with_hint("Ask again.")
+            let hint = "Ask again. The keeper of views is beside the primary: promote this server if that one is lost.";
+            SqlError::new(SqlState::CannotConnectNow, error.to_string()).with_hint(hint)
         }
+        ChangeNodesError::NotRecovered(why) => of_recovery(why),
         ChangeNodesError::HasKeeper(_) | ChangeNodesError::Refused(_) => refused(error.to_string()),
         _ => SqlError::internal(error.to_string()),
     }
+}
+
+/// Of a cluster that does not go on without lost nodes.
+fn of_recovery(error: &RecoverError) -> SqlError {
+    let message = error.to_string();
+    let (state, hint) = match error {
+        RecoverError::Begin(BeginError::TooFew { .. }) => (SqlState::CannotConnectNow, "Ask again."),
+        RecoverError::Begin(BeginError::Superseded(_)) => (
+            SqlState::ObjectNotInPrerequisiteState,
+            "Ask the node of that keeper: coeval cluster status shows which it is.",
+        ),
+        RecoverError::Lives(_) | RecoverError::Unknown(_) => {
+            (SqlState::ObjectNotInPrerequisiteState, "Name those that are lost, and no others.")
+        }
+        RecoverError::Unheard(_) => (
+            SqlState::ObjectNotInPrerequisiteState,
+            "Start them, or wait a moment. If they are lost for good too, name all that are: coeval cluster recover n1,n3 DIR --accept-loss",
+        ),
+        RecoverError::LastReplica => (
+            SqlState::ObjectNotInPrerequisiteState,
+            "Find the machine or the disk of one of them, or restore a backup: coeval restore.",
+        ),
+        RecoverError::Begun => {
+            (SqlState::ObjectNotInPrerequisiteState, "coeval cluster remove has a node be out that is lost.")
+        }
+        _ => return SqlError::internal(message),
+    };
+    SqlError::new(state, message).with_hint(hint)
 }
 
 fn reached_at(address: Option<&NodeAddress>) -> String {
@@ -184,6 +217,25 @@ mod tests {
         assert!(elsewhere.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
         assert_eq!(of_change(&ChangeNodesError::HasKeeper(NodeId::new(1))).state.code(), "55000");
         assert_eq!(of_change(&ChangeNodesError::NoKeeper).state.code(), "57P03");
+    }
+
+    /// To break it: leave out what `of_recovery` says of a variant.
+    #[test]
+    fn who_would_go_on_without_lost_nodes_is_told_what_to_do() {
+        let node = NodeId::new(3);
+        for (why, words) in [
+            (RecoverError::Unheard(vec![node]), "coeval cluster recover n1,n3"),
+            (RecoverError::Lives(node), "no others"),
+            (RecoverError::Unknown(node), "no others"),
+            (RecoverError::LastReplica, "coeval restore"),
+            (RecoverError::Begun, "coeval cluster remove"),
+        ] {
+            let said = of_change(&ChangeNodesError::NotRecovered(why));
+            assert_eq!(said.state.code(), "55000", "{}", said.message);
+            assert!(said.hint.is_some_and(|hint| hint.contains(words)));
+        }
+        let elsewhere = of_change(&ChangeNodesError::Elsewhere { keeper: node, address: None });
+        assert!(elsewhere.hint.is_some_and(|hint| hint.contains("coeval cluster recover n3")));
     }
 
     #[test]

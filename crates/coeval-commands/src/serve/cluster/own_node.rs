@@ -22,7 +22,7 @@ use coeval::{
 };
 use coeval_cluster::{ConnectionState, Epoch, Node, NodeAddress, NodeId, NodeShare, NodeStatus, PeerStatus};
 use futures::future::BoxFuture;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -89,6 +89,7 @@ impl OwnNode {
                 let changed = match change {
                     Change::Drain(which) => node.drain(which).await,
                     Change::Remove(which) => node.remove(which).await,
+                    Change::Recover(lost) => node.recover(lost).await,
                 };
                 changed.map_err(|error| of_change(&error))
             };
@@ -104,12 +105,14 @@ impl OwnNode {
 }
 
 /// What is to become of a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Change {
     /// It is to have no bricks.
     Drain(NodeId),
     /// It is to be out for good.
     Remove(NodeId),
+    /// These are lost for good, and the others go on.
+    Recover(BTreeSet<NodeId>),
 }
 
 async fn until_there(mut stage: watch::Receiver<Stage>) -> Result<Node, SqlError> {
@@ -205,6 +208,10 @@ impl Cluster for OwnNode {
 
     fn remove(&self, node: u32) -> Result<(), SqlError> {
         self.change(Change::Remove(NodeId::new(node)))
+    }
+
+    fn recover(&self, lost: &[u32]) -> Result<(), SqlError> {
+        self.change(Change::Recover(lost.iter().copied().map(NodeId::new).collect()))
     }
 
     fn figures(&self) -> Option<ClusterFigures> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `coeval_cluster_drain()` and `coeval_cluster_remove()`: nodes of a cluster have no more bricks, or are out of it. Run on the node with
-//! the keeper of views, by superusers.
+//! `coeval_cluster_drain()` and `coeval_cluster_remove()`: nodes of a cluster have no more bricks, or are out of it; and
+//! `coeval_cluster_recover()`: it goes on without some that are lost for good. Run on the node with the keeper of views, by superusers.
 
 use super::replication::check_superuser;
 use super::{Call, Entry, Gives, strict};
@@ -11,24 +11,35 @@ use crate::hand_over::aside;
 
 const DRAIN: &str = "coeval_cluster_drain";
 const REMOVE: &str = "coeval_cluster_remove";
+const RECOVER: &str = "coeval_cluster_recover";
+/// More lost nodes than this no cluster goes on without.
+const LOST_MAX: usize = 16;
 
 pub(super) const ENTRIES: &[Entry] = &[
-    strict(DRAIN, 1..=1, Gives::Bool, |call| change(call, DRAIN, |cluster, node| cluster.drain(node)))
+    strict(DRAIN, 1..=1, Gives::Bool, |call| change(call, DRAIN, |cluster, nodes| cluster.drain(nodes[0])))
         .acting(),
-    strict(REMOVE, 1..=1, Gives::Bool, |call| change(call, REMOVE, |cluster, node| cluster.remove(node)))
-        .acting(),
+    strict(REMOVE, 1..=1, Gives::Bool, |call| {
+        change(call, REMOVE, |cluster, nodes| cluster.remove(nodes[0]))
+    })
+    .acting(),
+    strict(RECOVER, 1..=LOST_MAX, Gives::Bool, |call| {
+        change(call, RECOVER, |cluster, nodes| cluster.recover(nodes))
+    })
+    .acting(),
 ];
 
-/// True once what is asked of the node with the number that is the argument is on the keeper's disk.
+/// True once what is asked of the nodes with the numbers that are the arguments is on the disks that it has to be on.
 fn change(
     call: &Call<'_>,
     function: &str,
-    change: impl FnOnce(&dyn Cluster, u32) -> Result<(), SqlError>,
+    change: impl FnOnce(&dyn Cluster, &[u32]) -> Result<(), SqlError>,
 ) -> Result<Cell, SqlError> {
     let access = call.access()?;
     check_superuser(access, function)?;
-    let number = call.int(0).and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0);
-    let number = number.ok_or_else(|| {
+    let number = |index| call.int(index).and_then(|number| u32::try_from(number).ok());
+    let numbers = (0..call.arguments.len()).map(|index| number(index).filter(|number| *number > 0));
+    let numbers: Option<Vec<u32>> = numbers.collect();
+    let numbers = numbers.ok_or_else(|| {
         SqlError::new(SqlState::InvalidParameterValue, "nodes of a cluster have numbers from 1 on")
     })?;
     let cluster = access.cluster().ok_or_else(|| {
@@ -36,6 +47,6 @@ fn change(
         SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
             .with_hint("coeval serve --cluster makes it one.")
     })?;
-    aside(|| change(cluster.as_ref(), number))?;
+    aside(|| change(cluster.as_ref(), &numbers))?;
     Ok(true.into())
 }
