@@ -13,8 +13,8 @@ use crate::placement::RingPlacement;
 use crate::store::{LogPosition, NodeStore};
 use crate::transport::Peers;
 use coeval_txn::cluster::{
-    AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, KeeperTerm, LoadFate,
-    LogRecord, Member, Message, ToKeeper, ViewNumber, ViewRecord,
+    AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
+    Member, Message, ToKeeper, ViewNumber, ViewRecord,
 };
 use coeval_txn::{Epoch, Stride};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -89,6 +89,8 @@ pub(super) struct Engine {
     pub(super) syncs: u64,
     /// The keeper's records that were followed, for others who have not got them.
     pub(super) records: Vec<ViewRecord>,
+    /// Whether it has followed all that it holds itself, and goes on by what others have.
+    pub(super) follows_others: bool,
     pub(super) callers: BTreeMap<Epoch, LoadCaller>,
     /// Up to which declaration of tables the dictionaries of these are declared.
     pub(super) declarations: u64,
@@ -134,6 +136,7 @@ impl Engine {
             protocol.expect_ages();
         }
         let now = Instant::now();
+        let follows_others = options.holds_in.is_none();
         let known = KnownAddresses::new(&options.nodes, options.nodes_as_of);
         let mut engine = Self {
             protocol,
@@ -152,6 +155,7 @@ impl Engine {
             synced: LogPosition::default(),
             syncs: 0,
             records: Vec::new(),
+            follows_others,
             callers: BTreeMap::new(),
             declarations: 0,
             askers: BTreeMap::new(),
@@ -234,16 +238,6 @@ impl Engine {
     fn known_record(&self, view: ViewNumber) -> Option<&ViewRecord> {
         let place = usize::try_from(view.get()).ok()?.checked_sub(1)?;
         self.records.get(place)
-    }
-
-    /// The term of the keeper at a view that was followed. Cost: a look at each record behind it that is of the same keeper.
-    pub(super) fn term_at(&self, view: ViewNumber) -> KeeperTerm {
-        if view == self.view() {
-            return self.protocol.view().term();
-        }
-        let length = usize::try_from(view.get()).unwrap_or(usize::MAX).min(self.records.len());
-        let last = self.records[..length].iter().rev().find_map(|record| record.change.keeper());
-        last.map(|keeper| keeper.term).unwrap_or_default()
     }
 
     /// The records behind `followed`, as many as go into a frame.

@@ -227,6 +227,8 @@ impl Engine {
             }
             Frame::ToKeeper(told) => self.keeper.tell(told),
             Frame::Alive(alive) => self.hear_alive(from, alive),
+            // Before that it might be told of views that it does not go by.
+            Frame::Records(_) if !self.follows_others => {}
             Frame::Records(records) => self.follow(records),
             Frame::Keeper(said) => self.holding.said(said),
             Frame::Holder(said) => self.keeper.answer(said),
@@ -242,7 +244,7 @@ impl Engine {
         if alive.followed > own {
             // Whether it has all that was followed here, the other one sees.
             self.ask_for_records(from);
-        } else if self.term_at(alive.followed) != alive.term {
+        } else if self.protocol.view().recovered_through(alive.followed) != alive.recovered {
             return match alive.recovered.cmp(&recovered) {
                 Ordering::Less => self.send_frame(from, &Frame::OtherViews(recovered)),
                 Ordering::Equal => self.refuse(from, "it goes by other views"),
@@ -311,7 +313,11 @@ impl Life {
     pub(super) fn carry(&self, outgoing: Outgoing) {
         self.step(|engine| match outgoing {
             Outgoing::Send(node, frame) => engine.send_frame(node, &frame),
-            Outgoing::Follow(records) => engine.follow(records),
+            Outgoing::Follow(records) => {
+                let is_all = records.first().is_none_or(|first| first.number == ViewNumber::default().next());
+                engine.follow(records);
+                engine.follows_others |= is_all;
+            }
         });
     }
 }
@@ -344,7 +350,6 @@ mod tests {
                 Frame::Alive(Alive {
                     member: from,
                     followed: view,
-                    term: KeeperTerm::default(),
                     recovered: KeeperTerm::default(),
                     unheard: Vec::new(),
                 }),

@@ -114,7 +114,7 @@ impl Engine {
     /// That this node lives, and what it has followed.
     fn alive(&self, unheard: Vec<NodeId>) -> Alive {
         let view = self.protocol.view();
-        let (followed, term, recovered) = (view.number(), view.term(), view.recovered());
-        Alive { member: self.protocol.member(), followed, term, recovered, unheard }
+        let (followed, recovered) = (view.number(), view.recovered());
+        Alive { member: self.protocol.member(), followed, recovered, unheard }
     }
 }

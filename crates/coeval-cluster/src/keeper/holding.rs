@@ -168,7 +168,13 @@ impl State {
                 // It is on disk with what is held next. What is lost of it is learned again.
                 records.iter().for_each(|record| self.holder.learn(record));
             }
-            HoldingInput::At(view) => self.tell_behind(view),
+            HoldingInput::At(view) => {
+                if view == ViewNumber::default() && self.holder.settled().is_empty() {
+                    // A life that begins waits for what is held here, before it goes by what others have.
+                    (self.give)(Outgoing::Follow(Vec::new()));
+                }
+                self.tell_behind(view);
+            }
             HoldingInput::Found(member, replicas, answer) => {
                 let is_new = self.holder.last() == ViewNumber::default();
                 if is_new {

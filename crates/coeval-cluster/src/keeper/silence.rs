@@ -103,8 +103,8 @@ mod tests {
 
     fn says(node: u32, unheard: &[u32]) -> Alive {
         let unheard = unheard.iter().copied().map(NodeId::new).collect();
-        let (followed, term) = (ViewNumber::new(1), KeeperTerm::default());
-        Alive { member: member(node), followed, term, recovered: term, unheard }
+        let (followed, recovered) = (ViewNumber::new(1), KeeperTerm::default());
+        Alive { member: member(node), followed, recovered, unheard }
     }
 
     #[test]

@@ -38,9 +38,7 @@ pub(crate) struct Alive {
     pub(crate) member: Member,
     /// The view that it is at.
     pub(crate) followed: ViewNumber,
-    /// The term of that view's keeper: of two lists of views that have the same here, all up to there is the same.
-    pub(crate) term: KeeperTerm,
-    /// The term of the last keeper in it that has begun without lost nodes.
+    /// The term of the last keeper up to there that has begun without lost nodes: whoever has the same there has all records the same.
     pub(crate) recovered: KeeperTerm,
     /// The members of that view that it has heard nothing from for too long.
     pub(crate) unheard: Vec<NodeId>,
@@ -61,7 +59,6 @@ impl Wire for Frame {
                 out.push(2);
                 alive.member.put(out);
                 alive.followed.put(out);
-                alive.term.put(out);
                 alive.recovered.put(out);
                 put_list(out, &alive.unheard);
             }
@@ -95,7 +92,6 @@ impl Wire for Frame {
             2 => Self::Alive(Alive {
                 member: Member::take(from)?,
                 followed: ViewNumber::take(from)?,
-                term: KeeperTerm::take(from)?,
                 recovered: KeeperTerm::take(from)?,
                 unheard: from.list()?,
             }),

@@ -1,12 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keepers and nodes say to each other about records, and what nodes have on disk of that.
 
-use super::writer::put_list;
+use super::writer::{put_len, put_list};
 use super::{Malformed, Reader, Wire};
 use coeval_txn::cluster::{
     HolderBody, HolderRecord, HolderSays, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, NodeId,
     ViewNumber, ViewRecord,
 };
+use std::collections::BTreeMap;
+
+type Recoveries = BTreeMap<ViewNumber, KeeperTerm>;
+
+fn put_recoveries(out: &mut Vec<u8>, recoveries: &Recoveries) {
+    put_len(out, recoveries.len());
+    for (view, term) in recoveries {
+        view.put(out);
+        term.put(out);
+    }
+}
+
+fn get_recoveries(from: &mut Reader) -> Result<Recoveries, Malformed> {
+    let mut recoveries = Recoveries::new();
+    for _ in 0..from.len()? {
+        let (view, term) = (ViewNumber::take(from)?, KeeperTerm::take(from)?);
+        if recoveries.last_key_value().is_some_and(|(last, _)| *last >= view) {
+            return Err(Malformed::Contradiction("views ascend"));
+        }
+        recoveries.insert(view, term);
+    }
+    Ok(recoveries)
+}
 
 /// Records that follow each other, the first of them behind `after`.
 fn take_records(from: &mut Reader, after: ViewNumber) -> Result<Vec<ViewRecord>, Malformed> {
@@ -28,11 +51,11 @@ impl Wire for KeeperSays {
                 out.push(0);
                 keeper.put(out);
             }
-            Self::Hold { keeper, after, after_term, records, settled } => {
+            Self::Hold { keeper, after, recoveries, records, settled } => {
                 out.push(1);
                 keeper.put(out);
                 after.put(out);
-                after_term.put(out);
+                put_recoveries(out, recoveries);
                 put_list(out, records);
                 settled.put(out);
             }
@@ -44,9 +67,9 @@ impl Wire for KeeperSays {
             0 => Ok(Self::Ask(KeeperPlace::take(from)?)),
             1 => {
                 let (keeper, after) = (KeeperPlace::take(from)?, ViewNumber::take(from)?);
-                let after_term = KeeperTerm::take(from)?;
+                let recoveries = get_recoveries(from)?;
                 let records = take_records(from, after)?;
-                Ok(Self::Hold { keeper, after, after_term, records, settled: ViewNumber::take(from)? })
+                Ok(Self::Hold { keeper, after, recoveries, records, settled: ViewNumber::take(from)? })
             }
             kind => Err(Malformed::Kind { what: "word of a keeper", kind }),
         }

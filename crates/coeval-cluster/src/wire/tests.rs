@@ -247,8 +247,9 @@ impl Values {
             return KeeperSays::Ask(keeper);
         }
         let after = self.view();
-        let (after_term, records) = (self.term(), self.records_behind(after));
-        KeeperSays::Hold { keeper, after, after_term, records, settled: self.view() }
+        let recoveries = self.list(|values| (values.view(), values.term())).into_iter().collect();
+        let records = self.records_behind(after);
+        KeeperSays::Hold { keeper, after, recoveries, records, settled: self.view() }
     }
 
     fn word_to_keeper(&mut self) -> HolderSays {
@@ -281,8 +282,8 @@ impl Values {
             0 => Frame::ToKeeper(self.told_to_keeper()),
             1 => {
                 let (member, followed) = (self.member(), self.view());
-                let (term, recovered) = (self.term(), self.term());
-                Frame::Alive(Alive { member, followed, term, recovered, unheard: self.list(Self::node) })
+                let recovered = self.term();
+                Frame::Alive(Alive { member, followed, recovered, unheard: self.list(Self::node) })
             }
             2 => Frame::Records(self.list(Self::view_record)),
             3 => Frame::Dictionary(self.dictionary_message()),

@@ -120,10 +120,11 @@
 //! have answered it. Of those who hold R either there are as many as ever, and one of them is among these; or they are all of M but L, and
 //! somebody who is not in L is among these, since not all who answer are in L. So t'' begins behind R, as above.
 //!
-//! **Who is back after all** has another list: records that are not in that of the others. Up to a view at which two lists have the same term
-//! they are the same; where they are not, that of the greater [`recovered`](super::View::recovered) is the one to go by. So a node tells by
-//! that term whether it may hold what a keeper says (`OneListOfViews`), and the caller, before it gives records to another node, whether these
-//! are behind what that one has followed. It owes that, and takes nothing at all of who is given up. Both kinds of nodes, those in L and those
+//! **Who is back after all** has another list: records that are not in that of the others. Two lists that have the same recoveries up to a view
+//! are the same up to there, as there is one sequence between two of them; where they are not, that of the greater term of a
+//! [recovery](super::View::recovered_through) is the one to go by. So a node tells by that whether it may hold what a keeper says
+//! (`OneListOfViews`), and the caller, before it gives records to another node, whether these are behind what that one has followed. It
+//! owes that; it has a node follow first what it holds itself, and takes nothing at all of who is given up. Both kinds of nodes, those in L and those
 //! that came in views that were given up, begin anew, with nothing on disk. Those that cannot reach any of the others may go on by
 //! themselves, as long as they cannot: nobody could tell them.
 //!

@@ -276,6 +276,14 @@ impl ViewChange {
     }
 }
 
+/// The last of these terms up to a view.
+pub(super) fn recovered_through(
+    recoveries: &BTreeMap<ViewNumber, KeeperTerm>,
+    view: ViewNumber,
+) -> KeeperTerm {
+    recoveries.range(..=view).next_back().map(|(_, term)| *term).unwrap_or_default()
+}
+
 /// A record of the keeper's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewRecord {
@@ -297,7 +305,7 @@ pub struct View {
     drained: BTreeSet<NodeId>,
     removed: BTreeSet<NodeId>,
     keeper: Option<KeeperPlace>,
-    recovered: KeeperTerm,
+    recoveries: BTreeMap<ViewNumber, KeeperTerm>,
     given_up: BTreeSet<NodeId>,
 }
 
@@ -345,7 +353,7 @@ impl View {
             ViewChange::Keeper(keeper) => self.begin_term(*keeper),
             ViewChange::Recovered { keeper, lost } => {
                 self.begin_term(*keeper);
-                self.recovered = keeper.term;
+                self.recoveries.insert(record.number, keeper.term);
                 lost.iter().for_each(|node| self.take_out(*node));
                 self.given_up.extend(lost);
             }
@@ -385,11 +393,24 @@ impl View {
         self.keeper.map(|keeper| keeper.term).unwrap_or_default()
     }
 
-    /// The term of the last keeper that has begun without lost nodes. Of two lists of views of which one does not begin as the other
-    /// one, that with the greater term here is the one to go by.
+    /// The terms of the keepers that have begun without lost nodes, each with the number of its first record. Where these are the
+    /// same for two nodes, up to a view, so are all records up to there.
+    #[must_use]
+    pub fn recoveries(&self) -> &BTreeMap<ViewNumber, KeeperTerm> {
+        &self.recoveries
+    }
+
+    /// The term of the last one of these up to a view. Who has followed records up to there, and has another one, goes by other records;
+    /// those with the greater term are the ones to go by.
+    #[must_use]
+    pub fn recovered_through(&self, view: ViewNumber) -> KeeperTerm {
+        recovered_through(&self.recoveries, view)
+    }
+
+    /// That of the present view.
     #[must_use]
     pub fn recovered(&self) -> KeeperTerm {
-        self.recovered
+        self.recovered_through(self.number)
     }
 
     /// The nodes without which keepers have begun so. They are among the [removed](Self::removed).

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! [`ViewHolder`]: the records that a node holds for keepers.
 
+use std::collections::BTreeMap;
+
 use super::message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
 use super::{length_at, term_of};
 use crate::epochs::cluster::rules::{Rule, Rules};
-use crate::epochs::cluster::view::{Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewNumber, ViewRecord};
+use crate::epochs::cluster::view::{
+    Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewChange, ViewNumber, ViewRecord, recovered_through,
+};
 
 /// The records that a node holds for keepers, whether it has followed them or not.
 ///
@@ -80,8 +84,8 @@ impl ViewHolder {
                 settled: self.settled,
                 records: self.records.clone(),
             },
-            KeeperSays::Hold { after, after_term, records, settled, .. } => {
-                if self.goes_by(*after, *after_term, records) {
+            KeeperSays::Hold { after, recoveries, records, settled, .. } => {
+                if self.goes_by(recoveries) {
                     self.hold(keeper.term, *after, records, *settled);
                 }
                 let is_its = term_of(&self.records) == keeper.term;
@@ -133,17 +137,15 @@ impl ViewHolder {
         self.records.last().map(|record| record.number).unwrap_or_default()
     }
 
-    /// Whether all that is settled here is so in a keeper's list too, which has these behind a view of that term, as far as it goes.
-    /// It is not if the keeper, or one before it, has begun without this node, or this node has followed one that has.
-    ///
-    /// Of two lists that have the same term at a view, all up to there is the same.
-    fn goes_by(&self, after: ViewNumber, term: KeeperTerm, records: &[ViewRecord]) -> bool {
-        if !self.rules.keep(Rule::OneListOfViews) {
-            return true;
-        }
-        let Some(settled) = self.settled().get(length_at(after)..) else { return true };
-        let is_same = settled.iter().zip(records).all(|(own, other)| own == other);
-        is_same && term_of(&self.settled()[..length_at(after)]) == term
+    /// Whether all that is settled here is so in a keeper's list too, which has these recoveries. It is not if the keeper, or one before
+    /// it, has begun without this node, or this node has followed one that has.
+    fn goes_by(&self, recoveries: &BTreeMap<ViewNumber, KeeperTerm>) -> bool {
+        let recovered = self.settled().iter().rev().find_map(|record| match &record.change {
+            ViewChange::Recovered { keeper, .. } => Some(keeper.term),
+            _ => None,
+        });
+        let is_same = recovered.unwrap_or_default() == recovered_through(recoveries, self.settled);
+        is_same || !self.rules.keep(Rule::OneListOfViews)
     }
 
     /// Whoever it holds records for has no beginning of its list that is settled here and another one there.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What keepers and nodes say to each other about records, and what nodes have on disk of that.
 
+use std::collections::BTreeMap;
+
 use crate::epochs::cluster::view::{Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewNumber, ViewRecord};
 
 /// What a keeper says to a node, that beside it among them. Said again until it is answered.
@@ -14,8 +16,8 @@ pub enum KeeperSays {
         keeper: KeeperPlace,
         /// Behind which view the records are: one that is settled for the receiver.
         after: ViewNumber,
-        /// The term of that view's keeper.
-        after_term: KeeperTerm,
+        /// The terms of the keepers in its list that have begun without lost nodes, each with the number of its first record.
+        recoveries: BTreeMap<ViewNumber, KeeperTerm>,
         /// All that the keeper has behind it.
         records: Vec<ViewRecord>,
         /// Up to here they are settled.

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::length_at;
 use super::message::{HolderBody, HolderSays, KeeperSays};
 use super::quorums::holders_needed;
-use super::{length_at, term_of};
 use crate::epochs::cluster::keeper::ViewKeeper;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
@@ -108,10 +108,10 @@ impl TermKeeper {
             return None;
         }
         let after = self.holders.get(&node).map(|holding| holding.settled).unwrap_or_default();
-        let known = length_at(after).min(self.records.len());
-        let (before, behind) = self.records.split_at(known);
-        let (keeper, after_term, settled) = (self.place, term_of(before), self.view.number());
-        Some(KeeperSays::Hold { keeper, after, after_term, records: behind.to_vec(), settled })
+        let records = self.records.get(length_at(after)..).unwrap_or_default().to_vec();
+        let recoveries = self.keeper.view().recoveries().clone();
+        let (keeper, settled) = (self.place, self.view.number());
+        Some(KeeperSays::Hold { keeper, after, recoveries, records, settled })
     }
 
     /// Whether a node holds all records and knows that all are settled: then it need not be told anything.
