@@ -20,6 +20,7 @@
 //! | `epochs.rs` | epochs, sets of them, what is known of transactions |
 //! | `change.rs` | what transactions do to bricks, and texts that go with it |
 //! | `views.rs` | members, views, what the keeper is told and writes |
+//! | `whole.rs` | a record of the keeper that stands for many |
 //! | `succession.rs` | what keepers and nodes say of records, and what nodes have on disk of them |
 //! | `message.rs` | messages of the protocol |
 //! | `record.rs` | records of a node's log |
@@ -43,6 +44,7 @@ mod request;
 mod share;
 mod succession;
 mod views;
+mod whole;
 mod writer;
 
 pub(crate) use flushed::{FlushedBrick, LogHead};

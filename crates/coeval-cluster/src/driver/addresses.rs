@@ -30,13 +30,26 @@ impl KnownAddresses {
     pub(super) fn follow(&mut self, record: &ViewRecord) -> bool {
         let is_older = record.number <= self.as_of;
         self.as_of = self.as_of.max(record.number);
-        let ViewChange::Known { node, address, .. } = &record.change else { return false };
-        if is_older && self.nodes.contains_key(node) {
+        match &record.change {
+            ViewChange::Known { node, address, .. } => self.note(*node, address, is_older),
+            ViewChange::Whole(whole) => {
+                let known = whole.known.iter();
+                known.fold(false, |is_change, (node, known)| {
+                    self.note(*node, &known.address, is_older) || is_change
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// A node is at this address, as a record says.
+    fn note(&mut self, node: NodeId, address: &str, is_older: bool) -> bool {
+        if is_older && self.nodes.contains_key(&node) {
             return false;
         }
         match address.parse::<NodeAddress>() {
             Ok(address) => {
-                let is_change = self.nodes.insert(*node, address.clone()) != Some(address);
+                let is_change = self.nodes.insert(node, address.clone()) != Some(address);
                 self.changes += u64::from(is_change);
                 is_change
             }

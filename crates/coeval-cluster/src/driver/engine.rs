@@ -14,12 +14,15 @@ use crate::store::{LogPosition, NodeStore};
 use crate::transport::Peers;
 use coeval_txn::cluster::{
     AskId, AskOutcome, BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, LoadFate, LogRecord,
-    Member, Message, ToKeeper, ViewNumber, ViewRecord,
+    Member, Message, ToKeeper, ViewChange, ViewNumber, ViewRecord, count_through, fold_records,
 };
 use coeval_txn::{Epoch, Stride};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 use tokio::sync::oneshot;
+
+/// So many of the keeper's records stay as they are; one stands for those before, if they are many. Whoever lacks more begins anew.
+const RECORDS_KEPT: usize = 1_024;
 
 /// The protocol's state.
 pub(super) type Protocol = ClusterNode<BrickChange, RingPlacement>;
@@ -87,7 +90,7 @@ pub(super) struct Engine {
     pub(super) waiting: VecDeque<(LogPosition, Instant, Waiting)>,
     pub(super) synced: LogPosition,
     pub(super) syncs: u64,
-    /// The keeper's records that were followed, for others who have not got them.
+    /// The keeper's records that were followed, for others who have not got them. The first one may stand for many.
     pub(super) records: Vec<ViewRecord>,
     /// Whether it has followed all that it holds itself, and goes on by what others have.
     pub(super) follows_others: bool,
@@ -207,44 +210,62 @@ impl Engine {
 
     /// Follows the keeper's records, as far as they are the next ones.
     pub(super) fn follow(&mut self, records: Vec<ViewRecord>) {
-        let (mut is_elsewhere, before) = (false, self.records.len());
+        let (mut is_elsewhere, mut followed) = (false, Vec::new());
         for record in records {
+            if let ViewChange::Whole(whole) = &record.change
+                && self.view() > ViewNumber::default()
+            {
+                let is_same = whole.recovered_through(self.view()) == self.protocol.view().recovered();
+                if record.number > self.view() && is_same {
+                    // Nobody has the records behind this view any more: the next life begins behind them.
+                    self.holding.followed(vec![record]);
+                    self.end.get_or_insert(EndReason::Left);
+                    break;
+                }
+                continue;
+            }
             if self.known_record(record.number).is_some_and(|known| *known != record) {
                 // What is behind it is of other views.
                 tracing::error!("two keepers have recorded view {} differently", record.number.get());
                 break;
             }
-            if self.protocol.has_left() || record.number != self.view().next() {
+            let is_next =
+                matches!(record.change, ViewChange::Whole(_)) || record.number == self.view().next();
+            if self.protocol.has_left() || !is_next {
                 continue;
             }
             self.protocol.follow(&record);
             self.dictionaries.follow(self.protocol.view());
             self.arrived.forget_others(self.protocol.view().layout());
             is_elsewhere |= self.known.follow(&record);
+            followed.push(record.clone());
             self.records.push(record);
             // Who is new has not had the time to say anything.
             let now = Instant::now();
             self.heard = self.protocol.view().members().map(|member| (member.node, now)).collect();
         }
-        if self.records.len() > before {
-            self.holding.followed(self.records[before..].to_vec());
+        if !followed.is_empty() {
+            self.holding.followed(followed);
+        }
+        if self.records.len() >= 2 * RECORDS_KEPT {
+            fold_records(&mut self.records, RECORDS_KEPT);
         }
         if is_elsewhere {
             self.peers.set_nodes(self.known.list()).expect("a map has each node once");
         }
     }
 
-    /// The record that led to a view, if it was followed.
+    /// The record that led to a view, if it was followed and is kept.
     fn known_record(&self, view: ViewNumber) -> Option<&ViewRecord> {
-        let place = usize::try_from(view.get()).ok()?.checked_sub(1)?;
-        self.records.get(place)
+        let place = count_through(&self.records, view).checked_sub(1)?;
+        self.records.get(place).filter(|record| !matches!(record.change, ViewChange::Whole(_)))
     }
 
     /// The records behind `followed`, as many as go into a frame.
     pub(super) fn records_after(&self, followed: ViewNumber) -> Vec<ViewRecord> {
         /// Of some hundred bytes each, unless a coordinator with thousands of loads has died.
         const RECORDS_MAX: usize = 256;
-        let first = usize::try_from(followed.get()).unwrap_or(usize::MAX);
+        let first = count_through(&self.records, followed);
         self.records.iter().skip(first).take(RECORDS_MAX).cloned().collect()
     }
 }

@@ -16,7 +16,9 @@ use crate::wire::{
 };
 use bytes::Bytes;
 use coeval_txn::EpochSet;
-use coeval_txn::cluster::{Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewNumber};
+use coeval_txn::cluster::{
+    Body, BrickAddress, DictionaryId, NodeError, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::Instant;
@@ -314,7 +316,11 @@ impl Life {
         self.step(|engine| match outgoing {
             Outgoing::Send(node, frame) => engine.send_frame(node, &frame),
             Outgoing::Follow(records) => {
-                let is_all = records.first().is_none_or(|first| first.number == ViewNumber::default().next());
+                let is_first = |record: &ViewRecord| {
+                    let stands = matches!(record.change, ViewChange::Whole(_));
+                    stands || record.number == ViewNumber::default().next()
+                };
+                let is_all = records.first().is_none_or(is_first);
                 engine.follow(records);
                 engine.follows_others |= is_all;
             }

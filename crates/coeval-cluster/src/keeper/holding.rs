@@ -4,6 +4,9 @@
 //! ```text
 //!   held.log:   since which life the log is there | promises, records, how many are settled, as they came
 //! ```
+//! When much has been written to it since it was written whole, one record is put in the place of most of those that are settled, and the log is
+//! written anew: to another file, which is synced and then takes its name. So it stays small, however often views change.
+//!
 //! A node that is older than this log, and had the keeper, has a log `views.log` of all records: these are taken over.
 
 use super::link::KeeperLink;
@@ -12,9 +15,13 @@ use crate::log::{Batch, Durability, LogError, LogFile};
 use crate::node::{Incarnation, NodeId};
 use crate::start_error::StartError;
 use crate::wire::{Frame, HeldRecord, decode, encode};
-use coeval_txn::cluster::{HolderRecord, KeeperSays, Member, ViewHolder, ViewKeeper, ViewNumber, ViewRecord};
+use bytes::Bytes;
+use coeval_txn::cluster::{
+    HolderRecord, KeeperSays, Member, ViewHolder, ViewKeeper, ViewNumber, ViewRecord, count_through,
+};
 use parking_lot::Mutex;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
@@ -24,6 +31,12 @@ use tokio::sync::oneshot;
 const LOG_NAME: &str = "held.log";
 /// The keeper's own log, of before nodes held its records.
 const FORMER_LOG_NAME: &str = "views.log";
+/// Where the log is written anew, before that takes its name.
+const NEXT_NAME: &str = "held.log.next";
+/// When the log is written anew, so many of the last settled records stay as they are: for nodes that lack these.
+const RECORDS_KEPT: usize = 256;
+/// The log is written anew when more bytes than this, and than it had then, have been written since.
+const WRITTEN_MAX: usize = 256 << 10;
 /// What that is called once it was taken over.
 const ASIDE_NAME: &str = "views.log.former";
 /// What the thread is told and has not looked at yet. More is lost, and said again.
@@ -59,6 +72,7 @@ impl Holding {
     ) -> Result<Self, StartError> {
         let path = directory.join(LOG_NAME);
         let (log, bytes) = LogFile::open(&path, Durability::Synced)?;
+        let written: usize = bytes.iter().map(Bytes::len).sum();
         let records: Result<Vec<HeldRecord>, _> = bytes.into_iter().map(decode).collect();
         let mut records = records.map_err(|_| StartError::KeeperLog)?;
         let is_new = records.is_empty();
@@ -75,11 +89,14 @@ impl Holding {
         }
         let holder = ViewHolder::recover(member.node, log_since, &held);
         let told = ViewNumber::default();
-        let mut state = State { own: member.node, holder, log, told, keeper, give };
+        let (own, directory) = (member.node, directory.to_owned());
+        let size = WRITTEN_MAX;
+        let mut state = State { own, log_since, holder, log, directory, written, size, told, keeper, give };
         if is_new {
             state.write(&records)?;
         }
-        put_aside(directory)?;
+        state.write_anew_if_long()?;
+        put_aside(&state.directory)?;
         let (inputs, taken) = sync_channel(INPUTS_MAX);
         let running = Builder::new().name("cluster-views".to_owned()).spawn(move || state.run(&taken));
         let thread = running.map_err(|error| LogError::File { path, error })?;
@@ -130,8 +147,15 @@ fn put_aside(directory: &Path) -> Result<(), LogError> {
 /// The state of the thread.
 struct State {
     own: NodeId,
+    /// The first life since which the log is there.
+    log_since: Incarnation,
     holder: ViewHolder,
     log: LogFile,
+    directory: PathBuf,
+    /// So many bytes were written to the log since it was written whole, or before this start.
+    written: usize,
+    /// It is written anew behind so many.
+    size: usize,
     /// Up to here the node was given what is settled.
     told: ViewNumber,
     keeper: KeeperLink,
@@ -191,8 +215,9 @@ impl State {
 
     /// Gives the node the settled records behind a view, if there are any.
     fn tell_behind(&mut self, view: ViewNumber) {
-        let first = usize::try_from(view.get()).unwrap_or(usize::MAX);
-        let records: Vec<ViewRecord> = self.holder.settled().iter().skip(first).cloned().collect();
+        let settled = self.holder.settled();
+        let first = count_through(settled, view);
+        let records: Vec<ViewRecord> = settled.iter().skip(first).cloned().collect();
         if let Some(last) = records.last() {
             self.told = last.number;
             (self.give)(Outgoing::Follow(records));
@@ -202,14 +227,50 @@ impl State {
     fn write_held(&mut self) -> Result<(), LogError> {
         let records: Vec<HeldRecord> =
             self.holder.take_records().into_iter().map(HeldRecord::Holder).collect();
-        self.write(&records)
+        self.write(&records)?;
+        self.write_anew_if_long()
     }
 
     fn write(&mut self, records: &[HeldRecord]) -> Result<(), LogError> {
-        let mut batch = Batch::new();
-        records.iter().for_each(|record| batch.push(&encode(record)));
+        let (batch, bytes) = batch_of(records);
+        self.written += bytes;
         if batch.is_empty() { Ok(()) } else { self.log.write(batch) }
     }
+
+    /// Writes the log anew if that makes it much smaller. When this returns, either file has all; the other one is gone.
+    fn write_anew_if_long(&mut self) -> Result<(), LogError> {
+        if self.written <= self.size {
+            return Ok(());
+        }
+        self.holder.fold(RECORDS_KEPT);
+        let held = self.holder.take_all_records().into_iter().map(HeldRecord::Holder);
+        let records: Vec<HeldRecord> =
+            std::iter::once(HeldRecord::Since(self.log_since)).chain(held).collect();
+        let (batch, bytes) = batch_of(&records);
+        let next = self.directory.join(NEXT_NAME);
+        match std::fs::remove_file(&next) {
+            // A start before has ended while it wrote that.
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(LogError::File { path: next, error }),
+        }
+        let (mut log, _) = LogFile::open(&next, Durability::Synced)?;
+        log.write(batch)?;
+        self.log = log.renamed(&self.directory.join(LOG_NAME))?;
+        (self.written, self.size) = (0, bytes.max(WRITTEN_MAX));
+        Ok(())
+    }
+}
+
+/// A batch of these, and how many bytes they have.
+fn batch_of(records: &[HeldRecord]) -> (Batch, usize) {
+    let (mut batch, mut bytes) = (Batch::new(), 0);
+    for record in records {
+        let record = encode(record);
+        bytes += record.len();
+        batch.push(&record);
+    }
+    (batch, bytes)
 }
 
 /// The way to the thread, if it runs. What it is told while it does not is lost.
@@ -263,7 +324,8 @@ impl HoldingLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval_txn::cluster::{HolderBody, KeeperPlace, KeeperTerm};
+    use coeval_txn::cluster::{HolderBody, KeeperPlace, KeeperTerm, ViewChange, WholeView};
+    use std::collections::BTreeMap;
     use std::sync::mpsc::channel;
     use std::time::Duration;
 
@@ -298,6 +360,45 @@ mod tests {
         assert_eq!(second.body, HolderBody::Newer(KeeperTerm::new(3, 0)));
         let lost = tempfile::tempdir().unwrap();
         assert_eq!(asked(lost.path(), 7, 2).log_since, Incarnation::new(7));
+    }
+
+    /// To break it: have `ViewHolder::fold` do nothing, or `State::write_held` not look how long the log is.
+    #[test]
+    fn ten_thousand_views_leave_a_small_log() {
+        let directory = tempfile::tempdir().unwrap();
+        let keeper = KeeperPlace { term: KeeperTerm::new(1, 0), node: NodeId::new(1) };
+        let (_, first) = ViewKeeper::found(&[member(1)], 2);
+        let begins = ViewChange::Keeper(keeper);
+        let mut records = vec![first.clone(), ViewRecord { number: first.number.next(), change: begins }];
+        for view in 0..10_000_u32 {
+            let address = Arc::from(format!("db{view:0>200}:7001"));
+            let number = records.last().unwrap().number.next();
+            let node = NodeId::new(1 + view % 5);
+            records.push(ViewRecord { number, change: ViewChange::Known { node, address, start: None } });
+        }
+        let (given, taken) = channel();
+        let give = Box::new(move |outgoing| drop(given.send(outgoing)));
+        let holding = Holding::start(member(1), directory.path(), KeeperLink::default(), give).unwrap();
+        let mut after = ViewNumber::default();
+        for part in records.chunks(16) {
+            let settled = part.last().unwrap().number;
+            let (records, recoveries) = (part.to_vec(), BTreeMap::new());
+            let said = KeeperSays::Hold { keeper, after, recoveries, records, settled };
+            // The queue takes so many, and no more than the thread can do.
+            holding.inputs.as_ref().unwrap().send(HoldingInput::Said(said)).unwrap();
+            after = settled;
+        }
+        drop(holding);
+        let followed = taken.try_iter().filter(|outgoing| matches!(outgoing, Outgoing::Follow(_))).count();
+        assert!(followed > 100);
+        let bytes = std::fs::metadata(directory.path().join(LOG_NAME)).unwrap().len();
+        assert!(bytes < 1 << 20, "{bytes} bytes");
+        let said = asked(directory.path(), 8, 2);
+        assert_eq!(said.log_since, Incarnation::new(1));
+        let HolderBody::Has { settled, records: held, .. } = said.body else { panic!("it answers") };
+        assert_eq!(settled, after);
+        assert!(held.len() < 5_000, "{}", held.len());
+        assert_eq!(WholeView::of(&held), WholeView::of(&records));
     }
 
     /// To break it: do not look for the former log: the keeper of an older cluster finds none of its records then. Or leave it where it is.

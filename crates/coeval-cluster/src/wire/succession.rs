@@ -5,13 +5,13 @@ use super::writer::{put_len, put_list};
 use super::{Malformed, Reader, Wire};
 use coeval_txn::cluster::{
     HolderBody, HolderRecord, HolderSays, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, NodeId,
-    ViewNumber, ViewRecord,
+    ViewChange, ViewNumber, ViewRecord,
 };
 use std::collections::BTreeMap;
 
 type Recoveries = BTreeMap<ViewNumber, KeeperTerm>;
 
-fn put_recoveries(out: &mut Vec<u8>, recoveries: &Recoveries) {
+pub(super) fn put_recoveries(out: &mut Vec<u8>, recoveries: &Recoveries) {
     put_len(out, recoveries.len());
     for (view, term) in recoveries {
         view.put(out);
@@ -19,7 +19,7 @@ fn put_recoveries(out: &mut Vec<u8>, recoveries: &Recoveries) {
     }
 }
 
-fn get_recoveries(from: &mut Reader) -> Result<Recoveries, Malformed> {
+pub(super) fn get_recoveries(from: &mut Reader) -> Result<Recoveries, Malformed> {
     let mut recoveries = Recoveries::new();
     for _ in 0..from.len()? {
         let (view, term) = (ViewNumber::take(from)?, KeeperTerm::take(from)?);
@@ -31,12 +31,16 @@ fn get_recoveries(from: &mut Reader) -> Result<Recoveries, Malformed> {
     Ok(recoveries)
 }
 
-/// Records that follow each other, the first of them behind `after`.
+/// Records that follow each other, the first of them behind `after`, or in the place of all before it and behind it.
 fn take_records(from: &mut Reader, after: ViewNumber) -> Result<Vec<ViewRecord>, Malformed> {
     let records: Vec<ViewRecord> = from.list()?;
     let mut last = after;
-    for record in &records {
-        if record.number != last.next() {
+    for (place, record) in records.iter().enumerate() {
+        let follows = match record.change {
+            ViewChange::Whole(_) => place == 0 && record.number > last,
+            _ => record.number == last.next(),
+        };
+        if !follows {
             return Err(Malformed::Contradiction("records follow each other"));
         }
         last = record.number;
@@ -107,7 +111,10 @@ impl Wire for HolderSays {
             0 => {
                 let (elsewhere, settled) = (KeeperTerm::take(from)?, ViewNumber::take(from)?);
                 let records = take_records(from, ViewNumber::default())?;
-                if settled.get() > records.len() as u64 {
+                let stands = |first: &&ViewRecord| matches!(first.change, ViewChange::Whole(_));
+                let least = records.first().filter(stands).map(|first| first.number);
+                let last = records.last().map(|last| last.number);
+                if settled > last.unwrap_or_default() || settled < least.unwrap_or_default() {
                     return Err(Malformed::Contradiction("what is settled is held"));
                 }
                 HolderBody::Has { elsewhere, settled, records }

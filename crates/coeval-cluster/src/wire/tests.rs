@@ -10,8 +10,8 @@ use bytes::Bytes;
 use coeval_txn::cluster::{
     Body, BrickAddress, ClosedReport, Code, CommitTerms, CommittedEpoch, DictionaryBody, DictionaryId,
     DictionaryMessage, DictionaryRecord, EpochKind, GivenText, HolderBody, HolderRecord, HolderSays,
-    Incarnation, KeeperPlace, KeeperSays, KeeperTerm, LogRecord, Member, Message, NodeId, Pending, Purpose,
-    Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    Incarnation, KeeperPlace, KeeperSays, KeeperTerm, KnownNode, LogRecord, Member, Message, NodeId, Pending,
+    Purpose, Spelling, Standing, StartId, ToKeeper, ViewChange, ViewNumber, ViewRecord, WholeView,
 };
 use coeval_txn::{Epoch, EpochSet};
 use rand::rngs::StdRng;
@@ -230,6 +230,37 @@ impl Values {
         }
     }
 
+    /// One that stands for many.
+    fn whole(&mut self) -> ViewRecord {
+        let latest = self.epoch();
+        let mut committed = self.list(Self::committed);
+        committed.retain(|decided| decided.epoch > latest);
+        let address = self.text();
+        let known = |values: &mut Self| {
+            let start = NonZeroU64::new(values.0.random_range(0..3)).map(StartId::new);
+            (values.node(), KnownNode { address: Arc::clone(&address), start })
+        };
+        let known = self.list(known).into_iter().collect();
+        let closed = |values: &mut Self| (values.node(), (Incarnation::new(values.number()), values.epoch()));
+        let whole = WholeView {
+            layout: self.view(),
+            members: self.lives(),
+            placed: self.lives(),
+            unclosed: self.lives(),
+            newest: self.lives(),
+            known,
+            drained: self.list(Self::node).into_iter().collect(),
+            removed: self.list(Self::node).into_iter().collect(),
+            given_up: self.list(Self::node).into_iter().collect(),
+            keeper: if self.0.random() { Some(self.keeper()) } else { None },
+            recoveries: self.list(|values| (values.view(), values.term())).into_iter().collect(),
+            closed: self.list(closed).into_iter().collect(),
+            latest,
+            committed: committed.into_iter().map(|decided| (decided.epoch, decided)).collect(),
+        };
+        ViewRecord { number: self.view(), change: ViewChange::Whole(Box::new(whole)) }
+    }
+
     /// Records that follow each other, behind a view.
     fn records_behind(&mut self, after: ViewNumber) -> Vec<ViewRecord> {
         let mut records = self.list(Self::view_record);
@@ -269,7 +300,11 @@ impl Values {
         match self.0.random_range(0..4) {
             0 => HeldRecord::Since(Incarnation::new(self.number())),
             1 => HeldRecord::Holder(HolderRecord::Promised(self.keeper())),
-            2 => HeldRecord::Holder(HolderRecord::Held(self.list(Self::view_record))),
+            2 => {
+                let mut records = vec![self.whole()];
+                records.extend(self.list(Self::view_record));
+                HeldRecord::Holder(HolderRecord::Held(records))
+            }
             _ => HeldRecord::Holder(HolderRecord::Settled(self.view())),
         }
     }

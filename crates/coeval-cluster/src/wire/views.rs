@@ -8,9 +8,9 @@ use super::{Malformed, Reader, Wire};
 use coeval_txn::Epoch;
 use coeval_txn::cluster::{
     ClosedReport, CommitTerms, CommittedEpoch, Incarnation, KeeperPlace, KeeperTerm, Member, NodeId,
-    ToKeeper, ViewChange, ViewNumber, ViewRecord,
+    ToKeeper, ViewChange, ViewNumber, ViewRecord, WholeView,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Wire for NodeId {
@@ -85,20 +85,33 @@ impl Wire for KeeperPlace {
 
 type Lives = BTreeMap<NodeId, Incarnation>;
 
-fn put_lives(out: &mut Vec<u8>, lives: &Lives) {
+pub(super) fn put_lives(out: &mut Vec<u8>, lives: &Lives) {
     put_len(out, lives.len());
     for (node, incarnation) in lives {
         Member { node: *node, incarnation: *incarnation }.put(out);
     }
 }
 
-fn get_lives(from: &mut Reader) -> Result<Lives, Malformed> {
+pub(super) fn get_lives(from: &mut Reader) -> Result<Lives, Malformed> {
     let members: Vec<Member> = from.list()?;
     let ascend = members.windows(2).all(|pair| pair[0].node < pair[1].node);
     if !ascend {
         return Err(Malformed::Contradiction("nodes of a view ascend"));
     }
     Ok(members.into_iter().map(|member| (member.node, member.incarnation)).collect())
+}
+
+pub(super) fn put_nodes(out: &mut Vec<u8>, nodes: &BTreeSet<NodeId>) {
+    put_len(out, nodes.len());
+    nodes.iter().for_each(|node| node.put(out));
+}
+
+pub(super) fn get_nodes(from: &mut Reader) -> Result<BTreeSet<NodeId>, Malformed> {
+    let nodes: Vec<NodeId> = from.list()?;
+    if nodes.windows(2).any(|pair| pair[0] >= pair[1]) {
+        return Err(Malformed::Contradiction("nodes ascend"));
+    }
+    Ok(nodes.into_iter().collect())
 }
 
 impl Wire for ViewChange {
@@ -137,8 +150,11 @@ impl Wire for ViewChange {
             Self::Recovered { keeper, lost } => {
                 out.push(6);
                 keeper.put(out);
-                put_len(out, lost.len());
-                lost.iter().for_each(|node| node.put(out));
+                put_nodes(out, lost);
+            }
+            Self::Whole(whole) => {
+                out.push(7);
+                whole.put(out);
             }
         }
     }
@@ -167,14 +183,8 @@ impl Wire for ViewChange {
             3 => Ok(Self::Drained { node: NodeId::take(from)? }),
             4 => Ok(Self::Removed { node: NodeId::take(from)? }),
             5 => Ok(Self::Keeper(KeeperPlace::take(from)?)),
-            6 => {
-                let keeper = KeeperPlace::take(from)?;
-                let lost: Vec<NodeId> = from.list()?;
-                if lost.windows(2).any(|pair| pair[0] >= pair[1]) {
-                    return Err(Malformed::Contradiction("nodes ascend"));
-                }
-                Ok(Self::Recovered { keeper, lost: lost.into_iter().collect() })
-            }
+            6 => Ok(Self::Recovered { keeper: KeeperPlace::take(from)?, lost: get_nodes(from)? }),
+            7 => Ok(Self::Whole(Box::new(WholeView::take(from)?))),
             kind => Err(Malformed::Kind { what: "change of the view", kind }),
         }
     }

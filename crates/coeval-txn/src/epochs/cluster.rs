@@ -52,7 +52,7 @@ pub use succession::{
 };
 pub use view::{
     BrickAddress, CommittedEpoch, EpochKind, Incarnation, KeeperPlace, KeeperTerm, KnownNode, Member, NodeId,
-    Placement, StartId, View, ViewChange, ViewNumber, ViewRecord,
+    Placement, StartId, View, ViewChange, ViewNumber, ViewRecord, WholeView, count_through, fold_records,
 };
 
 #[cfg(test)]

@@ -283,6 +283,9 @@ impl ViewKeeper {
 
     fn follow(&mut self, record: &ViewRecord) {
         self.view.follow(record);
+        if let ViewChange::Whole(whole) = &record.change {
+            self.newest.clone_from(&whole.newest);
+        }
         self.reports.clear();
         if self.view.layout() == record.number {
             self.complete.clear();

@@ -105,6 +105,10 @@ pub(crate) enum Rule {
     HearsAllLeft,
     /// A node holds nothing for a keeper whose list is not the one that it has followed.
     OneListOfViews,
+    /// One record stands for settled ones alone.
+    OnlySettledIsFolded,
+    /// It has what outcomes have to be committed and LCE may not have passed everywhere.
+    OutcomesStay,
     /// A code is told when it is on the disks of all holders of its dictionary.
     CodesOnAllHolders,
     /// Only the owner of a dictionary gives its codes.
@@ -152,7 +156,7 @@ impl Rules {
 #[cfg(test)]
 impl Rule {
     /// Each of them.
-    pub(crate) const ALL: [Self; 60] = [
+    pub(crate) const ALL: [Self; 62] = [
         Self::PendingLists,
         Self::Clocks,
         Self::Dependencies,
@@ -203,6 +207,8 @@ impl Rule {
         Self::NoLaterElsewhere,
         Self::HearsAllLeft,
         Self::OneListOfViews,
+        Self::OnlySettledIsFolded,
+        Self::OutcomesStay,
         Self::CodesOnAllHolders,
         Self::OneOwner,
         Self::SamePast,

@@ -128,6 +128,24 @@
 //! that came in views that were given up, begin anew, with nothing on disk. Those that cannot reach any of the others may go on by
 //! themselves, as long as they cannot: nobody could tell them.
 //!
+//! # Records that say nothing more
+//!
+//! A node may have one record, [`Whole`](super::ViewChange::Whole), stand for all that it knows to be settled up to some view, and for no
+//! others (`OnlySettledIsFolded`). That is a function of these records, so it is the same whoever makes it.
+//!
+//! - *Who begins* looks at each view that is not known to be settled, and all of these are behind it. Its rank, by the last keeper's term and the
+//!   last number, is the same. It does not look whether enough have answered for a view within it: if these were not settled, it might go by them
+//!   though a later keeper has begun without, as by `EachViewAnswers`.
+//! - *Who holds* for a keeper whose list begins so takes it as it is if it is at none of its views, and what is behind it else; whether it goes by
+//!   that list its recoveries tell.
+//! - *Who follows* it is at no view yet. What it has not in the view are outcomes. Let O be one of them, and O' a later one, and a node of which
+//!   something in O may be news: it has a place, so it was a member when O' was recorded, has told in its report what it had by then, and
+//!   had followed O with all that comes of it on its disk (what is above LCE is not on its disk: so that is in `Whole`, `OutcomesStay`). So rows that O
+//!   rolls back are cut in its log. A node without a place forgets all that is not ended, and copies. So the newest LCE, the lives that are
+//!   closed, and what is committed above that LCE are enough. A life of the node that has come and gone in between is over, as the newest lives tell.
+//!
+//! One that is at an earlier view than its number, and gets no others, begins a new life, and follows it then.
+//!
 //! # How it is tested
 //!
 //! In one run of four with machines that break, `tests/simulator` has keepers begin anywhere at any moment while those
@@ -136,8 +154,8 @@
 //!
 //! # Costs
 //!
-//! A record costs n Hold and their answers before it is used, and one sync on each node. A keeper that begins is sent all
-//! records by each node. A node keeps all records, in memory and on disk: some hundred bytes each.
+//! A record costs n Hold and their answers before it is used, and one sync on each node. A keeper that begins is sent by each node what
+//! it holds: the last records, some hundred bytes each, and one for all before, with some dozen bytes for each node that there ever was.
 //!
 //! # What the caller owes
 //!
@@ -155,15 +173,10 @@ pub use message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
 pub use next_keeper::{BeginError, NextKeeper, RecoverError};
 pub use term_keeper::TermKeeper;
 
-use super::view::{KeeperTerm, ViewNumber, ViewRecord};
+use super::view::{KeeperTerm, ViewRecord};
 
 /// The term of the last keeper in a list.
 fn term_of(records: &[ViewRecord]) -> KeeperTerm {
     let last = records.iter().rev().find_map(|record| record.change.keeper());
     last.map(|keeper| keeper.term).unwrap_or_default()
-}
-
-/// How many records a view follows.
-fn length_at(view: ViewNumber) -> usize {
-    usize::try_from(view.get()).unwrap_or(usize::MAX)
 }

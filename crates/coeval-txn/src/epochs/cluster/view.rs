@@ -5,6 +5,11 @@
 //! the records up to its number make of the one before; so two nodes at the same number know the same members, and the
 //! same outcomes of the transactions that dead coordinators left behind.
 
+mod whole;
+
+pub(super) use whole::fold_first;
+pub use whole::{WholeView, count_through, fold_records};
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::num::NonZeroU64;
@@ -263,6 +268,8 @@ pub enum ViewChange {
         /// The nodes. Some may have been removed before.
         lost: BTreeSet<NodeId>,
     },
+    /// All records up to this one, of which it is the last. It is the first one of a list.
+    Whole(Box<WholeView>),
 }
 
 impl ViewChange {
@@ -271,6 +278,7 @@ impl ViewChange {
     pub fn keeper(&self) -> Option<KeeperPlace> {
         match self {
             Self::Keeper(keeper) | Self::Recovered { keeper, .. } => Some(*keeper),
+            Self::Whole(whole) => whole.keeper,
             _ => None,
         }
     }
@@ -317,7 +325,15 @@ impl View {
     /// If the record is not the one after those followed so far, has a removed node come back or go again, or has a keeper
     /// begin behind a later one.
     pub fn follow(&mut self, record: &ViewRecord) {
-        assert_eq!(record.number, self.number.next(), "records are followed in order, each once");
+        let is_next = match record.change {
+            ViewChange::Whole(_) => self.number == ViewNumber::default(),
+            _ => record.number == self.number.next(),
+        };
+        assert!(
+            is_next,
+            "records are followed in order, each once: {:?} behind {:?}",
+            record.number, self.number
+        );
         self.number = record.number;
         match &record.change {
             ViewChange::Members { members, placed } => {
@@ -357,6 +373,7 @@ impl View {
                 lost.iter().for_each(|node| self.take_out(*node));
                 self.given_up.extend(lost);
             }
+            ViewChange::Whole(whole) => *self = whole.view(record.number),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::epochs::cluster::readers::SafeEpochs;
 use crate::epochs::cluster::record::{Effect, LoadFate, LogRecord};
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
-    CommittedEpoch, Incarnation, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord,
+    CommittedEpoch, Incarnation, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord, WholeView,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -96,7 +96,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
             .expect("what is logged of a transaction follows that it began and precedes its end")
     }
 
-    /// Goes on to the view that the keeper's next record leads to.
+    /// Goes on to the view that the keeper's next record leads to; or, at the start, to that of one that stands for many.
     ///
     /// # Panics
     ///
@@ -106,11 +106,15 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
         view.follow(record);
         let was_member = self.view.has(self.member);
         assert!(!(self.has_left && view.has(self.member)), "a life that has left does not come back");
-        let is_first = self.view.number() == ViewNumber::default();
+        let is_whole = matches!(record.change, ViewChange::Whole(_));
+        let is_first = self.view.number() == ViewNumber::default() && !is_whole;
         self.view = Arc::new(view);
         if let ViewChange::Outcomes { nodes, latest, through, committed } = &record.change {
             self.learn_latest(*latest);
             self.close(nodes, *through, committed);
+        }
+        if let ViewChange::Whole(whole) = &record.change {
+            self.learn_outcomes(whole);
         }
         if let Some(keeper) = record.change.keeper()
             && keeper.node != self.member.node
@@ -128,7 +132,27 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
                 }
                 self.enter();
             }
-            (false, false) => {}
+            (false, false) => {
+                let is_over = |whole: &WholeView| {
+                    let newest = whole.newest.get(&self.member.node);
+                    newest.is_some_and(|newest| *newest >= self.member.incarnation)
+                };
+                if matches!(&record.change, ViewChange::Whole(whole) if is_over(whole)) {
+                    self.leave();
+                }
+            }
+        }
+    }
+
+    /// What the outcomes among many records say. Whatever is not above the newest LCE has ended; of the rest those that are listed have
+    /// committed, and others of closed lives are rolled back.
+    fn learn_outcomes(&mut self, whole: &WholeView) {
+        self.learn_latest(whole.latest);
+        if self.rules.keep(Rule::OutcomesStay) {
+            whole.committed.values().for_each(|decided| self.note_decided(decided));
+        }
+        for (node, (life, through)) in &whole.closed {
+            self.close(&BTreeMap::from([(*node, *life)]), *through, &[]);
         }
     }
 

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::message::{HolderBody, HolderRecord, HolderSays, KeeperSays};
-use super::{length_at, term_of};
+use super::term_of;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
-    Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewChange, ViewNumber, ViewRecord, recovered_through,
+    Incarnation, KeeperPlace, KeeperTerm, NodeId, ViewChange, ViewNumber, ViewRecord, WholeView,
+    count_through, fold_first, recovered_through,
 };
 
 /// The records that a node holds for keepers, whether it has followed them or not.
@@ -18,10 +19,9 @@ use crate::epochs::cluster::view::{
 pub struct ViewHolder {
     node: NodeId,
     log_since: Incarnation,
-    /// The newest keeper that was answered.
-    promised: KeeperTerm,
-    /// The two newest of these that are on other nodes.
-    elsewhere: [KeeperTerm; 2],
+    /// The newest keeper that was answered, and the two newest of these that are on other nodes; ascending.
+    promises: Vec<KeeperPlace>,
+    /// The first one may stand for many.
     records: Vec<ViewRecord>,
     settled: ViewNumber,
     to_log: Vec<HolderRecord>,
@@ -45,8 +45,7 @@ impl ViewHolder {
         let mut holder = Self {
             node,
             log_since,
-            promised: KeeperTerm::default(),
-            elsewhere: [KeeperTerm::default(); 2],
+            promises: Vec::new(),
             records: Vec::new(),
             settled: ViewNumber::default(),
             to_log: Vec::new(),
@@ -72,10 +71,10 @@ impl ViewHolder {
     #[must_use]
     pub fn receive(&mut self, said: &KeeperSays) -> HolderSays {
         let keeper = said.keeper();
-        if keeper.term < self.promised && self.rules.keep(Rule::TermsKept) {
-            return self.answer(keeper, HolderBody::Newer(self.promised));
+        if keeper.term < self.promised() && self.rules.keep(Rule::TermsKept) {
+            return self.answer(keeper, HolderBody::Newer(self.promised()));
         }
-        if keeper.term > self.promised {
+        if keeper.term > self.promised() {
             self.promise(keeper);
         }
         let body = match said {
@@ -96,18 +95,19 @@ impl ViewHolder {
         self.answer(keeper, body)
     }
 
-    /// Learns from others that a record is settled. It is the next one, or has no effect.
+    /// Learns from others that a record is settled. It is the next one, or stands for that and more, or has no effect.
     pub fn learn(&mut self, record: &ViewRecord) {
-        if record.number != self.settled.next() {
+        let is_whole = matches!(record.change, ViewChange::Whole(_));
+        if record.number != self.settled.next() && !(is_whole && record.number > self.settled) {
             return;
         }
         if let Some(keeper) = record.change.keeper()
-            && keeper.term > self.promised
+            && keeper.term > self.promised()
         {
             // It has begun, so nobody before it may have anything held any more.
             self.promise(keeper);
         }
-        if self.records.get(length_at(self.settled)) != Some(record) {
+        if !self.has(record) {
             self.replace(std::slice::from_ref(record));
         }
         self.settle(record.number);
@@ -128,7 +128,38 @@ impl ViewHolder {
     /// The records that are settled for all that is known here: what the node may follow.
     #[must_use]
     pub fn settled(&self) -> &[ViewRecord] {
-        &self.records[..length_at(self.settled)]
+        &self.records[..count_through(&self.records, self.settled)]
+    }
+
+    /// Has one record stand for all settled ones but the last `kept`, which say nothing more to who begins: whoever has to know of views before
+    /// that knows that they are settled. Cost: a look at each.
+    pub fn fold(&mut self, kept: usize) {
+        let settled = if self.rules.keep(Rule::OnlySettledIsFolded) {
+            self.settled().len()
+        } else {
+            self.records.len()
+        };
+        fold_first(&mut self.records, settled.saturating_sub(kept));
+    }
+
+    /// How many records are held, where one may stand for many.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.records.len()
+    }
+
+    /// All that has to be on disk by now: it may be in the place of all that was taken before.
+    #[must_use]
+    pub fn take_all_records(&mut self) -> Vec<HolderRecord> {
+        self.to_log.clear();
+        let mut log: Vec<_> = self.promises.iter().copied().map(HolderRecord::Promised).collect();
+        if !self.records.is_empty() {
+            log.push(HolderRecord::Held(self.records.clone()));
+        }
+        if self.settled > ViewNumber::default() {
+            log.push(HolderRecord::Settled(self.settled));
+        }
+        log
     }
 
     /// The last record that is held, settled or not.
@@ -142,6 +173,7 @@ impl ViewHolder {
     fn goes_by(&self, recoveries: &BTreeMap<ViewNumber, KeeperTerm>) -> bool {
         let recovered = self.settled().iter().rev().find_map(|record| match &record.change {
             ViewChange::Recovered { keeper, .. } => Some(keeper.term),
+            ViewChange::Whole(whole) => Some(whole.recovered_through(record.number)),
             _ => None,
         });
         let is_same = recovered.unwrap_or_default() == recovered_through(recoveries, self.settled);
@@ -153,8 +185,7 @@ impl ViewHolder {
         if after > self.settled {
             return; // It takes this node to know more than it does. The answer tells.
         }
-        let known = length_at(self.settled) - length_at(after);
-        let new = records.get(known..).unwrap_or_default();
+        let new = records.get(count_through(records, self.settled)..).unwrap_or_default();
         let is_longer = new.last().is_some_and(|last| last.number > self.last());
         if !new.is_empty() && (is_longer || term_of(&self.records) < term) {
             self.replace(new);
@@ -162,26 +193,51 @@ impl ViewHolder {
         self.settle(settled.min(self.last()));
     }
 
+    fn promised(&self) -> KeeperTerm {
+        self.promises.last().map(|keeper| keeper.term).unwrap_or_default()
+    }
+
     fn promise(&mut self, keeper: KeeperPlace) {
-        assert!(keeper.term > self.promised, "a promise is not taken back");
-        self.promised = keeper.term;
-        if keeper.node != self.node {
-            self.elsewhere = [keeper.term, self.elsewhere[0]];
-        }
+        assert!(keeper.term > self.promised(), "a promise is not taken back");
+        self.promises.push(keeper);
+        let elsewhere: Vec<KeeperTerm> = self.elsewhere().take(2).collect();
+        self.promises.retain(|kept| *kept == keeper || elsewhere.contains(&kept.term));
         self.to_log.push(HolderRecord::Promised(keeper));
     }
 
-    /// The newest keeper elsewhere that was answered, besides one.
-    fn elsewhere_but(&self, term: KeeperTerm) -> KeeperTerm {
-        self.elsewhere.into_iter().find(|other| *other != term).unwrap_or_default()
+    /// The keepers elsewhere that were answered, the newest first.
+    fn elsewhere(&self) -> impl Iterator<Item = KeeperTerm> + '_ {
+        let elsewhere = self.promises.iter().rev().filter(|keeper| keeper.node != self.node);
+        elsewhere.map(|keeper| keeper.term)
     }
 
-    /// Holds these from the number of the first one on.
+    /// The newest of these, besides one.
+    fn elsewhere_but(&self, term: KeeperTerm) -> KeeperTerm {
+        self.elsewhere().find(|other| *other != term).unwrap_or_default()
+    }
+
+    /// Whether this record is held, or all that it stands for.
+    fn has(&self, record: &ViewRecord) -> bool {
+        let Some(held) = self.records.get(..count_through(&self.records, record.number)) else {
+            return false;
+        };
+        match record.change {
+            ViewChange::Whole(_) => WholeView::of(held).as_ref() == Some(record),
+            _ => held.last() == Some(record),
+        }
+    }
+
+    /// Holds these from the number of the first one on, or from the first record on if that stands for all before it.
     fn replace(&mut self, records: &[ViewRecord]) {
         let Some(first) = records.first() else { return };
         assert!(first.number > self.settled, "what is settled stays");
-        assert!(length_at(first.number) <= self.records.len() + 1, "records follow each other");
-        self.records.truncate(length_at(first.number) - 1);
+        if matches!(first.change, ViewChange::Whole(_)) {
+            self.records.clear();
+        } else {
+            let place = count_through(&self.records, first.number);
+            assert!((1..=self.records.len() + 1).contains(&place), "records follow each other");
+            self.records.truncate(place - 1);
+        }
         self.records.extend_from_slice(records);
         self.to_log.push(HolderRecord::Held(records.to_vec()));
     }

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::message::{HolderBody, HolderSays, KeeperSays};
 use super::quorums::{answers_needed, holders_needed};
 use super::term_keeper::TermKeeper;
-use super::{length_at, term_of};
+use super::term_of;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
-    Incarnation, KeeperPlace, KeeperTerm, Member, NodeId, View, ViewNumber, ViewRecord,
+    Incarnation, KeeperPlace, KeeperTerm, Member, NodeId, View, ViewChange, ViewNumber, ViewRecord,
+    count_through,
 };
 
 /// Why a keeper does not begin yet, or not any more. Nothing was recorded.
@@ -151,7 +152,7 @@ impl NextKeeper {
         let last = self.node_of_last(best);
         let mut view = View::default();
         for record in best {
-            if length_at(view.number()) >= settled && self.rules.keep(Rule::EachViewAnswers) {
+            if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
                 self.check(&view, (best, last))?;
             }
             view.follow(record);
@@ -172,7 +173,7 @@ impl NextKeeper {
         let settled = self.settled_of(best);
         let (mut view, mut needed) = (View::default(), BTreeSet::new());
         for record in best {
-            if length_at(view.number()) >= settled {
+            if view.number() >= settled {
                 needed.extend(view.members());
             }
             view.follow(record);
@@ -206,7 +207,8 @@ impl NextKeeper {
         Ok(self.begin_behind(best, settled, lost.clone()))
     }
 
-    fn begin_behind(&self, best: &[ViewRecord], settled: usize, lost: BTreeSet<NodeId>) -> TermKeeper {
+    fn begin_behind(&self, best: &[ViewRecord], settled: ViewNumber, lost: BTreeSet<NodeId>) -> TermKeeper {
+        let settled = count_through(best, settled);
         TermKeeper::begin((self.place, self.replicas), best.to_vec(), settled, lost, self.rules)
     }
 
@@ -218,7 +220,7 @@ impl NextKeeper {
         let by_term = self.rules.keep(Rule::NewestTermFirst);
         let rank = |answer: &&Answer| {
             let term = if by_term { term_of(&answer.records) } else { KeeperTerm::default() };
-            (term, answer.records.len())
+            (term, answer.records.last().map(|record| record.number))
         };
         let best = self.answers.values().max_by_key(rank).map(|answer| answer.records.as_slice());
         let best = best.filter(|records| !records.is_empty()).ok_or_else(nobody)?;
@@ -228,14 +230,19 @@ impl NextKeeper {
         Ok(best)
     }
 
-    /// How much of a list is settled, for all that those know who have so much of it. A node without which somebody has begun may know
-    /// other views to be settled.
-    fn settled_of(&self, best: &[ViewRecord]) -> usize {
-        let of_best = |answer: &Answer| {
-            let settled = answer.records.get(..length_at(answer.settled))?;
-            best.starts_with(settled).then_some(settled.len())
+    /// Up to which view a list is settled, for all that those know who have so much of it. A node without which somebody has begun may know
+    /// other views to be settled. What one record stands for is settled.
+    fn settled_of(&self, best: &[ViewRecord]) -> ViewNumber {
+        let of_best = |answer: &&Answer| {
+            let own = answer.records.get(..count_through(&answer.records, answer.settled));
+            let there = best.get(..count_through(best, answer.settled));
+            // Of two lists of one term, all up to there is the same.
+            own.zip(there).is_some_and(|(own, there)| term_of(own) == term_of(there))
         };
-        self.answers.values().filter_map(of_best).max().unwrap_or_default()
+        let known = self.answers.values().filter(of_best).map(|answer| answer.settled).max();
+        let is_whole = |first: &&ViewRecord| matches!(first.change, ViewChange::Whole(_));
+        let folded = best.first().filter(is_whole).map(|first| first.number);
+        known.max(folded).unwrap_or_default()
     }
 
     /// The node of the last keeper, if that has answered, with all that this keeper has recorded there, and has answered no later

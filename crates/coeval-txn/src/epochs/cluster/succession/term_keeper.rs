@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::length_at;
 use super::message::{HolderBody, HolderSays, KeeperSays};
 use super::quorums::holders_needed;
 use crate::epochs::cluster::keeper::ViewKeeper;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::view::{
-    Incarnation, KeeperPlace, KeeperTerm, Member, NodeId, View, ViewNumber, ViewRecord,
+    Incarnation, KeeperPlace, KeeperTerm, Member, NodeId, View, ViewNumber, ViewRecord, count_through,
+    fold_records,
 };
+
+/// So many records stay as they are, for nodes that lack some of the last; for those before them one stands, if they are many.
+const RECORDS_KEPT: usize = 1_024;
 
 /// What a node holds of this keeper's records.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,10 +79,10 @@ impl TermKeeper {
         &self.view
     }
 
-    /// All settled records: what nodes may follow.
+    /// All settled records, of which the first may stand for many: what nodes may follow.
     #[must_use]
     pub fn settled(&self) -> &[ViewRecord] {
-        &self.records[..length_at(self.view.number())]
+        &self.records[..count_through(&self.records, self.view.number())]
     }
 
     /// Whether all that was recorded is settled.
@@ -108,7 +111,8 @@ impl TermKeeper {
             return None;
         }
         let after = self.holders.get(&node).map(|holding| holding.settled).unwrap_or_default();
-        let records = self.records.get(length_at(after)..).unwrap_or_default().to_vec();
+        let known = count_through(&self.records, after);
+        let records = self.records.get(known..).unwrap_or_default().to_vec();
         let recoveries = self.keeper.view().recoveries().clone();
         let (keeper, settled) = (self.place, self.view.number());
         Some(KeeperSays::Hold { keeper, after, recoveries, records, settled })
@@ -150,7 +154,7 @@ impl TermKeeper {
             return;
         }
         let mut view = self.view.clone();
-        for record in &self.records[length_at(view.number())..] {
+        for record in &self.records[count_through(&self.records, view.number())..] {
             let counts = record.number == self.last() || self.rules.keep(Rule::EachViewHolds);
             if counts && !self.is_held_in(&view) {
                 return;
@@ -158,6 +162,9 @@ impl TermKeeper {
             view.follow(record);
         }
         self.view = view;
+        if self.records.len() >= 2 * RECORDS_KEPT {
+            fold_records(&mut self.records, RECORDS_KEPT);
+        }
     }
 
     /// Whether enough members of a view hold all.

@@ -71,7 +71,7 @@ fn check_texts(seeds: usize, counts: Counts) {
 const SEEDS_TO_NOTICE: u64 = 500;
 
 /// What these are for happens so rarely by chance that scripts show it. Those about keepers are in `succession.rs`.
-const BY_SCRIPT: [Rule; 21] = [
+const BY_SCRIPT: [Rule; 23] = [
     Rule::RowsForLatest,
     Rule::ForgetWhenAway,
     Rule::ForgetForGood,
@@ -93,6 +93,8 @@ const BY_SCRIPT: [Rule; 21] = [
     Rule::NoLaterElsewhere,
     Rule::HearsAllLeft,
     Rule::OneListOfViews,
+    Rule::OnlySettledIsFolded,
+    Rule::OutcomesStay,
 ];
 
 #[test]

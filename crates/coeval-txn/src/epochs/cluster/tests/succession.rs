@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Everywhere, Node};
-use crate::epochs::Stride;
 use crate::epochs::cluster::rules::{Rule, Rules};
 use crate::epochs::cluster::{
-    BeginError, Effect, HolderBody, HolderRecord, Incarnation, KeeperPlace, KeeperSays, KeeperTerm, LoadFate,
-    LoadOutcome, Member, NextKeeper, NodeId, RecoverError, RemoveError, TermKeeper, ToKeeper, ViewChange,
-    ViewHolder, ViewKeeper, ViewRecord,
+    BeginError, CommitTerms, CommittedEpoch, Effect, EpochKind, HolderBody, HolderRecord, Incarnation,
+    KeeperPlace, KeeperSays, KeeperTerm, LoadFate, LoadOutcome, LogRecord, Member, NextKeeper, NodeId,
+    RecoverError, RemoveError, TermKeeper, ToKeeper, ViewChange, ViewHolder, ViewKeeper, ViewNumber,
+    ViewRecord, WholeView, count_through,
 };
+use crate::epochs::{Epoch, Stride};
 
 /// Nodes that hold records, by number, and what has been settled by whichever keeper.
 struct Stage {
@@ -113,11 +114,17 @@ impl Stage {
             }
             keeper.receive(&answer);
         }
-        for (index, record) in keeper.settled().iter().enumerate() {
-            match self.settled.get(index) {
-                Some(before) => self.has_two_histories |= before != record,
-                None => self.settled.push(record.clone()),
-            }
+        for record in keeper.settled() {
+            let through = count_through(&self.settled, record.number);
+            let is_same = match (&record.change, self.settled.get(..through)) {
+                (ViewChange::Whole(_), Some(before)) => WholeView::of(before).as_ref() == Some(record),
+                (_, Some(before)) => before.last() == Some(record),
+                (_, None) => {
+                    self.settled.push(record.clone());
+                    true
+                }
+            };
+            self.has_two_histories |= !is_same;
         }
     }
 
@@ -324,10 +331,74 @@ fn a_lost_node_is_back(rules: Rules) -> bool {
     !held.starts_with(&own) || held.len() > own.len()
 }
 
+/// As [`begun_by_members_of_the_last_view_alone`], where n5 has one record stand for all that it holds.
+fn folded_before_it_is_settled(rules: Rules) -> bool {
+    let mut stage = Stage::new(4, 3, rules);
+    stage.come(5, 1);
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2, 3, 4]).unwrap();
+    stage.hold(&mut first, &[5]);
+    join(&mut first, 5);
+    stage.hold(&mut first, &[1, 5]);
+    assert!(!first.is_settled());
+    stage.holder(5).fold(0);
+    let mut second = stage.begin(2, 2, &[2, 3, 4]).unwrap();
+    stage.hold(&mut second, &[2, 1]);
+    assert!(second.is_settled());
+    if let Ok(mut third) = stage.begin(3, 5, &[3, 4, 5]) {
+        stage.hold(&mut third, &[5, 3, 4]);
+    }
+    stage.has_two_histories
+}
+
+/// n2 has died behind a commit that n1 has logged, and the keeper has recorded that it stands. n1 is back, and follows one record for all.
+fn outcomes_are_forgotten(rules: Rules) -> bool {
+    let member = |number| Member { node: node(number), incarnation: Incarnation::new(1) };
+    let (own, other) = (member(1), member(2));
+    let epoch = Epoch::new(2);
+    let holders = [own, other].into();
+    let terms = CommitTerms { kind: EpochKind::Load, appends: 0, dependencies: [].into(), holders };
+    let log = [
+        LogRecord::Started(own.incarnation),
+        LogRecord::Began(epoch, other.incarnation),
+        LogRecord::Commit(epoch, terms),
+    ];
+    let lives = |members: &[Member]| -> BTreeMap<NodeId, Incarnation> {
+        members.iter().map(|member| (member.node, member.incarnation)).collect()
+    };
+    let (placed, members) = (lives(&[own, other]), lives(&[own]));
+    let committed = CommittedEpoch { epoch, kind: EpochKind::Load, dependencies: Vec::new() };
+    let changes = [
+        ViewChange::Members { members: lives(&[own, other]), placed: lives(&[own, other]) },
+        ViewChange::Keeper(place(1, 1)),
+        ViewChange::Members { members, placed },
+        ViewChange::Outcomes {
+            nodes: lives(&[other]),
+            latest: Epoch::ZERO,
+            through: Epoch::new(4),
+            committed: vec![committed],
+        },
+    ];
+    let numbered = (1..).map(ViewNumber::new).zip(changes);
+    let records: Vec<ViewRecord> = numbered.map(|(number, change)| ViewRecord { number, change }).collect();
+    let begun = || {
+        let again = Member { incarnation: Incarnation::new(2), ..own };
+        let mut node = Node::recover(again, Stride::new(1, 2), Everywhere, &log);
+        node.keep_rules(rules);
+        node
+    };
+    let mut by_each = begun();
+    records.iter().for_each(|record| by_each.follow(record));
+    assert_eq!(by_each.latest_committed(), epoch);
+    let mut by_one = begun();
+    by_one.follow(&WholeView::of(&records).unwrap());
+    assert_eq!(by_one.view(), by_each.view());
+    by_one.latest_committed() != epoch
+}
+
 #[test]
 fn there_is_one_history_and_each_rule_is_needed_for_that() {
     type Story = fn(Rules) -> bool;
-    let stories: [(Rule, Story); 11] = [
+    let stories: [(Rule, Story); 13] = [
         (Rule::HeldByEnough, held_by_nobody_else),
         (Rule::EachViewHolds, held_by_members_of_the_last_view_alone),
         (Rule::HeldOnDisk, held_in_memory),
@@ -339,6 +410,8 @@ fn there_is_one_history_and_each_rule_is_needed_for_that() {
         (Rule::NoLaterElsewhere, a_later_keeper_elsewhere),
         (Rule::HearsAllLeft, begun_without_one_that_lives),
         (Rule::OneListOfViews, a_lost_node_is_back),
+        (Rule::OnlySettledIsFolded, folded_before_it_is_settled),
+        (Rule::OutcomesStay, outcomes_are_forgotten),
     ];
     for (rule, story) in stories {
         assert!(!story(Rules::ALL), "two histories, with all rules: {rule:?}");
@@ -512,4 +585,39 @@ fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
     // One elsewhere has asked the founder meanwhile, and may have begun.
     assert!(stage.begin(3, 2, &[1, 2, 3]).is_ok());
     assert!(stage.begin(4, 1, &[1]).is_err());
+}
+
+/// To break it: have `ViewHolder::hold` count what it takes from the first record, or `TermKeeper::hold` send what is behind a number of records.
+#[test]
+fn one_record_stands_for_many_wherever_they_are_held() {
+    let mut stage = Stage::new(3, 2, Rules::ALL);
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2, 3]).unwrap();
+    for round in 0..3 {
+        note(&mut first, 2, &format!("b:{round}"));
+        // n3 is away.
+        stage.hold(&mut first, &[1, 2]);
+    }
+    stage.hold(&mut first, &[1, 2]);
+    let settled = stage.holder(2).settled().to_vec();
+    stage.holder(2).fold(1);
+    assert_eq!((stage.holder(2).held(), settled.len()), (2, 5));
+    assert_eq!(WholeView::of(stage.holder(2).settled()), WholeView::of(&settled));
+    // All that it has is on its disk, and nothing else.
+    let log = stage.holder(2).take_all_records();
+    stage.disks.insert(2, log);
+    stage.restart(2);
+    let mut second = stage.begin_and_hold(2, 2, &[2, 3]).unwrap();
+    assert!(second.is_settled());
+    stage.hold(&mut second, &[1]);
+    stage.hold(&mut second, &[1]);
+    let views: Vec<_> = (1..=3).map(|number| WholeView::of(stage.holder(number).settled())).collect();
+    assert!(views.iter().all(|view| *view == WholeView::of(second.settled())));
+    let said = stage.holder(2).receive(&KeeperSays::Ask(place(1, 1)));
+    assert_eq!(said.body, HolderBody::Newer(KeeperTerm::new(2, 0)));
+    // Who has followed others learns it as well.
+    stage.come(4, 1);
+    let whole = WholeView::of(second.settled()).unwrap();
+    stage.holder(4).learn(&whole);
+    assert_eq!(stage.holder(4).settled(), [whole]);
+    assert!(!stage.has_two_histories);
 }

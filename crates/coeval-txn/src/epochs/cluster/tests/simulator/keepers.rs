@@ -7,8 +7,8 @@ use rand::Rng;
 
 use super::{Faults, Simulation};
 use crate::epochs::cluster::{
-    BeginError, HolderSays, KeeperPlace, KeeperSays, KeeperTerm, NextKeeper, NodeId, TermKeeper, ViewKeeper,
-    ViewNumber, ViewRecord,
+    BeginError, HolderSays, KeeperPlace, KeeperSays, KeeperTerm, NextKeeper, NodeId, TermKeeper, ViewChange,
+    ViewKeeper, ViewNumber, ViewRecord, WholeView, count_through,
 };
 
 /// One run of so many.
@@ -29,8 +29,8 @@ pub(super) fn moves_keeper(seed: u64, faults: Faults) -> bool {
 pub(super) struct Keeping {
     machine: usize,
     step: Step,
-    /// So many of its settled records have been looked at.
-    noted: usize,
+    /// Its settled records up to here have been looked at.
+    noted: ViewNumber,
 }
 
 /// How far it is.
@@ -101,7 +101,18 @@ impl Simulation {
             KeeperPlace { term: KeeperTerm::new(self.terms, 0), node: self.machines[machine].member.node };
         let mut next = NextKeeper::new(place, self.ring.replicas);
         next.keep_rules(self.rules);
-        self.keepers.push(Keeping { machine, step: Step::Asks(next), noted: 0 });
+        self.keepers.push(Keeping { machine, step: Step::Asks(next), noted: ViewNumber::default() });
+    }
+
+    /// A machine has started. Now and then it gets one record for many, from whoever has no others.
+    pub(super) fn follow_whole(&mut self, machine: usize) {
+        if !self.moves_keeper || self.isolated == Some(machine) || self.keepers_random.random_range(0..2) == 0
+        {
+            return;
+        }
+        let count = self.keepers_random.random_range(0..=self.records.len());
+        self.machines[machine].follow_whole(&self.records[..count]);
+        self.pump(machine);
     }
 
     /// A keeper ends with its machine's process.
@@ -165,10 +176,14 @@ impl Simulation {
         }
         // Without the rule it is on disk some time after the answer.
         let writes = self.keepers_random.random_range(0..8) == 0;
+        let folds = self.keepers_random.random_range(0..32) == 0;
         let machine = &mut self.machines[to];
         let answer = machine.holder.receive(said);
         if writes || machine.holder.has_to_write() {
             machine.write_held();
+        }
+        if folds {
+            machine.fold_held();
         }
         self.to_keepers.push(answer);
     }
@@ -219,11 +234,16 @@ impl Simulation {
     fn note_settled(&mut self, index: usize) {
         let Keeping { step: Step::Keeps(keeper), noted, .. } = &mut self.keepers[index] else { return };
         let settled = keeper.settled();
-        let new: Vec<(usize, ViewRecord)> = settled.iter().cloned().enumerate().skip(*noted).collect();
-        *noted = settled.len();
+        let new: Vec<ViewRecord> = settled.iter().skip(count_through(settled, *noted)).cloned().collect();
+        *noted = keeper.view().number();
         let before = self.records.len();
-        for (place, record) in new {
-            match self.records.get(place).cloned() {
+        for record in new {
+            let known = self.records.get(..count_through(&self.records, record.number));
+            let known = known.and_then(|known| match record.change {
+                ViewChange::Whole(_) => WholeView::of(known),
+                _ => known.last().cloned(),
+            });
+            match known {
                 Some(known) if known != record => {
                     self.violate(format!("two keepers have settled {known:?} and {record:?}"));
                 }

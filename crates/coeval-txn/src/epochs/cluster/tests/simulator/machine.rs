@@ -10,7 +10,7 @@ use super::{Ring, Rows};
 use crate::epochs::cluster::rules::Rules;
 use crate::epochs::cluster::{
     BrickAddress, ClusterNode, Dictionaries, DictionaryMessage, DictionaryRecord, HolderRecord, Incarnation,
-    LogRecord, Member, Message, ToKeeper, ViewHolder, ViewRecord,
+    LogRecord, Member, Message, ToKeeper, ViewHolder, ViewRecord, WholeView,
 };
 use crate::epochs::{Epoch, Stride};
 
@@ -209,6 +209,22 @@ impl Machine {
 
     pub(super) fn texts_on_disk(&self) -> Dictionaries<Ring> {
         self.texts_of(self.on_disk)
+    }
+
+    /// One record stands for most that the machine holds, and its disk has nothing else of that.
+    pub(super) fn fold_held(&mut self) {
+        self.holder.fold(2);
+        self.held = self.holder.take_all_records();
+    }
+
+    /// Follows one record for all of these, as the first one.
+    pub(super) fn follow_whole(&mut self, records: &[ViewRecord]) {
+        let (Some(node), Some(whole)) = (&mut self.process, WholeView::of(records)) else { return };
+        assert_eq!(self.followed, 0, "it stands for the records from the first on");
+        self.followed = records.len();
+        node.follow(&whole);
+        self.texts.follow(node.view());
+        self.holder.learn(&whole);
     }
 
     /// Follows the keeper's next record, if there is one.

@@ -321,6 +321,7 @@ impl Simulation {
         self.machines[index].start();
         self.check_all_spelled(index);
         self.pump(index);
+        self.follow_whole(index);
     }
 
     /// Whether a disk may be lost: fewer nodes than `replicas` have lost theirs, or are out of the view.
