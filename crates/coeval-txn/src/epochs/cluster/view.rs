@@ -260,8 +260,8 @@ pub enum ViewChange {
     },
     /// A keeper begins: this record and those behind it are its own, until the next one begins.
     Keeper(KeeperPlace),
-    /// A keeper begins, as by [`Keeper`](Self::Keeper), without nodes of which somebody has said that they are lost for good. They may
-    /// have seen later views than this one, which are given up; and they are out, as by [`Removed`](Self::Removed).
+    /// A keeper begins, as by [`ViewChange::Keeper`], without nodes of which somebody has said that they are lost for good. They may
+    /// have seen later views than this one, which are given up; and they are out, as by [`ViewChange::Removed`].
     Recovered {
         /// The keeper.
         keeper: KeeperPlace,
