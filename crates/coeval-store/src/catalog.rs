@@ -123,6 +123,9 @@ pub struct ColumnDef {
     /// `GENERATED ALWAYS AS (...) STORED` as SQL text over the table's columns: the value of every row that is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
+    /// To how many digits of seconds its times are rounded, as in `timestamp(3)`; `None` if that is not said: all six are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_digits: Option<u8>,
 }
 
 impl ColumnDef {
@@ -149,6 +152,7 @@ impl ColumnDef {
             state: ColumnState::Live,
             comment: None,
             generated: None,
+            second_digits: None,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::bricks::BrickRows;
 use crate::bulk_load::{BulkLoad, inserted_entries};
-use crate::catalog::{IndexDef, TableDef};
+use crate::catalog::{ColumnDef, IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
 use crate::column::{ColumnBuilder, missing_value};
@@ -27,7 +27,7 @@ pub struct Table {
     indexes: Vec<Space>,
     /// What rows have in columns that were added after they were written, per column.
     missing: Arc<[Value]>,
-    /// Whether some of its columns are generated.
+    /// Whether values of some of its columns are made when a row is written.
     generates: bool,
     checks: CompiledChecks,
     /// For scans of this version.
@@ -58,7 +58,7 @@ impl Table {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
         let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
-        let generates = def.columns.iter().any(|column| column.generated.is_some());
+        let generates = def.columns.iter().any(ColumnDef::is_made_on_write);
         Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None, damage: None }
     }
 
@@ -184,7 +184,7 @@ impl Table {
         &self.missing
     }
 
-    /// Whether some of its columns are generated.
+    /// Whether some of its columns are generated, or round what is written into them.
     pub(crate) fn generates(&self) -> bool {
         self.generates
     }

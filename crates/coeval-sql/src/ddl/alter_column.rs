@@ -6,8 +6,9 @@ use super::columns::{Place, owned_sequence};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::types::second_digits;
 use crate::values;
-use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
+use coeval_store::{CatalogChange, ColumnType, Identity, SECOND_DIGITS_MAX, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
 };
@@ -158,15 +159,20 @@ fn set_type(
         )
         .with_detail(format!("View {view} depends on column \"{}\".", column.name)));
     }
-    if using.is_none() && is_wider_text(column.ty, ty) {
+    let digits = second_digits(data_type);
+    let loses_digits =
+        digits.unwrap_or(SECOND_DIGITS_MAX) < column.second_digits.unwrap_or(SECOND_DIGITS_MAX);
+    if using.is_none() && is_wider_text(column.ty, ty) && !loses_digits {
         let mut changed = def.clone();
         changed.columns[index].ty = ty;
+        changed.columns[index].second_digits = digits;
         return put(context, changed);
     }
     if let Some(expr) = using {
         expressions::check_columns(def, expr)?;
     }
-    let change = rewrite::Change::Type { column: index, ty, using: using.map(ToString::to_string) };
+    let using = using.map(ToString::to_string);
+    let change = rewrite::Change::Type { column: index, ty, second_digits: digits, using };
     rewrite::execute(context, def, &change)
 }
 

@@ -7,6 +7,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::query::refuse_collation;
 use crate::stored::ROW_ID_COLUMN;
+use crate::types::second_digits;
 use crate::user_types::declared_type;
 use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
 use datafusion::sql::sqlparser::ast::{
@@ -67,7 +68,10 @@ pub(super) fn declare(
         context,
         place,
         declared: DeclaredColumn {
-            column: ColumnDef::new(name, ty),
+            column: ColumnDef {
+                second_digits: second_digits(&declared.data_type),
+                ..ColumnDef::new(name, ty)
+            },
             sequence: None,
             constraints: Vec::new(),
         },

@@ -76,6 +76,7 @@ impl Like {
     ) -> Result<DeclaredColumn, SqlError> {
         let mut copy = ColumnDef::new(column.name.clone(), column.ty);
         copy.not_null = column.not_null;
+        copy.second_digits = column.second_digits;
         if self.has(Part::Comments) {
             copy.comment.clone_from(&column.comment);
         }

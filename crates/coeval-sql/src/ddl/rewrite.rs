@@ -37,6 +37,8 @@ pub(super) enum Change {
         column: usize,
         /// The new type.
         ty: ColumnType,
+        /// The digits of seconds that it is declared with.
+        second_digits: Option<u8>,
         /// `USING` as SQL text.
         using: Option<String>,
     },
@@ -74,7 +76,7 @@ pub(super) fn execute(
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
     }
     let id = context.engine.store().new_space_id();
-    if let Change::Type { column, ty, using } = change {
+    if let Change::Type { column, ty, using, .. } = change {
         refuse_type(def, *column, *ty, using.as_deref())?;
         refuse_in_foreign_keys(context, def, *column, *ty)?;
     }
@@ -160,7 +162,9 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
         if stays {
             let mut column = ColumnDef { missing: None, ..column.clone() };
             match change {
-                Change::Type { column: changed, ty, .. } if *changed == index => column.ty = *ty,
+                Change::Type { column: changed, ty, second_digits, .. } if *changed == index => {
+                    (column.ty, column.second_digits) = (*ty, *second_digits);
+                }
                 Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => {}
             }
             mapping.columns.push(column);

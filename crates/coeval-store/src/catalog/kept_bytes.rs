@@ -171,6 +171,7 @@ impl Parts for ColumnDef {
             state: _,
             comment,
             generated,
+            second_digits: _,
         } = self;
         // The log has each byte of a missing value as a number.
         let written = 2 * missing.beside();
