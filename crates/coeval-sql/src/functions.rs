@@ -20,6 +20,7 @@
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
+//! | [`domains`] | values on their way into a domain |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
 mod arrays;
@@ -27,6 +28,7 @@ mod bytes;
 mod call;
 mod choice;
 mod digests;
+mod domains;
 mod enums;
 mod intervals;
 mod long;
@@ -106,10 +108,11 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 12] = [
+    let lists: [&[Entry]; 13] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
         digests::ENTRIES,
+        domains::ENTRIES,
         intervals::ENTRIES,
         number_pattern::ENTRIES,
         numbers::ENTRIES,

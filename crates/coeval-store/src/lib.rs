@@ -152,7 +152,7 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder, bad_rows};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
+    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, DomainDef, ForeignDef,
     ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
     Uniqueness, Validity, ViewColumn, ViewDef,
 };

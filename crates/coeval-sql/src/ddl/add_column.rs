@@ -82,6 +82,8 @@ fn add(
     }
     let differs = column.sequence.is_some()
         || column.generated.is_some()
+        // Whether its default is in a domain is seen as a row is written.
+        || column.domain.is_some()
         || default.is_some_and(|expr| crate::values::is_volatile(context, expr));
     if differs && def.bricks.is_some() {
         let what = "a new column with a value of its own in each row that is there".to_owned();

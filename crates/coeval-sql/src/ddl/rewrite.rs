@@ -15,8 +15,8 @@ use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
-    StoreError, TableDef,
+    CatalogChange, ColumnDef, ColumnState, ColumnType, DomainDef, ForeignKeyDef, IndexDef, SequenceDef,
+    SpaceId, StoreError, TableDef,
 };
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ pub(super) enum Change {
         ty: ColumnType,
         /// The digits of seconds that it is declared with.
         second_digits: Option<u8>,
+        /// The domain that it is declared of.
+        domain: Option<Box<DomainDef>>,
         /// `USING` as SQL text.
         using: Option<String>,
     },
@@ -162,8 +164,9 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
         if stays {
             let mut column = ColumnDef { missing: None, ..column.clone() };
             match change {
-                Change::Type { column: changed, ty, second_digits, .. } if *changed == index => {
+                Change::Type { column: changed, ty, second_digits, domain, .. } if *changed == index => {
                     (column.ty, column.second_digits) = (*ty, *second_digits);
+                    column.domain.clone_from(domain);
                 }
                 Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => {}
             }

@@ -93,9 +93,12 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
     }
 }
 
-/// The facts of a table's column: those of its type, and the digits of seconds that it was declared with.
+/// The facts of a table's column: those of its type, and the digits of seconds that it was declared with, or its domain.
 pub(crate) fn facts_of_column(column: &ColumnDef) -> TypeFacts {
     let facts = facts(column.ty);
+    if let Some(domain) = &column.domain {
+        return TypeFacts { oid: oids::of_space(domain.id), modifier: -1, ..facts };
+    }
     let Some(digits) = column.second_digits.map(i32::from) else { return facts };
     let fields = if column.ty == ColumnType::Interval { ALL_INTERVAL_FIELDS } else { 0 };
     TypeFacts { modifier: fields | digits, ..facts }
