@@ -17,6 +17,7 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
@@ -27,6 +28,7 @@ mod arrays;
 mod bytes;
 mod call;
 mod choice;
+mod delimited;
 mod digests;
 mod domains;
 mod enums;
@@ -62,6 +64,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 pub(crate) use bytes::BYTES_LENGTH;
+pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
 pub(crate) use ordered_sets::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
@@ -108,9 +111,10 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 13] = [
+    let lists: [&[Entry]; 14] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
+        delimited::ENTRIES,
         digests::ENTRIES,
         domains::ENTRIES,
         intervals::ENTRIES,

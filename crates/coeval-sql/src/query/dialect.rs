@@ -18,6 +18,8 @@
 //! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
+//! | `string_agg(x, y)` | a text made of `array_agg(coeval_delimited(x, y))` |
+//! | `row_to_json(row(a, b))` | a function of the names and values of its fields |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
 //! | `extract(year from x)` | a function of the field's name and the value |
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
@@ -47,6 +49,7 @@ mod patterns;
 mod quantifiers;
 mod recursion;
 mod row_counts;
+mod row_documents;
 mod row_subqueries;
 mod rows;
 mod set_order;
@@ -59,6 +62,7 @@ pub(super) use sets::OR_EMPTY;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::functions::{DELIMITED, JOINED};
 use crate::names::fold;
 use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -420,9 +424,10 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
 }
 
 /// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero. A parameter is an `int`
-/// beside the other one.
+/// beside the other one. A text is looked at where it is known what has the subscript.
 fn from_the_front(index: &mut Expr) {
-    let is_plain = matches!(index, Expr::Value(value) if matches!(value.value, Value::Number(..)));
+    let is_plain = matches!(index, Expr::Value(value)
+        if matches!(value.value, Value::Number(..) | Value::SingleQuotedString(_)));
     if !is_plain {
         *index = call("greatest", vec![nested(index), number("0")]);
     }
@@ -529,8 +534,8 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     if name == "regexp_matches" {
         return Some(matches_of(arguments_of(function)));
     }
-    if let Some((value, document)) = crate::json::aggregated(&name) {
-        return Some(collected(function, value, document));
+    if let Some(made) = made_of_many(&name, function) {
+        return Some(made);
     }
     if let Some(cast) = casts::called_by_type(&name, &arguments_of(function)) {
         return Some(cast);
@@ -556,6 +561,21 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     };
     function.name = ObjectName::from(vec![Ident::new(name)]);
     None
+}
+
+/// An aggregate of documents, or of texts that have delimiters of their own; and rows that are written out, as documents.
+fn made_of_many(name: &str, function: &mut Function) -> Option<Expr> {
+    let has_rows = row_documents::write_out(name, function);
+    if has_rows && name == "row_to_json" {
+        return arguments_of(function).into_iter().next();
+    }
+    let aggregate = if has_rows && name == "json_agg" { crate::json::ROWS } else { name };
+    if let Some((value, document)) = crate::json::aggregated(aggregate) {
+        return Some(collected(function, value, document));
+    }
+    let arguments = arguments_of(function);
+    let has_own = matches!(arguments.as_slice(), [_, delimiter] if tables::names_columns(delimiter));
+    (name == "string_agg" && has_own).then(|| collected(function, DELIMITED, JOINED))
 }
 
 /// The rows of `regexp_matches`, each an array.
@@ -595,12 +615,12 @@ fn interval_of_parts(function: &Function) -> Option<Expr> {
     has_names.then(|| call("make_interval", parts))
 }
 
-/// An aggregate of documents: the array of its values, each as JSON, made one document.
+/// An aggregate of documents: the array of its values, each as JSON, made one document. Or of texts with delimiters of their own.
 fn collected(function: &Function, value: &str, document: &str) -> Expr {
     let mut array = function.clone();
     array.name = ObjectName::from(vec![Ident::new("array_agg")]);
     if let FunctionArguments::List(list) = &mut array.args
-        && value == crate::json::MEMBER
+        && [crate::json::MEMBER, DELIMITED].contains(&value)
     {
         let member = call(value, plain_arguments(&list.args));
         list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(member))];

@@ -39,6 +39,7 @@ mod set_operations;
 mod settle;
 mod sleep;
 mod subquery_order;
+mod subscripts;
 mod sums;
 mod time_parts;
 mod unreversed;
