@@ -28,6 +28,7 @@ mod packed_lists;
 mod plan;
 mod plan_size;
 mod planner;
+mod populated;
 mod pushdown;
 mod row_counts;
 mod run;
