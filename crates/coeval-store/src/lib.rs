@@ -67,6 +67,7 @@ mod conflicts;
 mod crash_tests;
 mod cursor;
 mod delta;
+mod described;
 mod disk;
 mod durations;
 mod enum_type;
