@@ -62,7 +62,7 @@ pub(super) use sets::OR_EMPTY;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
-use crate::functions::{DELIMITED, JOINED};
+use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
 use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -271,6 +271,15 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
         Expr::Extract { field, expr, .. } => {
             let field = text(&field.to_string().to_lowercase());
             Some(call(crate::query::typing::EXTRACT, vec![field, expr.as_ref().clone()]))
+        }
+        Expr::IsNormalized { expr, form, negated } => {
+            let form = form.as_ref().map_or_else(|| "NFC".to_owned(), ToString::to_string);
+            let question = call(IS_NORMALIZED, vec![expr.as_ref().clone(), text(&form)]);
+            Some(if *negated {
+                Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(question) }
+            } else {
+                question
+            })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
@@ -543,6 +552,7 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     let filled = match name.as_str() {
         "age" => age_of_today(arguments_of(function)),
         "make_interval" => interval_of_parts(function),
+        "normalize" => normal_form(arguments_of(function)),
         _ => None,
     };
     if filled.is_some() {
@@ -588,6 +598,13 @@ fn matches_of(arguments: Vec<Expr>) -> Expr {
 fn age_of_today(arguments: Vec<Expr>) -> Option<Expr> {
     let [time] = <[Expr; 1]>::try_from(arguments).ok()?;
     Some(call("age", vec![call("current_date", Vec::new()), time]))
+}
+
+/// `normalize(x, NFC)`, whose second argument is a word.
+fn normal_form(arguments: Vec<Expr>) -> Option<Expr> {
+    let [given, Expr::Identifier(form)] = <[Expr; 2]>::try_from(arguments).ok()? else { return None };
+    let is_form = matches!(fold(&form).as_str(), "nfc" | "nfd" | "nfkc" | "nfkd");
+    is_form.then(|| call("normalize", vec![given, text(&form.value)]))
 }
 
 /// `make_interval(days => 1, ...)` with the arguments in their places.
