@@ -19,6 +19,7 @@
 //! | [`bytes`] | bits and bytes of `bytea` |
 //! | [`delimited`] | `string_agg` whose delimiters differ |
 //! | [`normal_forms`] | `normalize` |
+//! | [`members`] | documents with a value at a subscript |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
@@ -35,6 +36,7 @@ mod domains;
 mod enums;
 mod intervals;
 mod long;
+mod members;
 mod normal_forms;
 mod number_pattern;
 mod numbers;
