@@ -19,6 +19,7 @@ mod join_order;
 mod join_rows;
 mod lateral;
 mod likes;
+mod local_moments;
 mod matching;
 mod ordering;
 mod origins;

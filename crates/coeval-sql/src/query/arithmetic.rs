@@ -118,6 +118,9 @@ fn checked_binary(
     right: &Expr,
     right_type: &DataType,
 ) -> Option<Expr> {
+    if let Some(moved) = super::local_moments::moved(operator, (left, left_type), (right, right_type)) {
+        return Some(moved);
+    }
     let function = function_of(operator)?;
     if operator == Operator::Divide && left_type.is_decimal() && right_type.is_decimal() {
         return quotient(left.clone(), left_type, right.clone(), right_type);
