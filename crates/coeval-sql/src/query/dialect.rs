@@ -22,6 +22,7 @@
 //! | `row_to_json(row(a, b))` | a function of the names and values of its fields |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
 //! | `extract(year from x)` | a function of the field's name and the value |
+//! | `substring(x FROM pattern FOR escape)` | the first element of `regexp_match` |
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
@@ -198,11 +199,8 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(replaced));
     }
     Ok(match expression {
-        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
-            if is_text(pattern) =>
-        {
-            let found = call("regexp_match", vec![expr.as_ref().clone(), pattern.as_ref().clone()]);
-            Some(call("array_element", vec![found, number("1")]))
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
+            part_by_pattern(expr, pattern, substring_for.as_deref())
         }
         Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => {
             Some(rows::comparison(left, op, right))
@@ -365,6 +363,20 @@ fn order_once(query: &mut Query) {
             is_new
         });
     }
+}
+
+/// The part of a text that a pattern finds, a regular expression or, with an escape, one of `SIMILAR TO`; `None` where places are
+/// counted.
+fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Option<Expr> {
+    let pattern = match escape {
+        None if is_text(pattern) => pattern.clone(),
+        Some(escape) if is_text(pattern) || is_text(escape) => {
+            call("coeval_similar_part", vec![pattern.clone(), escape.clone()])
+        }
+        _ => return None,
+    };
+    let found = call("regexp_match", vec![input.clone(), pattern]);
+    Some(call("array_element", vec![found, number("1")]))
 }
 
 /// `SIMILAR TO` as a regular expression.
