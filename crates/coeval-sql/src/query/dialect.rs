@@ -31,6 +31,7 @@
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
+//! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
@@ -41,6 +42,7 @@ mod casts;
 mod casts_apart;
 mod distinct_on;
 mod dotted_names;
+mod excluded_rows;
 mod grouping;
 mod merged_columns;
 mod ordered_sets;
@@ -226,6 +228,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => {
+            if let Some(both) = excluded_rows::rewritten(function)? {
+                return Ok(Some(both));
+            }
             ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function))
         }
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
