@@ -32,6 +32,7 @@ mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
+mod padded;
 mod places;
 mod regressions;
 mod rounding;

@@ -12,7 +12,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -59,6 +60,9 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(padded) = padded::settled(&expression, schema)? {
+        return Ok(Transformed::yes(settle(padded, schema)?.data));
+    }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
             let settled = aggregates::settled(call, schema)?;
