@@ -9,7 +9,7 @@ use crate::oids;
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights::{self, access_list, schema_access};
 use crate::temporary::is_temporary;
-use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
+use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_column, facts_of_name};
 use coeval_store::{
     ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
     World,
@@ -180,7 +180,7 @@ impl<'a> Attribute<'a> {
 
     fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
         let dropped = column.is_dropped();
-        let facts = facts(column.ty);
+        let facts = facts_of_column(column);
         Self {
             name: if dropped { dropped_name } else { &column.name },
             number,
@@ -217,7 +217,7 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
             let Some(shape) = class.index() else { return };
             for (place, index) in shape.columns.iter().enumerate() {
                 let column = &def.columns[*index];
-                let attribute = Attribute::plain(&column.name, place + 1, facts(column.ty));
+                let attribute = Attribute::plain(&column.name, place + 1, facts_of_column(column));
                 push_attribute(table, class.oid, &attribute);
             }
         }

@@ -262,6 +262,8 @@ impl Draft {
             return Err(SqlError::unsupported("a generated column of a brick table")
                 .with_hint("Compute it in the query that loads the rows, or in a view."));
         }
+        // What is appended is kept as it came, all six digits.
+        self.columns.iter_mut().for_each(|column| column.second_digits = None);
         let layout = bricks::layout(clause, &mut self.columns, &self.constraints, zone)?;
         let mut hidden = ColumnDef::new(ROW_ID_COLUMN, ColumnType::BigInt);
         hidden.state = ColumnState::Hidden;

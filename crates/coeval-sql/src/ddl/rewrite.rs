@@ -15,8 +15,8 @@ use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
-    StoreError, TableDef,
+    CatalogChange, ColumnDef, ColumnState, ColumnType, DomainDef, ForeignKeyDef, IndexDef, SequenceDef,
+    SpaceId, StoreError, TableDef,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,10 @@ pub(super) enum Change {
         column: usize,
         /// The new type.
         ty: ColumnType,
+        /// The digits of seconds that it is declared with.
+        second_digits: Option<u8>,
+        /// The domain that it is declared of.
+        domain: Option<Box<DomainDef>>,
         /// `USING` as SQL text.
         using: Option<String>,
     },
@@ -74,7 +78,7 @@ pub(super) fn execute(
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
     }
     let id = context.engine.store().new_space_id();
-    if let Change::Type { column, ty, using } = change {
+    if let Change::Type { column, ty, using, .. } = change {
         refuse_type(def, *column, *ty, using.as_deref())?;
         refuse_in_foreign_keys(context, def, *column, *ty)?;
     }
@@ -160,7 +164,10 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
         if stays {
             let mut column = ColumnDef { missing: None, ..column.clone() };
             match change {
-                Change::Type { column: changed, ty, .. } if *changed == index => column.ty = *ty,
+                Change::Type { column: changed, ty, second_digits, domain, .. } if *changed == index => {
+                    (column.ty, column.second_digits) = (*ty, *second_digits);
+                    column.domain.clone_from(domain);
+                }
                 Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => {}
             }
             mapping.columns.push(column);

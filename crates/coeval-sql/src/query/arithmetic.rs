@@ -6,7 +6,7 @@
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::typing::{cast_by_zone, quotient, rewritten_values, rounded};
+use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::read_number;
@@ -93,6 +93,7 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         Expr::Cast(cast) => {
             let from = cast.expr.get_type(schema)?;
             let to = cast.field.data_type();
+            refuse_unknown_cast(&cast.expr, &from, to, schema)?;
             match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
                 Some(checked) => Some(checked),
                 None => read_number(&cast.expr, &from, to)?,
@@ -117,6 +118,9 @@ fn checked_binary(
     right: &Expr,
     right_type: &DataType,
 ) -> Option<Expr> {
+    if let Some(moved) = super::local_moments::moved(operator, (left, left_type), (right, right_type)) {
+        return Some(moved);
+    }
     let function = function_of(operator)?;
     if operator == Operator::Divide && left_type.is_decimal() && right_type.is_decimal() {
         return quotient(left.clone(), left_type, right.clone(), right_type);

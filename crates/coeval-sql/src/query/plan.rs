@@ -245,10 +245,11 @@ fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bo
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    let has_populated = super::populated::written_out(query, &find);
     counted(query, &find)?;
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
-    Ok(names_types)
+    Ok(names_types || has_populated)
 }
 
 fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {

@@ -230,6 +230,7 @@ impl<'a> Planner<'a> {
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
         let find = |name: &ObjectName| super::scopes::found(name, self.settings, self.transaction, None);
+        super::populated::written_out(&mut query, &find);
         super::whole_rows::counted(&mut query, &find)?;
         super::using::written_out(&mut query, &find);
         super::outer_aggregates::computed_outside(&mut query, &find, self.state)?;

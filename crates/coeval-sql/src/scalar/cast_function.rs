@@ -8,6 +8,7 @@ use super::cast::{CastContext, CastPlan, plan as cast_plan};
 use super::datum::Datum;
 use super::environment::Environment;
 use crate::error::{SqlError, SqlState};
+use crate::types::marks::marked_type;
 use crate::types::{column_type_of_arrow, format_shown, marked_field, parse_value, session_zone};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
@@ -154,9 +155,47 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
         CastPlan::Refused if matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) => {
             Way::ByText(source)
         }
+        CastPlan::Refused if is_unknown_between_times(source, to) => {
+            return Err(no_cast(source.to_string()));
+        }
         CastPlan::Refused if from.is_temporal() && can_cast_types(from, &to.arrow()) => Way::Arrow,
         CastPlan::Refused => return Err(no_cast(source.to_string())),
     })
+}
+
+/// Whether PostgreSQL has no cast between these types of dates and times: between days and times of a day, and between points in
+/// time and spans.
+fn is_unknown_between_times(from: ColumnType, to: ColumnType) -> bool {
+    let is_point =
+        |ty: ColumnType| matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
+    match (from, to) {
+        (ColumnType::Date, ColumnType::Time) => true,
+        (ColumnType::Time | ColumnType::Interval, to) => is_point(to),
+        (from, ColumnType::Interval) => is_point(from),
+        _ => false,
+    }
+}
+
+/// Refuses casts of documents to what is neither a text nor a document; numbers and truth values are no types of this function.
+///
+/// # Errors
+/// `42846`.
+fn refuse_document(field: &Field, to: ColumnType) -> Result<(), SqlError> {
+    let from = marked_type(field).filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
+    let takes_documents = matches!(
+        to,
+        ColumnType::Text
+            | ColumnType::Varchar(_)
+            | ColumnType::Char(_)
+            | ColumnType::Json
+            | ColumnType::Jsonb
+    );
+    match from {
+        Some(from) if is_own(to) && !takes_documents => {
+            Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {
@@ -182,6 +221,7 @@ impl ScalarUDFImpl for CastFunction {
         let to = target(arguments.scalar_arguments.get(1).copied().flatten())?;
         if let Some(from) = arguments.arg_fields.first() {
             way(from.data_type(), to)?;
+            refuse_document(from, to)?;
         }
         let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
         Ok(Arc::new(marked_field(Field::new(CAST, to.arrow(), is_nullable), to)))

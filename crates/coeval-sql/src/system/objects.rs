@@ -5,7 +5,7 @@ use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
 use crate::temporary::is_temporary;
-use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, Transaction, ValueRef};
+use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef};
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
@@ -145,7 +145,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(number.precision),
         integer(number.radix),
         integer(number.scale),
-        integer(datetime_precision(column.ty)),
+        integer(datetime_precision(column)),
         text(DATABASE_NAME),
         text(column.ty.user_type().map_or("pg_catalog", |ty| &ty.def().name.schema)),
         text(&internal_type_name(column.ty)),
@@ -280,10 +280,12 @@ fn octets_max(ty: ColumnType) -> Option<i32> {
     }
 }
 
-fn datetime_precision(ty: ColumnType) -> Option<i32> {
-    match ty {
+fn datetime_precision(column: &ColumnDef) -> Option<i32> {
+    match column.ty {
         ColumnType::Date => Some(0),
-        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => Some(6),
+        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => {
+            Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into())
+        }
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 use crate::oids;
 use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType};
+use coeval_store::{ColumnDef, ColumnType, ElementType};
 
 /// A type as `pg_attribute` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) struct TypeFacts {
 
 /// The header that PostgreSQL counts into the modifiers of `varchar` and `numeric`.
 const MODIFIER_HEADER: i32 = 4;
+/// What PostgreSQL puts in front of an interval's digits of seconds if it has all fields.
+const ALL_INTERVAL_FIELDS: i32 = 0x7fff << 16;
 /// `text`.
 const TEXT: i32 = 25;
 /// The default collation.
@@ -89,6 +91,17 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
         ColumnType::Varchar(characters) => text(1043, length(characters)),
         ColumnType::Char(characters) => text(1042, length(characters)),
     }
+}
+
+/// The facts of a table's column: those of its type, and the digits of seconds that it was declared with, or its domain.
+pub(crate) fn facts_of_column(column: &ColumnDef) -> TypeFacts {
+    let facts = facts(column.ty);
+    if let Some(domain) = &column.domain {
+        return TypeFacts { oid: oids::of_space(domain.id), modifier: -1, ..facts };
+    }
+    let Some(digits) = column.second_digits.map(i32::from) else { return facts };
+    let fields = if column.ty == ColumnType::Interval { ALL_INTERVAL_FIELDS } else { 0 };
+    TypeFacts { modifier: fields | digits, ..facts }
 }
 
 /// The number of a type in `pg_type`.

@@ -3,7 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX, SECOND_DIGITS_MAX};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, Ident, ObjectName, TimezoneInfo,
 };
@@ -53,6 +53,17 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
             return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase())));
         }
     })
+}
+
+/// To how many digits of seconds a column of this declaration rounds its times; `None` if that is not said. More than six are six,
+/// as in PostgreSQL; elements of arrays keep all six.
+pub(crate) fn second_digits(ty: &AstType) -> Option<u8> {
+    let digits = match ty {
+        AstType::Timestamp(digits, _) | AstType::Time(digits, _) => (*digits)?,
+        AstType::Interval { precision, .. } => (*precision)?,
+        _ => return None,
+    };
+    Some(u8::try_from(digits).unwrap_or(SECOND_DIGITS_MAX).min(SECOND_DIGITS_MAX))
 }
 
 /// The type of arrays of this type.

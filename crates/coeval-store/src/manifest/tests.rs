@@ -159,7 +159,7 @@ fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
     let labels = ["sad", "happy"].map(str::to_owned);
     let ty = EnumType::of(EnumDef::new(SpaceId::new(8), SpaceId::new(9), name, labels));
-    let types = vec![TypeDef { ty, access: ObjectAccess::default() }];
+    let types = vec![TypeDef { ty, domain: None, access: ObjectAccess::default() }];
     let manifest = Manifest { types, ..some_manifest() };
     assert_eq!(version_of(&manifest), 4);
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);

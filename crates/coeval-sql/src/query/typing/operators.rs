@@ -21,6 +21,7 @@ use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::places;
 use super::settle::{comparable_pair, concatenation, doubles, make_labels, mixes_float_and_numeric, pair};
+use super::subscripts;
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
@@ -31,7 +32,6 @@ use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
 };
@@ -40,8 +40,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, GetFieldAccess, Operator, WindowFunctionDefinition,
-    cast, lit,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
@@ -132,20 +131,12 @@ impl ExprPlanner for PostgresOperators {
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
-    /// An element of `array_agg` is one of the array: DataFusion asks `nth_value` for it, which takes a `bigint` constant alone.
     fn plan_field_access(
         &self,
         raw: RawFieldAccessExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        let RawFieldAccessExpr { field_access, expr } = raw;
-        let is_collected = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "array_agg");
-        Ok(match field_access {
-            GetFieldAccess::ListIndex { key } if is_collected => {
-                PlannerResult::Planned(array_element(expr, *key))
-            }
-            field_access => PlannerResult::Original(RawFieldAccessExpr { field_access, expr }),
-        })
+        subscripts::planned(raw, schema)
     }
 
     fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {

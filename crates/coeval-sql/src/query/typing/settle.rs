@@ -12,7 +12,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -21,7 +22,7 @@ use crate::query::matching::heeding_at_once;
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::column_type_of_arrow;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -30,7 +31,7 @@ use datafusion::logical_expr::expr::{
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, lit, not, when,
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, cast, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -59,6 +60,9 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(padded) = padded::settled(&expression, schema)? {
+        return Ok(Transformed::yes(settle(padded, schema)?.data));
+    }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
             let settled = aggregates::settled(call, schema)?;
@@ -479,7 +483,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     if let ("array_has", [list, element]) = (function.name(), &function.args[..])
         && let Some(read) = read_element(list, element, schema)?
     {
-        return Ok(Some(call(vec![list.clone(), read])));
+        return Ok(Some(call(read)));
     }
     if function.name() == "make_array" {
         if mixes_float_and_numeric(&function.args, schema) {
@@ -530,7 +534,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
 ///
 /// # Errors
 /// `42883` for any other text that is looked for among values that are none, `22P02` for a literal that is no such value.
-fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
     let ty = item.data_type();
     if ty.is_string() || ty.is_null() || !element.get_type(schema)?.is_string() {
@@ -539,14 +543,37 @@ fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option
     let Some(to) = column_type_of_arrow(ty) else { return Ok(None) };
     match element {
         Expr::Literal(scalar, _) => match (scalar.try_as_str().flatten(), to) {
-            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(decimal(text)?)),
-            _ => Ok(Some(literal_as(element.clone(), to)?)),
+            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(among_decimals(list, ty, &decimal(text)?)?)),
+            _ => Ok(Some(vec![list.clone(), literal_as(element.clone(), to)?])),
         },
         _ => {
             let message = format!("operator does not exist: text = {to}");
             Err(SqlError::new(SqlState::UndefinedFunction, message).into())
         }
     }
+}
+
+/// An array of `numeric`, whose elements are of this type, and a number that is looked for in it, both with all digits that either
+/// has: the number came when the types of both were settled.
+fn among_decimals(list: &Expr, ty: &DataType, number: &Expr) -> Result<Vec<Expr>> {
+    let as_they_are = || Ok(vec![list.clone(), number.clone()]);
+    let Expr::Literal(scalar, _) = number else { return as_they_are() };
+    let (DataType::Decimal128(digits, scale), DataType::Decimal128(own_digits, own_scale)) =
+        (ty, scalar.data_type())
+    else {
+        return as_they_are();
+    };
+    let whole = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+    let common_scale = own_scale.max(*scale);
+    let needed = whole(*digits, *scale).max(whole(own_digits, own_scale)) + i16::from(common_scale);
+    let common_digits = u8::try_from(needed).unwrap_or(NUMERIC_PRECISION_MAX).min(NUMERIC_PRECISION_MAX);
+    let common = DataType::Decimal128(common_digits, common_scale);
+    let number = Expr::Literal(scalar.cast_to(&common)?, None);
+    if common == *ty {
+        return Ok(vec![list.clone(), number]);
+    }
+    let lists = DataType::List(Arc::new(Field::new_list_field(common, true)));
+    Ok(vec![cast(list.clone(), lists), number])
 }
 
 /// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.

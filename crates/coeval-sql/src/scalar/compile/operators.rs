@@ -264,14 +264,21 @@ impl Compiler<'_> {
         style: LikeStyle,
         polarity: Polarity,
     ) -> Result<Typed, Refusal> {
-        let input = self.text(input)?;
-        let pattern = self.text(pattern)?;
+        let input = self.expression(input)?;
+        if matches!(input.ty, Some(ColumnType::Char(_))) {
+            return Err(Refusal::unsupported("patterns beside char(n), whose blanks count there"));
+        }
+        let (input, pattern) = (self.as_text(input)?, self.text(pattern)?);
         Ok(Typed::truth(Node::Like { input: Box::new(input), pattern: Box::new(pattern), style, polarity }))
     }
 
     /// An expression that must be text.
     pub(super) fn text(&mut self, expression: &Expr) -> Result<Node, Refusal> {
         let typed = self.expression(expression)?;
+        self.as_text(typed)
+    }
+
+    fn as_text(&mut self, typed: Typed) -> Result<Node, Refusal> {
         let (node, ty) = self.settle(typed, ColumnType::Text)?;
         if is_text(ty) { Ok(node) } else { Err(Refusal::unsupported(format!("{ty} as text"))) }
     }
