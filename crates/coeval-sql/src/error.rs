@@ -23,6 +23,9 @@ pub use state::SqlState;
 
 use std::fmt;
 
+/// What tells `42P01` of a table that is missing in FROM from that of one that is nowhere.
+const MISSING_FROM: &str = "missing FROM-clause entry";
+
 /// A statement failed. Nothing of it remains in the database once its transaction ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqlError {
@@ -135,6 +138,17 @@ impl SqlError {
     pub fn with_object(mut self, object: ErrorObject) -> Self {
         self.object = Some(Box::new(object));
         self
+    }
+
+    /// `42P01`: a table's name in front of a column, of a table that is not in FROM.
+    pub(crate) fn missing_from(table: &str) -> Self {
+        Self::new(SqlState::UndefinedTable, format!("{MISSING_FROM} for table \"{table}\""))
+    }
+
+    /// Whether it may be about a column of a query around the one that was planned alone.
+    pub(crate) fn may_name_outer_row(&self) -> bool {
+        self.state == SqlState::UndefinedColumn
+            || (self.state == SqlState::UndefinedTable && self.message.starts_with(MISSING_FROM))
     }
 
     /// Whether the same statement may succeed when it is run again.

@@ -169,10 +169,7 @@ fn schema_error(error: &SchemaError) -> SqlError {
                     valid.relation.as_ref().is_some_and(|known| known.table() == relation.table())
                 }) =>
             {
-                SqlError::new(
-                    SqlState::UndefinedTable,
-                    format!("missing FROM-clause entry for table \"{}\"", relation.table()),
-                )
+                SqlError::missing_from(relation.table())
             }
             Some(relation) => SqlError::new(
                 SqlState::UndefinedColumn,

@@ -2,7 +2,7 @@
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
 use super::intervals::mean_lengths;
-use crate::error::{SqlError, division_by_zero, out_of_range};
+use crate::error::{SqlError, SqlState, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
 use crate::types::{column_type_of_arrow, session_zone};
@@ -12,7 +12,7 @@ use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -144,7 +144,12 @@ impl ScalarUDFImpl for NumberFunction {
                 | DataType::Utf8
                 | DataType::LargeUtf8
                 | DataType::Utf8View => DataType::Decimal128(UNDECLARED.0, UNDECLARED.1),
-                other => return plan_err!("Cannot cast {other} to numeric"),
+                other => {
+                    let known = column_type_of_arrow(other).map(|ty| ty.to_string());
+                    let name = known.unwrap_or_else(|| other.to_string());
+                    let message = format!("cannot cast type {name} to numeric");
+                    return Err(SqlError::new(SqlState::CannotCoerce, message).into());
+                }
             },
             (Kind::Mean, None) => first.clone(),
             (Kind::Mean, Some((_, scale))) => {
