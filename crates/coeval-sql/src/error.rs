@@ -14,7 +14,7 @@ mod store;
 
 pub(crate) use store::of_rejection;
 
-pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
+pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, place_in};
 pub(crate) use file::{cannot_read, file_error};
 pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};

@@ -20,6 +20,7 @@ mod join_rows;
 mod lateral;
 mod likes;
 mod matching;
+mod mistakes;
 mod ordering;
 mod origins;
 mod outer_aggregates;

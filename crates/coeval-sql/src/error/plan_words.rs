@@ -61,38 +61,11 @@ fn no_condition(operator: &str, ty: &str) -> SqlError {
 
 /// Clauses that say what they may not.
 fn clauses(line: &str) -> Option<SqlError> {
-    if let Some(rest) = line.strip_prefix("Cannot find column with position ") {
-        let place = rest.split(' ').next()?;
-        let message = format!("GROUP BY position {place} is not in select list");
-        return Some(SqlError::new(SqlState::InvalidColumnReference, message));
-    }
-    let known = [
-        (
-            "For SELECT DISTINCT, ORDER BY expressions",
-            SqlState::InvalidColumnReference,
-            "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
-        ),
-        (
-            "Aggregate function calls cannot be nested",
-            SqlState::GroupingError,
-            "aggregate function calls cannot be nested",
-        ),
-        (
-            "Invalid window frame: frame offsets for",
-            SqlState::InvalidPrecedingOrFollowingSize,
-            "frame starting and ending offset must not be negative",
-        ),
-        (
-            "unnest() can only be applied to array",
-            SqlState::UndefinedFunction,
-            "function unnest of this type does not exist",
-        ),
-        (
-            "OVER and WITHIN GROUP clause cannot be used together",
-            SqlState::FeatureNotSupported,
-            "OVER is not supported for ordered-set aggregates",
-        ),
-    ];
+    let known = [(
+        "unnest() can only be applied to array",
+        SqlState::UndefinedFunction,
+        "function unnest of this type does not exist",
+    )];
     let (_, state, message) = known.into_iter().find(|(begin, ..)| line.starts_with(begin))?;
     Some(SqlError::new(state, message))
 }

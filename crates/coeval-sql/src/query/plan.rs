@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
+use super::mistakes::{Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
@@ -185,21 +186,10 @@ fn plan_query(
         Ok((Arc::new(named), count))
     })?;
     let known = |index: usize| types.get(index).copied().flatten();
-    let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
-    let planned = |keys| {
-        let names = PlannerContext::new().with_prepare_param_data_types(fields.clone());
-        let planner = Planner::new(engine.template(), context, &named, hidden, keys);
-        let logical = match length {
-            Length::Short => planner.plan(&named, names),
-            Length::Long => planner.plan_apart(&named, names),
-        };
-        logical.map(|logical| (planner, logical))
-    };
-    // What is selected may depend on a primary key that it is grouped by.
-    let (planner, logical) = planned(Keys::Untold).or_else(|error| {
-        cancel::check()?;
-        planned(Keys::Told).map_err(|_| place_in(error.into(), context.sql))
-    })?;
+    let parameters = (0..count).map(|index| known(index).map(parameter_field)).collect();
+    let attempt =
+        Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
+    let (planner, logical) = attempt.planned(context)?;
     cancel::check()?;
     if count > 0
         && let Some(types) = with_types_beside(&logical, types, count)?
@@ -209,6 +199,10 @@ fn plan_query(
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
     refuse_subqueries(&logical)?;
+    if has_misplaced_call(&logical)? {
+        let error = with_refused(query_as_written, context, |refused| refused.misplaced_call());
+        return Err(place_in(error, context.sql));
+    }
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(logical)?)?;
@@ -240,6 +234,47 @@ fn plan_query(
     })
 }
 
+/// A query in a form that DataFusion plans.
+struct Attempt<'q> {
+    engine: &'q Arc<Engine>,
+    written: &'q Query,
+    query: &'q Arc<Query>,
+    parameters: Vec<Option<FieldRef>>,
+    hidden: HiddenColumns,
+    length: Length,
+}
+
+impl Attempt<'_> {
+    /// Its plan, and the planner that knows what that depends on.
+    fn planned<'p>(
+        &'p self,
+        context: &'p StatementContext<'_>,
+    ) -> Result<(Planner<'p>, LogicalPlan), SqlError> {
+        // What is selected may depend on a primary key that it is grouped by.
+        self.planned_with(context, Keys::Untold).or_else(|error| {
+            cancel::check()?;
+            self.planned_with(context, Keys::Told).map_err(|_| {
+                let error = with_refused(self.written, context, |refused| refused.explained(error));
+                place_in(error, context.sql)
+            })
+        })
+    }
+
+    fn planned_with<'p>(
+        &'p self,
+        context: &'p StatementContext<'_>,
+        keys: Keys,
+    ) -> PlanResult<(Planner<'p>, LogicalPlan)> {
+        let names = PlannerContext::new().with_prepare_param_data_types(self.parameters.clone());
+        let planner = Planner::new(self.engine.template(), context, self.query, self.hidden, keys);
+        let logical = match self.length {
+            Length::Short => planner.plan(self.query, names),
+            Length::Long => planner.plan_apart(self.query, names),
+        };
+        logical.map(|logical| (planner, logical))
+    }
+}
+
 /// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
@@ -249,6 +284,21 @@ fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bo
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
     Ok(names_types)
+}
+
+/// What is told of a query that has been refused.
+fn with_refused(
+    written: &Query,
+    context: &StatementContext<'_>,
+    error: impl FnOnce(&Refused<'_>) -> SqlError,
+) -> SqlError {
+    let find =
+        |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    let resolved = || {
+        let mut query = written.clone();
+        resolve_names(&mut query, context).ok().map(|_| query)
+    };
+    error(&Refused { written, find: &find, functions: context.engine.template(), resolved: &resolved })
 }
 
 fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {
