@@ -193,6 +193,13 @@ fn mistakes_in_clauses_are_told_with_their_places() {
         ("42601", "SELECT 1, 2 UNION SELECT [1"),
         ("42601", "SELECT g FROM w EXCEPT SELECT [g, id FROM w"),
         ("42601", "VALUES (1, 2), ([3)"),
+        ("42809", "SELECT [rank() FROM w"),
+        ("42883", "SELECT upper(g), [nofunction(id) FROM w"),
+        ("42883", "SELECT id FROM w WHERE id > 1 AND [nofunction(g) = 1"),
+        ("42883", "SELECT [sum(g) FROM w"),
+        ("42804", "SELECT NOT [id FROM w"),
+        ("42804", "SELECT [id AND true FROM w"),
+        ("42804", "SELECT id FROM w WHERE [g"),
         // A table that is not there comes first.
         ("42P01", "SELECT id FROM [nowhere WHERE count(*) > 1"),
     ] {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
-mod calls;
 mod datafusion;
 mod file;
 mod instead;
 mod memory;
 mod parser;
-mod plan_words;
 mod secrets;
 mod state;
 mod store;
+mod texts;
 
 pub(crate) use store::of_rejection;
 
-pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, place_in};
+pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, own_error, place_in};
 pub(crate) use file::{cannot_read, file_error};
 pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};

@@ -8,28 +8,47 @@
 //! |---|---|---|
 //! | [`clauses`] | aggregates and windows where they may not be, places that no output has, rows of different lengths | the syntax as it was written |
 //! | [`groups`] | columns that are neither grouped by nor aggregated | the same |
+//! | [`asked`] | functions that there are not, arguments and operands of types that do not go together | a second plan, of the query with functions that look at types |
+//! | [`operators`] | the same of operators | that plan, while it is made |
+//! | [`plans`] | the same | a plan that stands, and that DataFusion cannot make better |
 //!
 //! Why behind the refusal, and not in front of it: PostgreSQL finds tables and columns that are not there first, as DataFusion does;
 //! and a query that is right is not walked over. What is found here is wrong whatever DataFusion meant.
 
+mod asked;
 mod clauses;
 mod groups;
+mod operators;
+mod plans;
+
+pub(super) use asked::{Asks, asked_function};
+pub(super) use operators::AskedOperators;
 
 use super::outer_aggregates::aggregate;
 use super::scopes::{FindRelation, Owner, Scopes};
-use crate::error::{SqlError, SqlState, is_in_words};
+use super::typing::settled;
+use crate::error::{SqlError, SqlState, is_in_words, own_error};
 use crate::walk::any_outside_queries;
+use asked::ask;
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, Query, Spanned, Visit};
 use datafusion::sql::sqlparser::tokenizer::Span;
+use plans::{in_expression, in_plan};
+
+/// Longer statements are not planned once more: what is asked of a call takes longer the more of them there are.
+const ASKED_BYTES_MAX: usize = 64 << 10;
 
 /// A query that has been refused.
 pub(super) struct Refused<'r> {
     /// As it was written.
     pub(super) written: &'r Query,
+    /// How long the statement's text is.
+    pub(super) text_bytes: usize,
     /// What finds its relations.
     pub(super) find: FindRelation<'r>,
     /// All functions.
@@ -39,16 +58,39 @@ pub(super) struct Refused<'r> {
 }
 
 impl Refused<'_> {
-    /// The error for what it was refused with. Costs some walks over its syntax where that was a text.
-    pub(super) fn explained(&self, error: DataFusionError) -> SqlError {
+    /// The error for what it was refused with, after it had been changed to this; `plan_again` plans it as it is to be asked.
+    /// Costs some walks over its syntax where the error is a text, and a second plan.
+    pub(super) fn explained(
+        &self,
+        error: DataFusionError,
+        changed: &Query,
+        plan_again: impl FnOnce(Query) -> Result<LogicalPlan>,
+    ) -> SqlError {
         if !is_in_words(&error) {
             return error.into();
         }
         let found = clauses::mistake(self.written, self.find, self.functions)
             .or_else(|| groups::mistake(self.written, self.find, self.functions))
             // Aggregates in its subqueries may be its own, which makes groups of its rows.
-            .or_else(|| groups::mistake(&(self.resolved)()?, self.find, self.functions));
+            .or_else(|| groups::mistake(&(self.resolved)()?, self.find, self.functions))
+            .or_else(|| self.asked(changed, plan_again));
         found.unwrap_or_else(|| error.into())
+    }
+
+    fn asked(
+        &self,
+        changed: &Query,
+        plan_again: impl FnOnce(Query) -> Result<LogicalPlan>,
+    ) -> Option<SqlError> {
+        if self.text_bytes > ASKED_BYTES_MAX {
+            return None;
+        }
+        let mut asking = changed.clone();
+        ask(&mut asking, self.functions);
+        match plan_again(asking).and_then(settled) {
+            Ok(plan) => in_plan(&plan),
+            Err(error) => own_error(&error).cloned(),
+        }
     }
 
     /// The error for a [call that is misplaced](has_misplaced_call).
@@ -58,6 +100,47 @@ impl Refused<'_> {
             SqlError::new(SqlState::WindowingError, message)
         })
     }
+}
+
+/// The error for what an expression that is in no query was refused with; `schema` has its columns. Its text is not the statement's,
+/// so the error has no place.
+pub(super) fn explained_expression(
+    error: DataFusionError,
+    expression: &Expr,
+    schema: &DFSchema,
+    functions: &SessionState,
+) -> SqlError {
+    if !is_in_words(&error) {
+        return error.into();
+    }
+    let found = clauses::lone_window_in(expression, functions)
+        .or_else(|| asked_expression(expression, schema, functions));
+    found.map_or_else(|| error.into(), SqlError::without_position)
+}
+
+fn asked_expression(expression: &Expr, schema: &DFSchema, functions: &SessionState) -> Option<SqlError> {
+    let mut asking = expression.clone();
+    let names = ask(&mut asking, functions);
+    let mut state = functions.clone();
+    for name in names {
+        state.register_udf(asked_function(Asks::Why, &name, functions)?).ok()?;
+    }
+    match state.create_logical_expr(&asking.to_string(), schema) {
+        Ok(planned) => in_expression(&planned, schema),
+        Err(error) => own_error(&error).cloned(),
+    }
+}
+
+/// The error for what an expression of plans was refused with when its types were looked at.
+pub(super) fn explained_types(error: DataFusionError, expression: &PlanExpr, schema: &DFSchema) -> SqlError {
+    let found = if is_in_words(&error) { in_expression(expression, schema) } else { None };
+    found.unwrap_or_else(|| error.into())
+}
+
+/// The error for what a plan was refused with that was to be made better, or to be run.
+pub(super) fn explained_plan(error: DataFusionError, plan: &LogicalPlan) -> SqlError {
+    let found = if is_in_words(&error) { in_plan(plan) } else { None };
+    found.unwrap_or_else(|| error.into())
 }
 
 /// Whether an aggregate or a window stands where rows are chosen, joined or grouped: DataFusion plans it, and finds when the plan is

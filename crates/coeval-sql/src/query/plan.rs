@@ -4,7 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
-use super::mistakes::{Refused, has_misplaced_call};
+use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
@@ -32,7 +32,7 @@ use crate::types::{ParameterType, column_type, column_type_of_arrow};
 use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
-use datafusion::error::Result as PlanResult;
+use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -251,25 +251,34 @@ impl Attempt<'_> {
         context: &'p StatementContext<'_>,
     ) -> Result<(Planner<'p>, LogicalPlan), SqlError> {
         // What is selected may depend on a primary key that it is grouped by.
-        self.planned_with(context, Keys::Untold).or_else(|error| {
+        self.attempt(context, self.query, Keys::Untold, Asks::Nothing).or_else(|error| {
             cancel::check()?;
-            self.planned_with(context, Keys::Told).map_err(|_| {
-                let error = with_refused(self.written, context, |refused| refused.explained(error));
-                place_in(error, context.sql)
-            })
+            self.attempt(context, self.query, Keys::Told, Asks::Nothing)
+                .map_err(|_| place_in(self.explained(error, context), context.sql))
         })
     }
 
-    fn planned_with<'p>(
+    /// The error for what it was refused with.
+    fn explained(&self, error: DataFusionError, context: &StatementContext<'_>) -> SqlError {
+        let plan_again = |asking| {
+            let planned = self.attempt(context, &Arc::new(asking), Keys::Told, Asks::Why);
+            planned.map(|(_, logical)| logical)
+        };
+        with_refused(self.written, context, |refused| refused.explained(error, self.query, plan_again))
+    }
+
+    fn attempt<'p>(
         &'p self,
         context: &'p StatementContext<'_>,
+        query: &Arc<Query>,
         keys: Keys,
+        asks: Asks,
     ) -> PlanResult<(Planner<'p>, LogicalPlan)> {
         let names = PlannerContext::new().with_prepare_param_data_types(self.parameters.clone());
-        let planner = Planner::new(self.engine.template(), context, self.query, self.hidden, keys);
+        let planner = Planner::new(self.engine.template(), context, query, self.hidden, keys, asks);
         let logical = match self.length {
-            Length::Short => planner.plan(self.query, names),
-            Length::Long => planner.plan_apart(self.query, names),
+            Length::Short => planner.plan(query, names),
+            Length::Long => planner.plan_apart(query, names),
         };
         logical.map(|logical| (planner, logical))
     }
@@ -298,7 +307,8 @@ fn with_refused(
         let mut query = written.clone();
         resolve_names(&mut query, context).ok().map(|_| query)
     };
-    error(&Refused { written, find: &find, functions: context.engine.template(), resolved: &resolved })
+    let (text_bytes, functions) = (context.sql.len(), context.engine.template());
+    error(&Refused { written, text_bytes, find: &find, functions, resolved: &resolved })
 }
 
 fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {

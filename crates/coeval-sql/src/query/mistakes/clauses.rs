@@ -2,7 +2,9 @@
 //! Clauses that hold what they may not: the words, the SQLSTATE and the place that PostgreSQL has for each.
 
 use super::{at, first, own_aggregate, placed};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::names::fold;
 use crate::query::dialect::{are_same, meant};
 use crate::query::outer_aggregates::aggregate;
 use crate::query::scopes::{FindRelation, Scopes};
@@ -11,8 +13,8 @@ use crate::walk::{Walk, visit_expressions, visit_expressions_mut};
 use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, NamedWindowExpr,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, UnaryOperator, Value, Values,
-    Visit, Visitor, WindowFrameBound, WindowSpec, WindowType,
+    ObjectNamePart, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, UnaryOperator,
+    Value, Values, Visit, Visitor, WindowFrameBound, WindowSpec, WindowType,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 use std::ops::ControlFlow;
@@ -52,7 +54,7 @@ impl Visitor for Clauses<'_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
-        broken(self.in_expression(expression))
+        broken(cancel::check().and_then(|()| self.in_expression(expression)))
     }
 }
 
@@ -170,6 +172,9 @@ impl Clauses<'_> {
     }
 
     fn in_call(&mut self, function: &Function) -> Result<(), SqlError> {
+        if let Some(error) = lone_window(function, self.functions) {
+            return Err(error);
+        }
         if let Some(condition) = &function.filter {
             self.refuse_calls(condition.as_ref(), "FILTER")?;
         }
@@ -187,6 +192,32 @@ impl Clauses<'_> {
             WindowType::NamedWindow(_) => Ok(()),
         }
     }
+}
+
+/// `42809` for a call without OVER of what is a window and nothing else.
+fn lone_window(function: &Function, functions: &SessionState) -> Option<SqlError> {
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return None };
+    let name = fold(name);
+    let is_window = functions.window_functions().contains_key(&name)
+        && !functions.aggregate_functions().contains_key(&name)
+        && !functions.scalar_functions().contains_key(&name);
+    if !is_window || function.over.is_some() || !function.within_group.is_empty() {
+        return None;
+    }
+    let message = format!("window function {name} requires an OVER clause");
+    Some(placed(SqlError::new(SqlState::WrongObjectType, message), function))
+}
+
+/// The same in an expression.
+pub(super) fn lone_window_in(expression: &Expr, functions: &SessionState) -> Option<SqlError> {
+    let found = visit_expressions(expression, |part| match part {
+        Expr::Function(function) => match lone_window(function, functions) {
+            Some(error) => ControlFlow::Break(error),
+            None => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    found.break_value()
 }
 
 fn is_window(expression: &Expr) -> bool {
@@ -301,7 +332,7 @@ fn unmatched<'e>(on: &'e [Expr], select: &Select, order: &[OrderByExpr]) -> Opti
 
 /// An expression as a text that is the same where the expressions may be: without names of tables, parentheses and capitals.
 pub(super) fn bare(expression: &Expr) -> String {
-    let plain = |name: &Ident| Expr::Identifier(Ident::with_quote('"', crate::names::fold(name)));
+    let plain = |name: &Ident| Expr::Identifier(Ident::with_quote('"', fold(name)));
     let mut bare = expression.clone();
     // Nothing breaks off the visit.
     let _ = visit_expressions_mut(&mut bare, |part| {

@@ -3,6 +3,7 @@
 
 use super::clauses::bare;
 use super::{at, is_own_aggregate, own_aggregate, placed};
+use crate::cancel;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query::scopes::{FindRelation, OwnColumn, Scopes};
@@ -237,6 +238,9 @@ impl Visitor for Ungrouped<'_, '_> {
     }
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
+        if let Err(error) = cancel::check() {
+            return ControlFlow::Break(error);
+        }
         let is_covered = self.queries > 0
             || self.covering.last().copied().unwrap_or_default()
             || self.keys.has(expression)
