@@ -12,7 +12,6 @@
 //! What DataFusion refuses for a reason that stands in the query is looked for there first (`query/mistakes.rs`). Here is what is left
 //! of plans that are made on the way, and what arises while rows are made.
 
-use super::datafusion::out_of_range;
 use crate::error::{SqlError, SqlState};
 use std::io;
 
@@ -92,29 +91,8 @@ pub(super) fn execution_error(text: &str) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, first_line(text))
 }
 
-/// Arrow's messages of a failed cast, in PostgreSQL's words.
+/// Arrow's messages of a failed cast. What users cast and store is cast by our own functions (`scalar/cast_function.rs`).
 pub(super) fn cast_error(text: &str) -> SqlError {
-    // Cannot cast string 'abc' to value of Int32 type
-    if let Some(rest) = text.strip_prefix("Cannot cast string '")
-        && let Some((value, ty)) = rest.rsplit_once("' to value of ")
-    {
-        let ty = ty.trim_end_matches(" type");
-        let name = type_name(ty);
-        if matches!(name, "smallint" | "integer" | "bigint") && is_whole(value) {
-            return out_of_range(&format!("value \"{value}\" is out of range for type {name}"));
-        }
-        let state = match name {
-            "date" | "time" | "timestamp" | "interval" => SqlState::InvalidDatetimeFormat,
-            _ => SqlState::InvalidTextRepresentation,
-        };
-        return SqlError::new(state, format!("invalid input syntax for type {name}: \"{value}\""));
-    }
-    // Can't cast value 3000000000 to type Int32
-    if let Some((_, ty)) =
-        text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type "))
-    {
-        return out_of_range(&format!("{} out of range", type_name(ty)));
-    }
     // Error parsing timestamp from 'abc': error parsing date
     if let Some((kind, rest)) = text
         .strip_prefix("Error parsing ")
@@ -128,39 +106,12 @@ pub(super) fn cast_error(text: &str) -> SqlError {
         );
     }
     let lower = text.to_ascii_lowercase();
-    if lower.contains("too large to store") || lower.contains("overflow") || lower.contains("out of range") {
+    let is_too_large = lower.contains("too large to store") || lower.contains("can't cast value");
+    if is_too_large || lower.contains("overflow") || lower.contains("out of range") {
         return SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
             .with_detail(first_line(text));
     }
     SqlError::new(SqlState::InvalidTextRepresentation, first_line(text))
-}
-
-/// Whether a text is a whole number, of however many digits.
-fn is_whole(text: &str) -> bool {
-    let text = text.trim();
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// PostgreSQL's name of an Arrow type as Arrow prints it.
-fn type_name(arrow: &str) -> &str {
-    match arrow {
-        "Int16" => "smallint",
-        "Int32" => "integer",
-        "Int64" => "bigint",
-        "Float32" => "real",
-        "Float64" => "double precision",
-        "Boolean" => "boolean",
-        "Date32" => "date",
-        "Utf8" | "LargeUtf8" | "Utf8View" => "text",
-        "FixedSizeBinary(8)" => "pg_lsn",
-        "FixedSizeBinary(16)" => "uuid",
-        other if other.starts_with("Decimal") => "numeric",
-        other if other.starts_with("Timestamp") => "timestamp",
-        other if other.starts_with("Time") => "time",
-        other if other.starts_with("Interval") => "interval",
-        other => other,
-    }
 }
 
 /// `Expected: an expression, found: FROM` as `syntax error at or near "FROM"`.
