@@ -94,7 +94,7 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         Expr::Cast(cast) => {
             let from = cast.expr.get_type(schema)?;
             let to = cast.field.data_type();
-            refuse_large(&cast.expr, &from, to)?;
+            refuse_large(&cast.expr, to)?;
             match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
                 Some(checked) => Some(checked),
                 None => match read_number(&cast.expr, &from, to)? {
@@ -115,14 +115,18 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
 }
 
 /// `22003` for an integer literal that a shorter type has no room for.
-fn refuse_large(input: &Expr, from: &DataType, to: &DataType) -> Result<()> {
-    let is_large = from.is_integer()
-        && to.is_integer()
-        && input.as_literal().is_some_and(|literal| literal.cast_to(to).is_err());
-    if is_large {
-        return Err(out_of_range(&format!("{} out of range", type_in_words(to))).into());
-    }
-    Ok(())
+fn refuse_large(input: &Expr, to: &DataType) -> Result<()> {
+    let number = match input.as_literal() {
+        Some(ScalarValue::Int64(Some(number))) => *number,
+        Some(ScalarValue::Int32(Some(number))) => i64::from(*number),
+        _ => return Ok(()),
+    };
+    let is_large = match to {
+        DataType::Int16 => i16::try_from(number).is_err(),
+        DataType::Int32 => i32::try_from(number).is_err(),
+        _ => false,
+    };
+    if is_large { Err(out_of_range(&format!("{} out of range", type_in_words(to))).into()) } else { Ok(()) }
 }
 
 /// What stands in an operator's place; `None` if it is right as it is.
