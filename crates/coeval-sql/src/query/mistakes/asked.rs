@@ -149,6 +149,14 @@ fn is_array(ty: &DataType) -> bool {
 }
 
 fn take<F: UDFCoercionExt>(function: &F, name: &str, fields: &[FieldRef]) -> Result<(), SqlError> {
+    fit(function, fields).map_err(|own| own.unwrap_or_else(|| no_function(name, fields)))
+}
+
+/// Whether a function takes arguments of these types.
+///
+/// # Errors
+/// What it says itself if it does not, if that is an error of ours.
+pub(super) fn fit<F: UDFCoercionExt>(function: &F, fields: &[FieldRef]) -> Result<(), Option<SqlError>> {
     let refused = match &function.signature().type_signature {
         // It may have an error of ours, of which a text would be made on the way.
         TypeSignature::UserDefined => {
@@ -159,7 +167,7 @@ fn take<F: UDFCoercionExt>(function: &F, name: &str, fields: &[FieldRef]) -> Res
     };
     match refused {
         None => Ok(()),
-        Some(error) => Err(own_error(&error).cloned().unwrap_or_else(|| no_function(name, fields))),
+        Some(error) => Err(own_error(&error).cloned()),
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that do not go together in a plan: what DataFusion finds when it makes a plan better that it has made before.
 
-use super::asked::{has_sign, is_condition, no_condition, no_function, no_sign};
+use super::asked::{fit, has_sign, is_condition, no_condition, no_function, no_sign};
 use super::operators::refused;
 use crate::error::{SqlError, SqlState, own_error};
 use crate::query::typing::no_operator;
@@ -13,7 +13,7 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::type_coercion::binary::{comparison_coercion, like_coercion};
-use datafusion::logical_expr::type_coercion::functions::{UDFCoercionExt, fields_with_udf};
+use datafusion::logical_expr::type_coercion::functions::UDFCoercionExt;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, Like, Limit, LogicalPlan, WindowFunctionDefinition,
@@ -130,10 +130,10 @@ fn of_call<F: UDFCoercionExt>(function: &F, arguments: &[Expr], schema: &DFSchem
     let fields: Option<Vec<FieldRef>> =
         arguments.iter().map(|argument| argument.to_field(schema).ok().map(|(_, field)| field)).collect();
     let fields = fields?;
-    let error = fields_with_udf(&fields, function).err()?;
+    let own = fit(function, &fields).err()?;
     // What the user has called has another name.
     let is_hidden = function.name().starts_with("coeval_");
-    own_error(&error).cloned().or_else(|| (!is_hidden).then(|| no_function(function.name(), &fields)))
+    own.or_else(|| (!is_hidden).then(|| no_function(function.name(), &fields)))
 }
 
 /// Refuses numbers of rows below none.
