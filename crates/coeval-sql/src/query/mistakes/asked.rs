@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `NOT x`, `x AND y`, `WHERE x`, `ON x`, `WHEN x` | `x` in a function that takes a condition and gives it |
 //! | `-x` | `x` in one that takes what has a sign |
-//! | `f(x, y)` | `x` in one that takes what `f` takes, and gives the first |
+//! | `f(x, y)` | one that takes what `f` takes, and has the type that `f` has |
+//! | the same of an aggregate or a window | `x` in one that takes what `f` takes, and gives `x` |
 //! | `f(x)`, where there is no `f` | one that takes nothing |
 //!
 //! Each begins with the line and the column that the error is about. Such a plan is never run.
@@ -55,6 +56,9 @@ const NAMED: &str = "coeval_asked_named_";
 
 /// How many arguments say where it is.
 const PLACE_ARGUMENTS: usize = 2;
+
+/// How many are in front of those of a call: the last one says in whose place it stands.
+const CALL_ARGUMENTS: usize = PLACE_ARGUMENTS + 1;
 
 /// The function of this name that is there only for queries that are asked; `functions` are those that may be called.
 pub(in crate::query) fn asked_function(
@@ -218,38 +222,53 @@ struct Asked {
 }
 
 impl Asked {
-    /// The type of what it is about, if that fits.
-    fn answer(&self, arguments: &ReturnFieldArgs<'_>) -> Result<FieldRef, SqlError> {
+    /// The type of what it stands for, if what it is about fits.
+    fn answer(&self, arguments: &ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let constant = |place: usize| arguments.scalar_arguments.get(place).copied().flatten();
-        let operands = arguments.arg_fields.get(PLACE_ARGUMENTS..).unwrap_or_default();
-        let lost = || SqlError::internal(format!("{} has too few arguments", self.name));
+        let field = |place: usize| {
+            let lost = || SqlError::internal(format!("{} has too few arguments", self.name));
+            arguments.arg_fields.get(place).ok_or_else(lost)
+        };
         match &self.question {
             Question::Condition => {
                 let clause = constant(PLACE_ARGUMENTS).and_then(|clause| clause.try_as_str().flatten());
-                let condition = operands.get(1).ok_or_else(lost)?;
+                let ty = field(PLACE_ARGUMENTS + 1)?.data_type();
                 // A literal is read as what stands around it says.
-                let is_open = constant(PLACE_ARGUMENTS + 1).is_some() && condition.data_type().is_string();
-                if !is_open && !is_condition(condition.data_type()) {
-                    return Err(no_condition(clause.unwrap_or_default(), condition.data_type()));
+                let is_open = constant(PLACE_ARGUMENTS + 1).is_some() && ty.is_string();
+                if !is_open && !is_condition(ty) {
+                    return Err(no_condition(clause.unwrap_or_default(), ty).into());
                 }
                 Ok(Arc::new(Field::new(&self.name, DataType::Boolean, true)))
             }
             Question::Sign => {
-                let operand = operands.first().ok_or_else(lost)?;
-                if has_sign(operand.data_type()) {
-                    Ok(Arc::clone(operand))
-                } else {
-                    Err(no_sign(operand.data_type()))
+                let operand = field(PLACE_ARGUMENTS)?;
+                if !has_sign(operand.data_type()) {
+                    return Err(no_sign(operand.data_type()).into());
                 }
+                Ok(Arc::clone(operand))
             }
             Question::Call(callee) => {
                 let called = self.name.strip_prefix(CALL).or_else(|| self.name.strip_prefix(NAMED));
+                let of_call = ReturnFieldArgs {
+                    arg_fields: arguments.arg_fields.get(CALL_ARGUMENTS..).unwrap_or_default(),
+                    scalar_arguments: arguments.scalar_arguments.get(CALL_ARGUMENTS..).unwrap_or_default(),
+                };
+                let stands = match constant(PLACE_ARGUMENTS) {
+                    Some(ScalarValue::Int64(Some(place))) => usize::try_from(*place).unwrap_or_default(),
+                    _ => 0,
+                };
                 let name = called.unwrap_or(&self.name);
+                let Some(callee) = callee else { return Err(no_function(name, of_call.arg_fields).into()) };
+                callee.take(name, of_call.arg_fields)?;
                 match callee {
-                    Some(callee) => callee.take(name, operands)?,
-                    None => return Err(no_function(name, operands)),
+                    Callee::Scalar(function) => {
+                        let arg_fields = fields_with_udf(of_call.arg_fields, function.as_ref())?;
+                        let scalar_arguments = of_call.scalar_arguments;
+                        let of_call = ReturnFieldArgs { arg_fields: &arg_fields, scalar_arguments };
+                        function.return_field_from_args(of_call)
+                    }
+                    _ => Ok(Arc::clone(field(CALL_ARGUMENTS + stands)?)),
                 }
-                operands.first().cloned().ok_or_else(lost)
             }
         }
     }
@@ -275,10 +294,14 @@ impl ScalarUDFImpl for Asked {
         };
         let place = (number(0), number(1));
         // The place of a sign is in front of what has it, and not known.
-        Ok(self.answer(&arguments).map_err(|error| match self.question {
-            Question::Sign => error,
-            Question::Condition | Question::Call(_) => error.at(place.0, place.1),
-        })?)
+        let has_place = !matches!(self.question, Question::Sign);
+        self.answer(&arguments).map_err(|error| {
+            let own = own_error(&error).filter(|own| has_place && own.position.is_none());
+            match own.cloned() {
+                Some(own) => own.at(place.0, place.1).into(),
+                None => error,
+            }
+        })
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -314,6 +337,12 @@ impl Asking<'_> {
         asked
     }
 
+    /// The call of one that is asked for a call, and stands in the place of one of its arguments.
+    fn asked_call(&mut self, name: String, place: Location, stands: usize, arguments: Vec<Expr>) -> Expr {
+        let stands = Expr::value(Value::Number(stands.to_string(), false));
+        self.asked(name, place, std::iter::once(stands).chain(arguments))
+    }
+
     fn condition(&mut self, clause: &str, condition: &mut Expr) {
         let place = self.place_of(condition);
         let inner = std::mem::replace(condition, Expr::value(Value::Null));
@@ -342,25 +371,30 @@ impl Asking<'_> {
         let callee = Callee::named(&name, self.functions);
         if let Some(named) = named_operands(&list.args) {
             let is_known = callee.as_ref().is_some_and(Callee::knows_names);
-            return (!is_known).then(|| self.asked(format!("{NAMED}{name}"), place, named));
+            return (!is_known).then(|| self.asked_call(format!("{NAMED}{name}"), place, 0, named));
         }
         let operands: Option<Vec<Expr>> = list.args.iter().map(|operand| unnamed(operand).cloned()).collect();
         let operands = operands?;
-        let is_alone = match &callee {
-            Some(callee) => operands.is_empty() && callee.take(&name, &[]).is_err(),
-            None => true,
-        };
-        if operands.is_empty() && !is_alone {
-            return None;
+        let name_asked = format!("{CALL}{name}");
+        match callee {
+            Some(Callee::Other) => None,
+            Some(callee) if operands.is_empty() => match callee.take(&name, &[]) {
+                Ok(()) => None,
+                Err(_) => Some(self.asked_call(name_asked, place, 0, operands)),
+            },
+            // What is asked has the type that the function has.
+            Some(Callee::Scalar(_)) | None => Some(self.asked_call(name_asked, place, 0, operands)),
+            Some(Callee::Aggregate(_) | Callee::Window(_) | Callee::Unnest) => {
+                // Some want literals, so these stay where there is something else.
+                let stands = operands.iter().position(|operand| !is_literal(operand)).unwrap_or_default();
+                let asked = self.asked_call(name_asked, place, stands, operands);
+                if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(operand))) = list.args.get_mut(stands)
+                {
+                    *operand = asked;
+                }
+                None
+            }
         }
-        let asked = self.asked(format!("{CALL}{name}"), place, operands);
-        if is_alone {
-            return Some(asked);
-        }
-        if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut() {
-            *first = asked;
-        }
-        None
     }
 }
 
@@ -384,6 +418,10 @@ fn unnamed(argument: &FunctionArg) -> Option<&Expr> {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(operand)) => Some(operand),
         _ => None,
     }
+}
+
+fn is_literal(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_))
 }
 
 fn is_chain(expression: &Expr) -> bool {
