@@ -193,6 +193,7 @@ fn mistakes_in_clauses_are_told_with_their_places() {
         ("42601", "SELECT 1, 2 UNION SELECT [1"),
         ("42601", "SELECT g FROM w EXCEPT SELECT [g, id FROM w"),
         ("42601", "VALUES (1, 2), ([3)"),
+        ("42712", "WITH a AS (SELECT 1), [a AS (SELECT 2) SELECT * FROM a"),
         ("42809", "SELECT [rank() FROM w"),
         ("42883", "SELECT upper(g), [nofunction(id) FROM w"),
         ("42883", "SELECT id FROM w WHERE id > 1 AND [nofunction(g) = 1"),

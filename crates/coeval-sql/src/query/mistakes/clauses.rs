@@ -14,9 +14,10 @@ use datafusion::execution::context::SessionState;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Function, FunctionArguments, GroupByExpr, Ident, NamedWindowExpr,
     ObjectNamePart, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Spanned, UnaryOperator,
-    Value, Values, Visit, Visitor, WindowFrameBound, WindowSpec, WindowType,
+    Value, Values, Visit, Visitor, WindowFrameBound, WindowSpec, WindowType, With,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 /// The first mistake in a query's clauses; `None` if there is none that is known here.
@@ -67,6 +68,7 @@ fn broken(checked: Result<(), SqlError>) -> ControlFlow<SqlError> {
 
 impl Clauses<'_> {
     fn in_query(&self, query: &Query) -> Result<(), SqlError> {
+        query.with.as_ref().map_or(Ok(()), in_parts)?;
         self.in_body(&query.body)?;
         let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) else {
             return Ok(());
@@ -220,6 +222,19 @@ pub(super) fn lone_window_in(expression: &Expr, functions: &SessionState) -> Opt
     found.break_value()
 }
 
+/// `42712` for two parts of WITH of one name.
+fn in_parts(with: &With) -> Result<(), SqlError> {
+    let mut known = HashSet::new();
+    let mut names = with.cte_tables.iter().map(|part| &part.alias.name);
+    match names.find(|name| !known.insert(fold(name))) {
+        Some(name) => {
+            let message = format!("WITH query name \"{}\" specified more than once", fold(name));
+            Err(at(SqlError::new(SqlState::DuplicateAlias, message), name.span))
+        }
+        None => Ok(()),
+    }
+}
+
 fn is_window(expression: &Expr) -> bool {
     matches!(expression, Expr::Function(Function { over: Some(_), .. }))
 }
@@ -355,6 +370,10 @@ fn is_row(expression: &Expr) -> bool {
     match expression {
         Expr::Nested(inner) => is_row(inner),
         Expr::Tuple(_) => true,
+        Expr::Function(function) => {
+            let name = function.name.0.last().and_then(ObjectNamePart::as_ident);
+            name.is_some_and(|name| fold(name) == "row")
+        }
         _ => false,
     }
 }

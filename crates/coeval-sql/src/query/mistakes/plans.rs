@@ -30,10 +30,10 @@ pub(super) fn in_plan(plan: &LogicalPlan) -> Option<SqlError> {
             Ok(TreeNodeRecursion::Continue)
         })?;
         match node {
-            LogicalPlan::Filter(filter) => match filter.predicate.get_type(&schema) {
-                Ok(ty) if !is_condition(&ty) => return Err(no_condition("WHERE", &ty).into()),
-                Ok(_) | Err(_) => {}
-            },
+            LogicalPlan::Filter(filter) => check_condition("WHERE", &filter.predicate, &schema)?,
+            LogicalPlan::Join(join) => {
+                join.filter.iter().try_for_each(|filter| check_condition("JOIN/ON", filter, &schema))?;
+            }
             LogicalPlan::Limit(limit) => check_counts(limit)?,
             _ => {}
         }
@@ -45,6 +45,17 @@ pub(super) fn in_plan(plan: &LogicalPlan) -> Option<SqlError> {
 /// The same in an expression of columns of this schema.
 pub(super) fn in_expression(expression: &Expr, schema: &DFSchema) -> Option<SqlError> {
     check(expression, schema).err().and_then(|error| own_error(&error).cloned())
+}
+
+/// Refuses what has a type, and is no condition.
+///
+/// # Errors
+/// `42804`.
+fn check_condition(clause: &str, condition: &Expr, schema: &DFSchema) -> Result<()> {
+    match condition.get_type(schema) {
+        Ok(ty) if !is_condition(&ty) => Err(no_condition(clause, &ty).into()),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// What is around an operand without a type has none, so that the innermost mistake is the one that is found.
