@@ -21,6 +21,7 @@ mod lateral;
 mod likes;
 mod local_moments;
 mod matching;
+mod mistakes;
 mod ordering;
 mod origins;
 mod outer_aggregates;

@@ -147,9 +147,7 @@ fn locked(
     }
     let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
     execute_query(context, &part.query).map(|result| result.rows).map_err(|error| {
-        let is_outer = error.state == SqlState::UndefinedColumn
-            || error.message.starts_with("missing FROM-clause entry");
-        if is_subquery && is_outer {
+        if is_subquery && error.may_name_outer_row() {
             return SqlError::unsupported("a locking subquery that refers to a row outside of it")
                 .with_detail(error.message)
                 .with_hint("Lock the rows by a statement of its own, in the same transaction.");

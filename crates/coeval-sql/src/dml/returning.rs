@@ -6,7 +6,7 @@ use super::expressions::Expressions;
 use super::target::Target;
 use crate::column_name::column_name;
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::names::fold;
 use crate::result::RowSet;
 use crate::scalar::{Inputs, RowSource, Scalar, Scope, ScopeTable};
@@ -120,7 +120,7 @@ fn expand(list: &[SelectItem], relations: &[Relation]) -> Result<Vec<(String, Ex
                     _ => return Err(SqlError::unsupported(item)),
                 };
                 let relation = relations.iter().find(|relation| relation.name == table);
-                relation.ok_or_else(|| missing_entry(&table))?.expand(&mut items);
+                relation.ok_or_else(|| SqlError::missing_from(&table))?.expand(&mut items);
             }
             SelectItem::ExprWithAliases { .. } | SelectItem::QualifiedWildcard(..) => {
                 return Err(SqlError::unsupported(item));
@@ -128,10 +128,4 @@ fn expand(list: &[SelectItem], relations: &[Relation]) -> Result<Vec<(String, Ex
         }
     }
     Ok(items)
-}
-
-/// `42P01` for a table that the statement does not have.
-fn missing_entry(table: &str) -> SqlError {
-    let message = format!("missing FROM-clause entry for table \"{table}\"");
-    SqlError::new(SqlState::UndefinedTable, message)
 }

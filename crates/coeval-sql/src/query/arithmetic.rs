@@ -9,7 +9,8 @@
 use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
-use crate::scalar::cast_function::read_number;
+use crate::scalar::cast_function::{read_number, read_text};
+use crate::types::type_in_words;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -94,9 +95,13 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let from = cast.expr.get_type(schema)?;
             let to = cast.field.data_type();
             refuse_unknown_cast(&cast.expr, &from, to, schema)?;
+            refuse_large(&cast.expr, to)?;
             match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
                 Some(checked) => Some(checked),
-                None => read_number(&cast.expr, &from, to)?,
+                None => match read_number(&cast.expr, &from, to)? {
+                    None => read_text(&cast.expr, &from, to)?,
+                    read => read,
+                },
             }
         }
         // It is NULL where a cast is an error, which only DataFusion's own can be.
@@ -108,6 +113,21 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         _ => None,
     };
     Ok(checked.map_or_else(|| Transformed::no(expression), Transformed::yes))
+}
+
+/// `22003` for an integer literal that a shorter type has no room for.
+fn refuse_large(input: &Expr, to: &DataType) -> Result<()> {
+    let number = match input.as_literal() {
+        Some(ScalarValue::Int64(Some(number))) => *number,
+        Some(ScalarValue::Int32(Some(number))) => i64::from(*number),
+        _ => return Ok(()),
+    };
+    let is_large = match to {
+        DataType::Int16 => i16::try_from(number).is_err(),
+        DataType::Int32 => i32::try_from(number).is_err(),
+        _ => false,
+    };
+    if is_large { Err(out_of_range(&format!("{} out of range", type_in_words(to))).into()) } else { Ok(()) }
 }
 
 /// What stands in an operator's place; `None` if it is right as it is.
@@ -288,9 +308,7 @@ fn overflow_of(
         datafusion::error::DataFusionError::ArrowError(arrow, _)
             if matches!(**arrow, ArrowError::ArithmeticOverflow(_)) =>
         {
-            let name =
-                crate::types::column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-            out_of_range(&format!("{name} out of range")).into()
+            out_of_range(&format!("{} out of range", type_in_words(ty))).into()
         }
         _ => error,
     }

@@ -60,6 +60,7 @@ mod sets;
 mod tables;
 mod windows;
 
+pub(super) use distinct_on::{are_same, meant};
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
 

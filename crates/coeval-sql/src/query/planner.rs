@@ -5,6 +5,7 @@ mod remote;
 mod view_sizes;
 
 use super::apply::Extent;
+use super::mistakes::{AskedOperators, Asks, asked_function};
 use super::typing::OuterTables;
 use crate::cancel;
 use crate::catalog::{Source, ViewColumns};
@@ -63,6 +64,7 @@ pub(super) struct Planner<'a> {
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
     keys: Keys,
+    asks: Asks,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
     takes_sequence_values: Cell<bool>,
@@ -91,10 +93,14 @@ impl<'a> Planner<'a> {
         query: &Query,
         hidden: HiddenColumns,
         keys: Keys,
+        asks: Asks,
     ) -> Self {
         let find = |name: &ObjectName| crate::names::table(name, context.settings, context.transaction).ok();
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OuterTables::of(query, find))];
         expression_planners.extend_from_slice(state.expr_planners());
+        if asks == Asks::Why {
+            expression_planners.push(Arc::new(AskedOperators));
+        }
         Self {
             expression_planners,
             state,
@@ -114,6 +120,7 @@ impl<'a> Planner<'a> {
             },
             hidden,
             keys,
+            asks,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
             takes_sequence_values: Cell::new(false),
@@ -131,9 +138,9 @@ impl<'a> Planner<'a> {
     /// The same on a thread of its own, which asks here for what only this statement knows.
     pub(super) fn plan_apart(&self, query: &Arc<Query>, mut names: PlannerContext) -> Result<LogicalPlan> {
         let (engine, query) = (Arc::clone(self.engine), Arc::clone(query));
-        let planners = self.expression_planners.clone();
+        let (planners, asks) = (self.expression_planners.clone(), self.asks);
         let work = move |asking| {
-            let remote = Remote::new(engine, planners, asking);
+            let remote = Remote::new(engine, planners, asking, asks);
             let planned = logical_plan(&remote, Query::clone(&query), &mut names);
             Ok((planned, remote.uses()))
         };
@@ -458,7 +465,8 @@ impl ContextProvider for Planner<'_> {
         if crate::catalog::is_catalog_function(name) {
             self.asks_the_catalog.set(true);
         }
-        self.state.scalar_functions().get(name).cloned()
+        let known = self.state.scalar_functions().get(name).cloned();
+        known.or_else(|| asked_function(self.asks, name, self.state))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

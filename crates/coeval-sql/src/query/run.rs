@@ -4,6 +4,7 @@
 use super::apply::{Extent, applied, has_correlated};
 use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
+use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
@@ -361,8 +362,11 @@ impl Unfinished {
         };
         let (optimized, reads_all) = self.optimized(&logical)?;
         let planner = Arc::clone(self.state.query_planner());
-        let physical =
-            self.engine.runtime().block_on(planner.create_physical_plan(&optimized, &self.state))?;
+        let physical = self
+            .engine
+            .runtime()
+            .block_on(planner.create_physical_plan(&optimized, &self.state))
+            .map_err(|error| explained_plan(error, &logical))?;
         Ok(Finished { physical, state: self.state, reads_all })
     }
 
@@ -375,11 +379,12 @@ impl Unfinished {
             Err(_) => !self.is_correlated,
         };
         if is_done {
-            return Ok((first?, false));
+            return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
         }
         let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
-        Ok((self.state.optimize(&applied.data)?, true))
+        let optimized = self.state.optimize(&applied.data);
+        Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
     }
 }
 

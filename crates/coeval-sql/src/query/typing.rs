@@ -58,6 +58,7 @@ pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{quotient, rounded};
+pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};

@@ -145,10 +145,7 @@ impl Scope {
         table_name: &str,
         matches: impl Fn(&ScopeTable) -> bool,
     ) -> Result<ScopeColumn, SqlError> {
-        let table = self.tables.iter().position(matches).ok_or_else(|| {
-            let message = format!("missing FROM-clause entry for table \"{table_name}\"");
-            SqlError::new(SqlState::UndefinedTable, message)
-        })?;
+        let table = self.tables.iter().position(matches).ok_or_else(|| SqlError::missing_from(table_name))?;
         let (column, ty) = self.tables[table].find(column).ok_or_else(|| {
             let message = format!("column {table_name}.{column} does not exist");
             SqlError::new(SqlState::UndefinedColumn, message)

@@ -239,6 +239,12 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     if *from_arrow == wanted && !bounded {
         return Ok(array.clone());
     }
+    if from_arrow.is_integer() && wanted.is_integer() {
+        let numbers =
+            cast_with_options(array, &wanted, &CastOptions { safe: true, ..CastOptions::default() })?;
+        // One that does not fit has become NULL.
+        return if numbers.null_count() == array.null_count() { Ok(numbers) } else { Err(out_of_range(to)) };
+    }
     if is_lossless(from_arrow, &wanted) && (!bounded || all_short(array, to)) {
         return Ok(cast_with_options(
             array,

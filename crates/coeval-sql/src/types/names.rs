@@ -194,6 +194,20 @@ pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
     }
 }
 
+/// What messages call an Arrow type: PostgreSQL's name of it, without the digits of a `numeric`.
+pub(crate) fn type_in_words(ty: &DataType) -> String {
+    match ty {
+        DataType::Null => "unknown".to_owned(),
+        DataType::List(element) => format!("{}[]", type_in_words(element.data_type())),
+        ty if ty.is_decimal() => "numeric".to_owned(),
+        ty => match (column_type_of_arrow(ty), ty) {
+            (Some(known), _) => known.to_string(),
+            (None, DataType::Struct(_)) => "record".to_owned(),
+            (None, ty) => ty.to_string(),
+        },
+    }
+}
+
 /// The column type whose values this Arrow type carries; `None` if there is none.
 #[must_use]
 pub fn column_type_of_arrow(ty: &DataType) -> Option<ColumnType> {

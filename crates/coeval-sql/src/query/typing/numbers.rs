@@ -37,7 +37,7 @@ pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
     call(&MEAN, vec![sum, count])
 }
 
-/// A number as an integer of this type, rounded; `None` if a plain cast does the same.
+/// A number as an integer of this type, rounded, with an error of ours if it is too large; `None` if a plain cast does the same.
 pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     static ROUNDED: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         [DataType::Int16, DataType::Int32, DataType::Int64]
@@ -45,7 +45,13 @@ pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Ex
             .map(|ty| function(Kind::Rounded(ty)))
             .collect()
     });
-    if !matches!(from, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)) {
+    let is_rounded = matches!(from, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
+    let is_narrowed = matches!(
+        (from, to),
+        (DataType::Int64, DataType::Int32 | DataType::Int16) | (DataType::Int32, DataType::Int16)
+    );
+    // Literals are all over a statement, and are computed before it runs.
+    if !is_rounded && (!is_narrowed || input.as_literal().is_some()) {
         return None;
     }
     let place = match to {
@@ -145,8 +151,8 @@ impl ScalarUDFImpl for NumberFunction {
                 | DataType::LargeUtf8
                 | DataType::Utf8View => DataType::Decimal128(UNDECLARED.0, UNDECLARED.1),
                 other => {
-                    let name =
-                        column_type_of_arrow(other).map_or_else(|| other.to_string(), |ty| ty.to_string());
+                    let known = column_type_of_arrow(other).map(|ty| ty.to_string());
+                    let name = known.unwrap_or_else(|| other.to_string());
                     let message = format!("cannot cast type {name} to numeric");
                     return Err(SqlError::new(SqlState::CannotCoerce, message).into());
                 }
@@ -274,6 +280,12 @@ where
         DataType::Decimal128(_, scale) => try_unary(input.as_primitive::<Decimal128Type>(), |value| {
             narrow(rescale(value, *scale, 0, u8::MAX).ok())
         })?,
+        DataType::Int32 => {
+            try_unary(input.as_primitive::<Int32Type>(), |value| narrow(Some(i128::from(value))))?
+        }
+        DataType::Int64 => {
+            try_unary(input.as_primitive::<Int64Type>(), |value| narrow(Some(i128::from(value))))?
+        }
         other => return Err(SqlError::internal(format!("{other} is not rounded")).into()),
     })
 }

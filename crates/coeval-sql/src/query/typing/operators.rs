@@ -27,7 +27,7 @@ use super::windows;
 use crate::error::{SqlError, SqlState};
 use crate::query::compares;
 use crate::scalar::cast_function::{call_parts, literal_as};
-use crate::types::{column_type_of_arrow, column_type_of_field};
+use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
@@ -372,16 +372,23 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
     };
     let is_wrong = (left.is_string() && is_known(&raw.left) && is_number(&right))
         || (right.is_string() && is_known(&raw.right) && is_number(&left));
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
     if !is_wrong {
         return Ok(());
     }
-    let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left, &raw.op, &right).into())
+}
+
+/// `42883` for an operator that there is not for operands of these types.
+pub(in crate::query) fn no_operator(
+    left: &DataType,
+    operator: &dyn std::fmt::Display,
+    right: &DataType,
+) -> SqlError {
+    let (left, right) = (type_in_words(left), type_in_words(right));
+    let message = format!("operator does not exist: {left} {operator} {right}");
+    SqlError::new(SqlState::UndefinedFunction, message).with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    )
 }
 
 /// `42883` for a column of text, or what is cast to text, that is compared with a date or timestamp. Of a settled plan: a CASE
@@ -408,13 +415,7 @@ pub(super) fn refuse_text_beside_time(
     if !is_wrong {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left_type, &operator, &right_type).into())
 }
 
 /// `42883` for an enum, or a place in a log, that is compared with anything but its own type.
@@ -435,13 +436,7 @@ pub(super) fn refuse_other_type(
     if is_open(left, &left_type) || is_open(right, &right_type) {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left_type, operator, &right_type).into())
 }
 
 /// An interval times or by a number.
