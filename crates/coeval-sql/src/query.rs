@@ -49,7 +49,7 @@ mod windowed;
 pub(crate) use arithmetic::CheckedArithmetic;
 pub(crate) use array_bounds::ArrayBounds;
 pub(crate) use coded_groups::CodedGroups;
-pub(crate) use dialect::{compares, plain_type, refuse_collation};
+pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;

@@ -54,6 +54,7 @@ mod sets;
 mod tables;
 mod windows;
 
+pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
 

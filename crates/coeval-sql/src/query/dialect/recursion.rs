@@ -7,9 +7,28 @@ use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::{Walk, any_outside_queries};
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, TableFactor, Visitor,
+    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor, Visitor,
 };
 use std::ops::ControlFlow;
+
+/// Looks at the recursive parts of all queries of a statement that is planned elsewhere: an engine may run without an end what is
+/// refused here.
+///
+/// # Errors
+/// `42P19`.
+pub(crate) fn check_all(statement: &Statement) -> Result<(), SqlError> {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = SqlError;
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+            check(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        }
+    }
+    match statement.walk(&mut Queries) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
 
 /// Looks at the recursive parts of a query's WITH.
 ///
