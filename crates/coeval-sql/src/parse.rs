@@ -20,6 +20,7 @@ mod identity;
 mod like_columns;
 mod merge_actions;
 mod operators;
+mod order_operators;
 mod overriding;
 mod postgres;
 mod select_into;
@@ -60,6 +61,7 @@ use identity::order_identity_options;
 use like_columns::spell_like;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
+use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
 use select_into::as_definition;
@@ -144,6 +146,7 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
+    tokens = spell_orders(tokens, sql)?;
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
         tokens,
     )))))));

@@ -33,6 +33,8 @@
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
+//! | `x IN (VALUES (1), (2))` | `x IN (SELECT column1 FROM (VALUES (1), (2)))` |
+//! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |
 
 mod casts;
 mod casts_apart;
@@ -52,6 +54,7 @@ mod rows;
 mod set_order;
 mod sets;
 mod tables;
+mod value_rows;
 mod windows;
 
 pub(crate) use recursion::check_all as check_recursions;
@@ -143,6 +146,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
+        grouping::as_one_group(select);
         match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -153,6 +157,7 @@ impl VisitorMut for Dialect {
         if let Some(replaced) = quantifiers::rewritten(expression) {
             *expression = replaced;
         }
+        value_rows::select_columns(expression);
         ControlFlow::Continue(())
     }
 

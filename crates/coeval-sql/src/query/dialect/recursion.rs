@@ -96,7 +96,8 @@ impl Visitor for Steps<'_> {
     }
 }
 
-fn aggregates(select: &Select) -> bool {
+/// Whether a SELECT aggregates the rows of its own FROM.
+pub(super) fn aggregates(select: &Select) -> bool {
     let in_outputs = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(output) | SelectItem::ExprWithAlias { expr: output, .. } => calls_one(output),
         _ => false,
