@@ -112,7 +112,9 @@ pub(crate) fn refuse_read_only(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let inner = match statement {
-        Statement::Query(body) => first_change(body),
+        Statement::Query(body) | Statement::Copy { source: CopySource::Query(body), .. } => {
+            first_change(body)
+        }
         other => Some(other),
     };
     let verb = match inner {
