@@ -10,6 +10,7 @@
 
 mod assignments;
 mod bricks;
+mod check_options;
 mod conflict;
 mod delete;
 mod environment;
@@ -29,6 +30,7 @@ mod rows;
 mod selected;
 mod subqueries;
 mod target;
+mod target_view;
 mod underlying;
 mod update;
 

@@ -22,6 +22,7 @@
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
+mod aggregate_names;
 mod arrays;
 mod bytes;
 mod call;
@@ -59,6 +60,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use aggregate_names::is_aggregate;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};

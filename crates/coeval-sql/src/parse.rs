@@ -8,6 +8,7 @@
 mod balance;
 mod between;
 mod bricks;
+mod check_options;
 mod conflict_targets;
 mod copy_options;
 mod deferrable;
@@ -31,6 +32,7 @@ mod whole_tables;
 mod with_data;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
+pub(crate) use check_options::CHECK_OPTION;
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
 pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
 pub(crate) use depth::STACK_BYTES;
@@ -46,6 +48,7 @@ use crate::error::{SqlError, SqlState, character_position, syntax_error};
 use crate::row_locking::spell_out;
 use crate::settings::Deferrable;
 use bricks::take_bricks;
+use check_options::{put_check_option, take_check_option};
 use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
@@ -142,6 +145,7 @@ pub(crate) fn pieces<O, P>(
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
     take_with_data(&mut tokens);
+    let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
@@ -175,6 +179,9 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
         }
         if has_into {
             as_definition(statement)?;
+        }
+        if let Some(which) = check_option {
+            put_check_option(statement, which);
         }
     }
     Ok(Piece { syntax, deferrable, bricks, server })

@@ -4,6 +4,7 @@
 use super::environment::StatementEnvironment;
 use super::expressions::Expressions;
 use super::target::Target;
+use super::target_view::TargetView;
 use crate::column_name::column_name;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -23,6 +24,8 @@ pub(super) struct Relation {
     pub(super) name: String,
     /// Names and types, by place in the row; `None` for columns that users do not see.
     pub(super) columns: Vec<(Option<String>, ColumnType)>,
+    /// The view that is changed, whose columns are named instead.
+    pub(super) view: Option<Arc<TargetView>>,
 }
 
 impl Relation {
@@ -30,11 +33,29 @@ impl Relation {
     pub(super) fn of_target(target: &Target) -> Self {
         let columns = target.def.columns.iter();
         let columns = columns.map(|column| (column.is_live().then(|| column.name.clone()), column.ty));
-        Self { name: target.name().value.clone(), columns: columns.collect() }
+        let (name, view) = (target.name().value.clone(), target.view().cloned());
+        Self { name, columns: columns.collect(), view }
+    }
+
+    /// Whether a column goes by this name.
+    pub(super) fn has_column(&self, name: &str) -> bool {
+        self.columns.iter().any(|(known, _)| known.as_deref() == Some(name))
+    }
+
+    /// What it is in the scope of the list.
+    fn scope_table(&self) -> ScopeTable {
+        match &self.view {
+            None => ScopeTable::of_columns(self.name.clone(), self.columns.clone()),
+            Some(view) => view.scope_table(),
+        }
     }
 
     fn expand(&self, items: &mut Vec<(String, Expr)>) {
         let table = select::quoted(self.name.as_str());
+        if let Some(view) = &self.view {
+            items.extend(view.column_names().map(|name| (name.to_owned(), select::column(&table, name))));
+            return;
+        }
         let live = self.columns.iter().filter_map(|(name, _)| name.as_ref());
         items.extend(live.map(|name| (name.clone(), select::column(&table, name))));
     }
@@ -59,14 +80,12 @@ impl Returning {
         relations: &[Relation],
     ) -> Result<Option<Self>, SqlError> {
         let Some(list) = list else { return Ok(None) };
-        let tables = relations
-            .iter()
-            .map(|relation| ScopeTable::of_columns(relation.name.clone(), relation.columns.clone()));
-        let scope = Scope::new(tables.collect());
+        let scope = Scope::new(relations.iter().map(Relation::scope_table).collect());
         let mut expressions = Expressions::new(context, &scope);
         let mut columns = Vec::new();
         let mut fields = Vec::new();
         for (name, expression) in expand(list, relations)? {
+            let expression = of_rows(expression, relations)?;
             let scalar = expressions.result(&expression)?;
             fields.push(crate::types::marked_field(Field::new(name, scalar.ty().arrow(), true), scalar.ty()));
             columns.push(scalar);
@@ -101,6 +120,16 @@ impl Returning {
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
         Ok(RowSet::new(self.schema, vec![batch]))
+    }
+}
+
+/// An expression of the list, of the columns of the table below where the target is a view.
+fn of_rows(expression: Expr, relations: &[Relation]) -> Result<Expr, SqlError> {
+    match relations {
+        [Relation { view: Some(view), name, .. }, others @ ..] => {
+            view.of_table(&expression, name, &|column| others.iter().any(|other| other.has_column(column)))
+        }
+        _ => Ok(expression),
     }
 }
 

@@ -12,13 +12,10 @@ use crate::dml::target::Target;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
-use crate::scalar::{Inputs, Scalar, Scope, ScopeTable};
+use crate::scalar::{Inputs, Scalar, Scope};
 use coeval_store::{ConstraintError, Key, LockedState, Row, StoreError, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{DoUpdate, OnConflict, OnConflictAction};
-
-/// What the row that was proposed goes by in DO UPDATE.
-const EXCLUDED: &str = "excluded";
 
 /// An ON CONFLICT clause, ready to run.
 pub(super) struct Upsert {
@@ -213,14 +210,14 @@ fn compile_update(
     target: &Target,
     update: &DoUpdate,
 ) -> Result<Action, SqlError> {
-    let excluded = ScopeTable::of_table(&target.def).with_alias(EXCLUDED);
-    let scope = Scope::new(vec![target.scope_table(), excluded]);
+    let scope = Scope::new(vec![target.scope_table(), target.proposed_table()]);
     let mut expressions = Expressions::new(context, &scope);
     let mut changes = Vec::with_capacity(update.assignments.len());
     for SetColumn { column, value } in assignments::resolve(target, &update.assignments)? {
         let value = match value {
             SetValue::Default => NewValue::Generated(generators(context, &target.def)?[column].clone()),
             SetValue::Expression(expression) => {
+                let expression = target.of_rows(&expression)?;
                 let compiled = expressions.column(&expression, &target.def.columns[column])?;
                 NewValue::Expression(
                     compiled.ok_or_else(|| SqlError::unsupported("a subquery in ON CONFLICT DO UPDATE"))?,
@@ -229,8 +226,10 @@ fn compile_update(
         };
         changes.push((column, value));
     }
-    let condition =
-        update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
+    let condition = match &update.selection {
+        Some(condition) => Some(expressions.condition(&target.of_rows(condition)?)?),
+        None => None,
+    };
     let strength = strength_of_update(&target.def, changes.iter().map(|(column, _)| *column));
     Ok(Action::Update { strength, changes, condition })
 }

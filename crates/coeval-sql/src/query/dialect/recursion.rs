@@ -2,8 +2,9 @@
 //! What PostgreSQL refuses in the recursive part of `WITH RECURSIVE`: an aggregate of the rows of the step before, which would
 //! have a row at each step and never end, and more than one look at them.
 
-use super::{sets, unqualified};
+use super::unqualified;
 use crate::error::{SqlError, SqlState};
+use crate::functions::is_aggregate;
 use crate::names::fold;
 use crate::walk::{Walk, any_outside_queries};
 use datafusion::sql::sqlparser::ast::{
@@ -109,6 +110,6 @@ pub(super) fn aggregates(select: &Select) -> bool {
 fn calls_one(expression: &Expr) -> bool {
     any_outside_queries(expression, |part| {
         matches!(part, Expr::Function(function) if function.over.is_none()
-            && unqualified(&function.name).is_some_and(|name| sets::is_aggregate(&name)))
+            && unqualified(&function.name).is_some_and(|name| is_aggregate(&name)))
     })
 }
