@@ -2,6 +2,7 @@
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
 mod calls;
+mod columns;
 mod datafusion;
 mod file;
 mod instead;
@@ -14,6 +15,7 @@ mod store;
 
 pub(crate) use store::of_rejection;
 
+pub(crate) use columns::unknown_column;
 pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
 pub(crate) use file::{cannot_read, file_error};
 pub(crate) use memory::out_of_memory;

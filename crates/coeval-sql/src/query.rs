@@ -36,6 +36,7 @@ mod series;
 mod spawned;
 mod spreading;
 mod subqueries;
+mod table_ids;
 mod told;
 mod typing;
 mod using;

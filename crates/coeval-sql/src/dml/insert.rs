@@ -11,7 +11,7 @@ use super::check_options::CheckOptions;
 use super::environment;
 use super::expressions::Rows;
 use super::generated::{Generator, generators};
-use super::returning::{Relation, Returning};
+use super::returning::{Done, Relation, Returning};
 use super::rows::encoded;
 use super::target::Target;
 use super::target_view::ViewChange;
@@ -178,7 +178,7 @@ pub(super) fn run(
         Some(OnInsert::OnConflict(clause)) => Some(Upsert::compile(context, &shape.target, clause)?),
         Some(other) => return Err(SqlError::unsupported(other.to_string().trim())),
     };
-    let relations = [Relation::of_target(&shape.target)];
+    let relations = [Relation::of_inserted(&shape.target)];
     let returning = Returning::compile(context, insert.returning.as_deref(), &relations)?;
     let mut given: Vec<usize> = Vec::new();
     let rows = match insert.source.as_deref() {
@@ -311,7 +311,7 @@ fn write_rows(
         let written = match (&mut bricks, &mut upsert) {
             (Some(bricks), _) => {
                 bricks.push(&values);
-                Written::Row(values)
+                Written::Row(Done::Inserted, values)
             }
             (None, Some(upsert)) => {
                 upsert.write(transaction, &environment, target, options.given(), values)?
@@ -322,13 +322,14 @@ fn write_rows(
                     let value = |column: usize| values[column].borrow();
                     refused(error, &target.def, options.given(), value, environment.zone)
                 })?;
-                Written::Row(values)
+                Written::Row(Done::Inserted, values)
             }
         };
-        if let Written::Row(values) = written {
+        if let Written::Row(done, values) = written {
             inserted += 1;
             options.hold_for(&values, &environment)?;
             if let Some(returning) = &mut returning {
+                returning.note(done);
                 returning.push(&Rows(&[&values]), &environment)?;
             }
         }

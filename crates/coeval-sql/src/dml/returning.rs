@@ -9,12 +9,13 @@ use crate::column_name::column_name;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
+use crate::oids;
 use crate::result::RowSet;
 use crate::scalar::{Inputs, RowSource, Scalar, Scope, ScopeTable};
 use crate::select;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use coeval_store::{ColumnBuilder, ColumnType};
+use coeval_store::{ColumnBuilder, ColumnType, Value, ValueRef};
 use datafusion::sql::sqlparser::ast::{Expr, ObjectNamePart, SelectItem, SelectItemQualifiedWildcardKind};
 use std::sync::Arc;
 
@@ -26,7 +27,21 @@ pub(super) struct Relation {
     pub(super) columns: Vec<(Option<String>, ColumnType)>,
     /// The view that is changed, whose columns are named instead.
     pub(super) view: Option<Arc<TargetView>>,
+    /// Columns behind those of the row that `*` does not show, and their values.
+    system: Vec<(&'static str, ColumnType, Value)>,
 }
+
+/// What an INSERT has done to a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    /// It was not there.
+    Inserted,
+    /// It was, and is another by `ON CONFLICT DO UPDATE`.
+    Updated,
+}
+
+/// The column of an inserted row that is 0 if it was not there before. In PostgreSQL it is the number of a transaction otherwise.
+pub(super) const XMAX: &str = "xmax";
 
 impl Relation {
     /// The target under its name in the statement.
@@ -34,7 +49,20 @@ impl Relation {
         let columns = target.def.columns.iter();
         let columns = columns.map(|column| (column.is_live().then(|| column.name.clone()), column.ty));
         let (name, view) = (target.name().value.clone(), target.view().cloned());
-        Self { name, columns: columns.collect(), view }
+        let table_id = ("tableoid", ColumnType::Int, Value::Int32(oids::of_space(target.id())));
+        Self { name, columns: columns.collect(), view, system: vec![table_id] }
+    }
+
+    /// The target of an INSERT, of which it can be told [what was done](Returning::note) to a row.
+    pub(super) fn of_inserted(target: &Target) -> Self {
+        let mut relation = Self::of_target(target);
+        relation.system.push((XMAX, ColumnType::BigInt, Value::Int64(0)));
+        relation
+    }
+
+    /// One that the target is joined with, of no columns so far.
+    pub(super) fn joined(name: String) -> Self {
+        Self { name, columns: Vec::new(), view: None, system: Vec::new() }
     }
 
     /// Whether a column goes by this name.
@@ -45,7 +73,11 @@ impl Relation {
     /// What it is in the scope of the list.
     fn scope_table(&self) -> ScopeTable {
         match &self.view {
-            None => ScopeTable::of_columns(self.name.clone(), self.columns.clone()),
+            None => {
+                let system = self.system.iter().map(|(name, ty, _)| (Some((*name).to_owned()), *ty));
+                let columns = self.columns.iter().cloned().chain(system);
+                ScopeTable::of_columns(self.name.clone(), columns.collect())
+            }
             Some(view) => view.scope_table(),
         }
     }
@@ -67,6 +99,25 @@ pub(super) struct Returning {
     builders: Vec<ColumnBuilder>,
     schema: SchemaRef,
     rows: usize,
+    /// How many columns the target's rows have, and the values of those behind them.
+    width: usize,
+    system: Vec<Value>,
+}
+
+/// Rows with the values of more columns behind those of the target.
+struct WithSystem<'a> {
+    rows: &'a dyn RowSource,
+    width: usize,
+    system: &'a [Value],
+}
+
+impl RowSource for WithSystem<'_> {
+    fn value(&self, table: usize, column: usize) -> ValueRef<'_> {
+        match column.checked_sub(self.width) {
+            Some(place) if table == 0 => self.system[place].borrow(),
+            _ => self.rows.value(table, column),
+        }
+    }
 }
 
 impl Returning {
@@ -91,7 +142,17 @@ impl Returning {
             columns.push(scalar);
         }
         let builders = columns.iter().map(|scalar| ColumnBuilder::new(scalar.ty(), 0)).collect();
-        Ok(Some(Self { columns, builders, schema: Arc::new(Schema::new(fields)), rows: 0 }))
+        let width = relations.first().map_or(0, |target| target.columns.len());
+        let system = relations.first().map(|target| target.system.iter().map(|(.., value)| value.clone()));
+        let system = system.into_iter().flatten().collect();
+        Ok(Some(Self { columns, builders, schema: Arc::new(Schema::new(fields)), rows: 0, width, system }))
+    }
+
+    /// Notes what was done to the row whose result is added next.
+    pub(super) fn note(&mut self, done: Done) {
+        if let [_, xmax] = self.system.as_mut_slice() {
+            *xmax = Value::Int64(i64::from(done == Done::Updated));
+        }
     }
 
     /// Adds the result of one changed row.
@@ -103,7 +164,8 @@ impl Returning {
         rows: &dyn RowSource,
         environment: &StatementEnvironment<'_>,
     ) -> Result<(), SqlError> {
-        let inputs = Inputs { rows, parameters: environment.parameters, environment };
+        let rows = WithSystem { rows, width: self.width, system: &self.system };
+        let inputs = Inputs { rows: &rows, parameters: environment.parameters, environment };
         for (column, builder) in self.columns.iter().zip(&mut self.builders) {
             builder.push(column.eval(inputs)?.value());
         }

@@ -83,7 +83,7 @@ impl TargetView {
         if let Some(below) = updatable.view_below_with_a_subquery() {
             let message =
                 format!("a change through view \"{name}\" over view \"{below}\", which has a subquery,");
-            return Err(SqlError::unsupported(message).with_hint("ViewChange the rows through that view."));
+            return Err(SqlError::unsupported(message).with_hint("Change the rows through that view."));
         }
         Ok(Self { updatable, change, view: Arc::clone(view) })
     }

@@ -4,6 +4,7 @@
 //! Both tell kinds apart by their text where PostgreSQL has a SQLSTATE of its own, so the texts are matched
 //! here and nowhere else.
 
+use super::columns::unknown_column;
 use super::memory::out_of_memory;
 use crate::error::{SqlError, SqlState};
 use arrow::error::ArrowError;
@@ -174,13 +175,8 @@ fn schema_error(error: &SchemaError) -> SqlError {
                     format!("missing FROM-clause entry for table \"{}\"", relation.table()),
                 )
             }
-            Some(relation) => SqlError::new(
-                SqlState::UndefinedColumn,
-                format!("column {}.{} does not exist", relation.table(), field.name),
-            ),
-            None => {
-                SqlError::new(SqlState::UndefinedColumn, format!("column \"{}\" does not exist", field.name))
-            }
+            Some(relation) => unknown_column(Some(relation.table()), &field.name),
+            None => unknown_column(None, &field.name),
         },
         SchemaError::AmbiguousReference { field } => SqlError::new(
             SqlState::AmbiguousColumn,

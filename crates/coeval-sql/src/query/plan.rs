@@ -246,6 +246,7 @@ fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bo
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
     counted(query, &find)?;
+    super::table_ids::written_out(query, &find);
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
     Ok(names_types)

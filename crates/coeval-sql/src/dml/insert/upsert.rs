@@ -7,6 +7,7 @@ use crate::dml::conflict::{Arbiter, arbiters};
 use crate::dml::environment::StatementEnvironment;
 use crate::dml::expressions::{ColumnExpression, Expressions, Rows};
 use crate::dml::generated::{Generator, generators};
+use crate::dml::returning::Done;
 use crate::dml::rows::{TouchedRows, encoded, values_of};
 use crate::dml::target::Target;
 use crate::error::{SqlError, SqlState};
@@ -38,7 +39,7 @@ enum NewValue {
 /// What became of a proposed row.
 pub(super) enum Written {
     /// It, or the row it was merged into, is now this.
-    Row(Vec<Value>),
+    Row(Done, Vec<Value>),
     /// Nothing.
     Skipped,
 }
@@ -95,7 +96,7 @@ impl Upsert {
         if matches!(self.action, Action::Update { .. }) {
             self.touched.insert(key);
         }
-        Ok(Written::Row(values))
+        Ok(Written::Row(Done::Inserted, values))
     }
 
     /// Locks what the rows are going to write, where that is worth while before anything is written.
@@ -201,7 +202,7 @@ impl Upsert {
         })?;
         self.touched.insert(def.key_of(|column| new[column].borrow()));
         self.touched.insert(owner.clone());
-        Ok(Written::Row(new))
+        Ok(Written::Row(Done::Updated, new))
     }
 }
 
