@@ -48,12 +48,13 @@ impl Number {
             return Err(wrong());
         }
         let units: i128 = joined.parse().map_err(|_| too_large())?;
-        let scale = i64::try_from(fraction.len()).map_err(|_| too_large())? - exponent;
+        let places = i64::try_from(fraction.len()).map_err(|_| too_large())?;
+        let scale = places.checked_sub(exponent).ok_or_else(too_large)?;
         match u32::try_from(scale) {
             Ok(scale) if scale <= SCALE_MAX => Ok(Self { units, scale }),
             Ok(_) => Err(too_large()),
             Err(_) => {
-                let zeros = u32::try_from(-scale).map_err(|_| too_large())?;
+                let zeros = u32::try_from(scale.unsigned_abs()).map_err(|_| too_large())?;
                 Ok(Self { units: raised(units, zeros)?, scale: 0 })
             }
         }
@@ -223,6 +224,7 @@ mod tests {
         assert!(Number::parse(&"9".repeat(40)).is_err());
         assert!(Number::parse("1e99").is_err());
         assert!(Number::parse("1e-99").is_err());
+        assert!(Number::parse("1.5e-9223372036854775808").is_err());
         assert!(number(&"9".repeat(38)).times(number("100")).is_err());
         assert!(number("1").over(number("0.0")).is_err());
     }
