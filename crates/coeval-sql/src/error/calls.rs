@@ -12,6 +12,10 @@ pub(super) fn unmatched(text: &str) -> Option<SqlError> {
         return None;
     }
     let types: Vec<String> = parts(types).map(named).collect();
+    if name == "make_array" {
+        let message = format!("ARRAY types {} cannot be matched", types.join(" and "));
+        return Some(SqlError::new(SqlState::DatatypeMismatch, message));
+    }
     let message = format!("function {name}({}) does not exist", types.join(", "));
     Some(SqlError::new(SqlState::UndefinedFunction, message).with_hint(
         "No function matches the given name and argument types. You might need to add explicit type casts.",

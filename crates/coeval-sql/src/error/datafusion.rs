@@ -361,6 +361,9 @@ fn execution_error(text: &str) -> SqlError {
     if lower.contains("divide by zero") || lower.contains("division by zero") {
         return division_by_zero();
     }
+    if let Some(error) = known_execution_error(text) {
+        return error;
+    }
     if lower.contains("overflow") || lower.contains("out of range") || lower.contains("too large") {
         return SqlError::new(SqlState::NumericValueOutOfRange, first_line(text));
     }
@@ -377,6 +380,22 @@ fn execution_error(text: &str) -> SqlError {
         return cast_error(text);
     }
     SqlError::new(SqlState::InvalidParameterValue, first_line(text))
+}
+
+/// Values that functions of DataFusion refuse, for which PostgreSQL has words of its own.
+fn known_execution_error(text: &str) -> Option<SqlError> {
+    let known = [
+        ("negative count not allowed", SqlState::SubstringError, "negative substring length not allowed"),
+        ("Month value '", SqlState::DatetimeFieldOverflow, "date field value out of range"),
+        ("Day value '", SqlState::DatetimeFieldOverflow, "date field value out of range"),
+        (
+            "NTILE requires a positive integer",
+            SqlState::InvalidArgumentForNtile,
+            "argument of ntile must be greater than zero",
+        ),
+    ];
+    let (_, state, message) = known.into_iter().find(|(begin, ..)| text.starts_with(begin))?;
+    Some(SqlError::new(state, message))
 }
 
 /// Arrow's messages of a failed cast, in PostgreSQL's words.

@@ -83,6 +83,16 @@ fn clauses(line: &str) -> Option<SqlError> {
             "frame starting and ending offset must not be negative",
         ),
         (
+            "Invalid window frame: start bound cannot be UNBOUNDED FOLLOWING",
+            SqlState::WindowingError,
+            "frame start cannot be UNBOUNDED FOLLOWING",
+        ),
+        (
+            "Invalid window frame: end bound cannot be UNBOUNDED PRECEDING",
+            SqlState::WindowingError,
+            "frame end cannot be UNBOUNDED PRECEDING",
+        ),
+        (
             "unnest() can only be applied to array",
             SqlState::UndefinedFunction,
             "function unnest of this type does not exist",
@@ -93,6 +103,12 @@ fn clauses(line: &str) -> Option<SqlError> {
             "OVER is not supported for ordered-set aggregates",
         ),
     ];
+    if line.starts_with("WITH query name ") && line.ends_with(" specified more than once") {
+        return Some(SqlError::new(SqlState::DuplicateAlias, line));
+    }
+    if line.starts_with("Source table contains ") && line.ends_with(" names given as column alias") {
+        return Some(SqlError::new(SqlState::InvalidColumnReference, line));
+    }
     let (_, state, message) = known.into_iter().find(|(begin, ..)| line.starts_with(begin))?;
     Some(SqlError::new(state, message))
 }

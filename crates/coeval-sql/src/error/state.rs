@@ -49,6 +49,7 @@ states! {
     SubstringError = "22011",
     DivisionByZero = "22012",
     InvalidPrecedingOrFollowingSize = "22013",
+    InvalidArgumentForNtile = "22014",
     IntervalFieldOverflow = "22015",
     InvalidArgumentForLogarithm = "2201E",
     InvalidArgumentForPowerFunction = "2201F",

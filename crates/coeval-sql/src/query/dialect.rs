@@ -91,7 +91,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
@@ -162,7 +162,8 @@ impl VisitorMut for Dialect {
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match cancel::check().and_then(|()| rewritten(expression)) {
+        let checked = cancel::check().and_then(|()| rows::check(expression));
+        match checked.and_then(|()| rewritten(expression)) {
             Ok(Some(replaced)) => *expression = replaced,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),

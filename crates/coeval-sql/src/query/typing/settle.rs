@@ -12,7 +12,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+    aggregates, array_keys, arrays, conditions, documents, group_keys, in_subquery, jsonb, subquery_order,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -61,6 +62,7 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
+            conditions::refuse_filter(call, schema)?;
             let settled = aggregates::settled(call, schema)?;
             match exact_sum(settled.as_ref().unwrap_or(call), schema) {
                 Some(sum) => Some(sum),
@@ -92,7 +94,10 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
-        Expr::Case(case) => settle_case(case, schema)?,
+        Expr::Case(case) => {
+            conditions::refuse_case(case, schema)?;
+            settle_case(case, schema)?
+        }
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
             None => match settle_choice(function, schema)? {
