@@ -287,7 +287,14 @@ fn not_implemented(text: &str) -> SqlError {
             return SqlError::unsupported(words);
         }
     }
-    SqlError::new(SqlState::FeatureNotSupported, first_line(text))
+    let line = first_line(text);
+    if let Some((from, to)) =
+        line.strip_prefix("Unsupported CAST from ").and_then(|rest| rest.split_once(" to "))
+    {
+        let message = format!("cannot cast type {} to {}", type_name(from), type_name(to));
+        return SqlError::new(SqlState::CannotCoerce, message);
+    }
+    SqlError::new(SqlState::FeatureNotSupported, line)
 }
 
 /// DataFusion calls some mistakes of users a bug of its own.
@@ -462,6 +469,7 @@ pub(super) fn type_name(arrow: &str) -> &str {
         "Boolean" => "boolean",
         "Date32" => "date",
         "Utf8" | "LargeUtf8" | "Utf8View" => "text",
+        "Binary" | "LargeBinary" | "BinaryView" => "bytea",
         "FixedSizeBinary(8)" => "pg_lsn",
         "FixedSizeBinary(16)" => "uuid",
         other if other.starts_with("Decimal") => "numeric",

@@ -164,11 +164,21 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's.
+/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's, and for those
+/// between times, numbers and truth values that Arrow has and PostgreSQL has not.
 fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
     let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
-    if !is_strict || from == *to {
+    let is_refused = match (&from, to) {
+        (DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_), to) => {
+            to.is_numeric() || *to == DataType::Boolean
+        }
+        // Of the numbers `int` alone is cast from and to a `boolean`.
+        (DataType::Boolean, to) => to.is_numeric() && *to != DataType::Int32,
+        (from, DataType::Boolean) => from.is_numeric() && *from != DataType::Int32,
+        _ => false,
+    };
+    if !(is_strict || is_refused) || from == *to {
         return Ok(());
     }
     let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
