@@ -100,7 +100,12 @@ fn returned_rows(
     if dml::first_change(query).is_none() {
         return Ok(None);
     }
-    match run(context, &Statement::Query(Box::new(query.clone())))?.rows {
+    // By itself it goes where any other change goes, also to a server.
+    let statement = match dml::statement_of(query) {
+        Some(change) if query.with.is_none() => change.clone(),
+        _ => Statement::Query(Box::new(query.clone())),
+    };
+    match run(context, &statement)?.rows {
         Some(rows) => Ok(Some(rows)),
         None => {
             let message = "COPY query must have a RETURNING clause";
