@@ -4,7 +4,12 @@
 use super::datafusion::type_name;
 use crate::error::{SqlError, SqlState};
 
-/// `42883` with the name of the function and the types that it was called with; `None` if the text tells of something else.
+/// What PostgreSQL does not call functions: their operands are brought to one type.
+const OF_ONE_TYPE: [(&str, &str); 4] =
+    [("make_array", "ARRAY"), ("coalesce", "COALESCE"), ("greatest", "GREATEST"), ("least", "LEAST")];
+
+/// `42883` with the name of the function and the types that it was called with, `42804` for what takes operands of one type; `None` if
+/// the text tells of something else.
 pub(super) fn unmatched(text: &str) -> Option<SqlError> {
     let (name, types) = call_in(text)?;
     // What the user has called has another name.
@@ -12,8 +17,8 @@ pub(super) fn unmatched(text: &str) -> Option<SqlError> {
         return None;
     }
     let types: Vec<String> = parts(types).map(named).collect();
-    if name == "make_array" {
-        let message = format!("ARRAY types {} cannot be matched", types.join(" and "));
+    if let Some((_, words)) = OF_ONE_TYPE.iter().find(|(function, _)| *function == name) {
+        let message = format!("{words} types {} cannot be matched", types.join(" and "));
         return Some(SqlError::new(SqlState::DatatypeMismatch, message));
     }
     let message = format!("function {name}({}) does not exist", types.join(", "));

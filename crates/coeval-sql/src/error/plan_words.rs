@@ -34,6 +34,12 @@ fn operands(line: &str) -> Option<SqlError> {
             line.strip_prefix("Cannot coerce arithmetic expression ")?.strip_suffix(" to valid types")
         })
         .or_else(|| line.strip_prefix("Cannot infer common argument type for comparison operation "))?;
+    // A question about truth is made one of these.
+    if let Some((value, "Boolean")) =
+        rest.split_once(" IS DISTINCT FROM ").or_else(|| rest.split_once(" IS NOT DISTINCT FROM "))
+    {
+        return Some(no_condition("IS TRUE", value));
+    }
     let (left, operator, right) = operation(rest)?;
     Some(no_operator(left, operator, right))
 }
