@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
+    calls;, columns;, mod,
 mod datafusion;
 mod file;
 mod instead;
@@ -13,6 +14,7 @@ mod texts;
 
 pub(crate) use store::of_rejection;
 
+pub(crate) use columns::unknown_column;
 pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, own_error, place_in};
 pub(crate) use file::{cannot_read, file_error};
 pub(crate) use memory::out_of_memory;

@@ -24,6 +24,17 @@ pub(crate) fn refused<'v>(
     if is_of_value || !matches!(error.state, SqlState::NotNullViolation | SqlState::CheckViolation) {
         return error;
     }
+    with_row(error, def, given, value, zone)
+}
+
+/// An error with the row in its detail that it is about, as [`refused`] shows it.
+pub(crate) fn with_row<'v>(
+    error: SqlError,
+    def: &TableDef,
+    given: &[usize],
+    value: impl Fn(usize) -> ValueRef<'v>,
+    zone: Tz,
+) -> SqlError {
     let shown = def.live_columns().map(|(column, definition)| {
         let mut text = String::new();
         match value(column) {

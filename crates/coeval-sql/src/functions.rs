@@ -26,6 +26,7 @@
 //! | [`domains`] | values on their way into a domain |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
+mod aggregate_names;
 mod arrays;
 mod bytes;
 mod call;
@@ -67,6 +68,7 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use aggregate_names::is_aggregate;
 pub(crate) use bytes::BYTES_LENGTH;
 pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::TIME_BETWEEN;

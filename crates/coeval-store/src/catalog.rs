@@ -511,6 +511,18 @@ pub struct ViewDef {
     /// keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Vec<ViewColumn>>,
+    /// What rows that are written through it have to satisfy: `WITH CHECK OPTION`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckOption>,
+}
+
+/// Which conditions rows have to satisfy that are written through a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckOption {
+    /// The view's own.
+    Local,
+    /// Those of the views that it stands on, too.
+    Cascaded,
 }
 
 /// A column of a view.

@@ -155,9 +155,9 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder, bad_rows};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, DomainDef, ForeignDef,
-    ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
-    Uniqueness, Validity, ViewColumn, ViewDef,
+    Catalog, CatalogChange, CheckDef, CheckOption, ColumnDef, ColumnState, DeclaredOrder, Deferral,
+    DomainDef, ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef,
+    TableDef, TypeDef, Uniqueness, Validity, ViewColumn, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;

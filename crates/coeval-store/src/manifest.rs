@@ -47,8 +47,8 @@ const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
 /// follows another, and with columns of views.
 const FORMAT_VERSION_DROPPED: u32 = 8;
-/// The version with columns of type `pg_lsn`, with constraints that are not valid, and with brick tables that are spread over nodes. The
-/// newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// The version with columns of type `pg_lsn`, with constraints that are not valid, with brick tables that are spread over nodes, and with
+/// views that check what is written through them. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
 /// files of segments get a new form. This one stands for records of new indexes that name files as well.
 pub const FORMAT_VERSION: u32 = 9;
 const HEADER_BYTES: usize = 24;
@@ -245,6 +245,7 @@ impl Manifest {
         if self.column_types().any(is_place)
             || self.types.iter().any(|def| def.domain.is_some())
             || self.tables.iter().any(|table| is_unsure(table) || is_spread(table) || has_domain(table))
+            || self.views.iter().any(|view| view.check.is_some())
         {
             return FORMAT_VERSION;
         }

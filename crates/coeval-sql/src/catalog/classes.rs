@@ -11,8 +11,8 @@ use crate::rights::{self, access_list, schema_access};
 use crate::temporary::is_temporary;
 use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_column, facts_of_name};
 use coeval_store::{
-    ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
-    World,
+    CheckOption, ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef,
+    Transaction, Uniqueness, World,
 };
 use std::sync::Arc;
 
@@ -157,7 +157,18 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         ("relreplident", (if class.letter() == "r" { "d" } else { "n" }).into()),
         ("relfrozenxid", "0".into()),
         ("relminmxid", "0".into()),
+        ("reloptions", options(class)),
     ]);
+}
+
+/// `reloptions`: of a view, what is checked of rows that are written through it.
+fn options(class: &Class) -> Cell {
+    let Kind::View(view) = &class.kind else { return Cell::Null };
+    match view.check {
+        None => Cell::Null,
+        Some(CheckOption::Local) => Cell::Texts(vec!["check_option=local".to_owned()]),
+        Some(CheckOption::Cascaded) => Cell::Texts(vec!["check_option=cascaded".to_owned()]),
+    }
 }
 
 /// A column as `pg_attribute` lists it.

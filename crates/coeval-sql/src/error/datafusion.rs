@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of DataFusion and Arrow as SQL errors. Where both tell kinds apart by their text alone, [`texts`](super::texts) does.
 
+use super::columns::unknown_column;
 use super::memory::out_of_memory;
 use super::texts::{cast_error, execution_error, internal_error, not_implemented, plan_error};
 use crate::error::{SqlError, SqlState};
@@ -194,13 +195,8 @@ fn schema_error(error: &SchemaError) -> SqlError {
             {
                 SqlError::missing_from(relation.table())
             }
-            Some(relation) => SqlError::new(
-                SqlState::UndefinedColumn,
-                format!("column {}.{} does not exist", relation.table(), field.name),
-            ),
-            None => {
-                SqlError::new(SqlState::UndefinedColumn, format!("column \"{}\" does not exist", field.name))
-            }
+            Some(relation) => unknown_column(Some(relation.table()), &field.name),
+            None => unknown_column(None, &field.name),
         },
         SchemaError::AmbiguousReference { field } => SqlError::new(
             SqlState::AmbiguousColumn,

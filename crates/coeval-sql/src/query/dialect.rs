@@ -37,6 +37,8 @@
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
+//! | `x IN (VALUES (1), (2))` | `x IN (SELECT column1 FROM (VALUES (1), (2)))` |
+//! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |
 
 mod casts;
 mod casts_apart;
@@ -58,9 +60,11 @@ mod rows;
 mod set_order;
 mod sets;
 mod tables;
+mod value_rows;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
+pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
 
@@ -95,7 +99,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
@@ -150,6 +154,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
+        grouping::as_one_group(select);
         match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -160,11 +165,13 @@ impl VisitorMut for Dialect {
         if let Some(replaced) = quantifiers::rewritten(expression) {
             *expression = replaced;
         }
+        value_rows::select_columns(expression);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match cancel::check().and_then(|()| rewritten(expression)) {
+        let checked = cancel::check().and_then(|()| rows::check(expression));
+        match checked.and_then(|()| rewritten(expression)) {
             Ok(Some(replaced)) => *expression = replaced,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),

@@ -291,6 +291,7 @@ fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bo
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
     let has_populated = super::populated::written_out(query, &find);
     counted(query, &find)?;
+    super::table_ids::written_out(query, &find);
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
     Ok(names_types || has_populated)

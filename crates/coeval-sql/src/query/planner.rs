@@ -16,7 +16,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::{resolve, unknown_table};
 use crate::open_objects::OpenObjects;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
-use crate::rights::{Authority, Checks, Kind, Object, Rights};
+use crate::rights::{Authority, CHANGED_VIEW, Checks, Kind, Object, Rights};
 use crate::settings::Settings;
 use crate::stack::with_room;
 use crate::temporary::is_temporary;
@@ -53,8 +53,10 @@ pub(super) struct Planner<'a> {
     engine: &'a Arc<Engine>,
     /// With whose rights names are resolved: the session's, within a view its owner's.
     rights: RefCell<Rights>,
-    /// The table that nobody's rights are needed to read.
+    /// The table that nobody's rights are needed to read; if a view is changed, in that view.
     exempt: Option<SpaceId>,
+    /// The view that the statement changes, with the keys of its table.
+    changed: Option<Arc<ViewDef>>,
     /// What the session has open.
     open: OpenObjects<'a>,
     /// What other parts of the statement have returned.
@@ -112,11 +114,15 @@ impl<'a> Planner<'a> {
             has_table_ids: names_table_ids(query),
             rights: RefCell::new(match context.checks {
                 Checks::Nothing => Rights::of_owner(None, context.authority()),
-                Checks::All | Checks::AllBut(_) => context.rights(),
+                Checks::All | Checks::AllBut(_) | Checks::OfView(..) => context.rights(),
             }),
             exempt: match context.checks {
-                Checks::AllBut(table) => Some(table),
+                Checks::AllBut(table) | Checks::OfView(table, _) => Some(table),
                 Checks::All | Checks::Nothing => None,
+            },
+            changed: match &context.checks {
+                Checks::OfView(_, view) => Some(Arc::clone(view)),
+                Checks::All | Checks::AllBut(_) | Checks::Nothing => None,
             },
             hidden,
             keys,
@@ -208,6 +214,12 @@ impl<'a> Planner<'a> {
             return Err(SqlError::new(SqlState::StatementTooComplex, message).with_hint(hint).into());
         }
         Ok(())
+    }
+
+    /// Whether a table is read without a right to it.
+    fn is_exempt(&self, table: SpaceId) -> bool {
+        let is_here = self.changed.as_ref().is_none_or(|view| *self.within.borrow() == [view.name.clone()]);
+        is_here && self.exempt == Some(table)
     }
 
     fn is_within_view(&self) -> bool {
@@ -306,6 +318,9 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
+        if let (Some(CHANGED_VIEW), Some(view)) = (schema, &self.changed) {
+            return self.view(view);
+        }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
         // Any other name without one is not looked up: it would be read with the rights of the view's owner.
         let is_of_view = self.is_within_view() && schema.is_none();
@@ -359,7 +374,7 @@ impl<'a> Planner<'a> {
         match self.transaction.catalog().resolve(name) {
             Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
                 Some(def) => {
-                    if self.exempt != Some(def.id) {
+                    if !self.is_exempt(def.id) {
                         self.require_select(Object::Table(&def))?;
                     }
                     Ok(self.table(def))

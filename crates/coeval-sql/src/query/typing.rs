@@ -14,6 +14,7 @@ mod arrays;
 mod choice_by_key;
 mod coalesce;
 mod collected;
+mod conditions;
 mod counting;
 mod declared;
 mod documents;

@@ -267,7 +267,7 @@ impl Parts for TableDef {
 
 impl Parts for ViewDef {
     fn beside(&self) -> usize {
-        let Self { name, columns, query, access, comment, output } = self;
+        let Self { name, columns, query, access, comment, output, check: _ } = self;
         let texts = name.beside() + query.beside() + comment.beside();
         texts + columns.beside() + access.beside() + output.beside()
     }

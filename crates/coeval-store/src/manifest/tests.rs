@@ -3,7 +3,9 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{CheckDef, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef};
+use crate::catalog::{
+    CheckDef, CheckOption, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef,
+};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -42,6 +44,7 @@ fn some_manifest() -> Manifest {
             access: ObjectAccess::default(),
             comment: None,
             output: None,
+            check: None,
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
@@ -121,6 +124,17 @@ fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read()
     with.views[0].output = Some(vec![ViewColumn { name: "n".into(), ty: ColumnType::Int }]);
     assert_eq!(version_of(&with), 8);
     assert_eq!(decode(&with.encode()).unwrap(), with);
+}
+
+/// A program that does not know of the check would write what it refuses.
+#[test]
+fn a_view_that_checks_what_is_written_makes_it_a_manifest_of_version_9() {
+    for check in [CheckOption::Local, CheckOption::Cascaded] {
+        let mut manifest = some_manifest();
+        manifest.views[0].check = Some(check);
+        assert_eq!(version_of(&manifest), 9);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
 }
 
 /// A program that does not know the type is told a version, and not that the file is damaged.

@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Places of outputs in ROLLUP, CUBE and GROUPING SETS, which DataFusion takes for numbers there, and expressions that stand in one
-//! twice, of which it makes one.
+//! twice, of which it makes one; all rows as one group.
 
+use super::recursion::aggregates;
 use crate::error::{SqlError, SqlState};
 use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, SelectItem, Value};
+
+/// Says that all rows are one group, where they are without a column that they are grouped by: `GROUP BY ()`, of which DataFusion
+/// does not know the empty set, and HAVING where nothing is aggregated, which it takes for a condition of each row. Beside other
+/// groups the empty set changes nothing.
+pub(super) fn as_one_group(select: &mut Select) {
+    let has_having_alone = select.having.is_some() && !aggregates(select);
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return };
+    let given = groups.len();
+    groups.retain(|group| !matches!(group, Expr::Tuple(columns) if columns.is_empty()));
+    if groups.is_empty() && (given > 0 || has_having_alone) {
+        groups.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+}
 
 /// Puts outputs in the places of their numbers.
 ///

@@ -418,7 +418,8 @@ pub(super) fn refuse_text_beside_time(
     Err(no_operator(&left_type, &operator, &right_type).into())
 }
 
-/// `42883` for an enum, or a place in a log, that is compared with anything but its own type.
+/// `42883` for an enum, or a place in a log, that is compared with anything but its own type, and for a time beside a number, which
+/// Arrow would compare with what it keeps of the time.
 pub(super) fn refuse_other_type(
     left: &Expr,
     operator: &dyn std::fmt::Display,
@@ -430,7 +431,11 @@ pub(super) fn refuse_other_type(
     };
     let is_strict = |ty: &DataType| EnumType::of_arrow(ty).is_some() || *ty == ColumnType::PgLsn.arrow();
     let is_open = |side: &Expr, ty: &DataType| ty.is_null() || matches!(side, Expr::Placeholder(_));
-    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type)) {
+    let is_time =
+        |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_));
+    let are_apart =
+        (is_time(&left_type) && right_type.is_numeric()) || (is_time(&right_type) && left_type.is_numeric());
+    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type) || are_apart) {
         return Ok(());
     }
     if is_open(left, &left_type) || is_open(right, &right_type) {

@@ -12,8 +12,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
-    window_keys,
+    aggregates, array_keys, arrays, conditions, documents, group_keys, in_subquery, jsonb, padded,
+    subquery_order, window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -65,6 +65,7 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
+            conditions::refuse_filter(call, schema)?;
             let settled = aggregates::settled(call, schema)?;
             match exact_sum(settled.as_ref().unwrap_or(call), schema) {
                 Some(sum) => Some(sum),
@@ -96,7 +97,10 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
-        Expr::Case(case) => settle_case(case, schema)?,
+        Expr::Case(case) => {
+            conditions::refuse_case(case, schema)?;
+            settle_case(case, schema)?
+        }
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
             None => match settle_choice(function, schema)? {
@@ -163,11 +167,21 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's.
+/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's, and for those
+/// between times, numbers and truth values that Arrow has and PostgreSQL has not.
 fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
     let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
-    if !is_strict || from == *to {
+    let is_refused = match (&from, to) {
+        (DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_), to) => {
+            to.is_numeric() || *to == DataType::Boolean
+        }
+        // Of the numbers `int` alone is cast from and to a `boolean`.
+        (DataType::Boolean, to) => to.is_numeric() && *to != DataType::Int32,
+        (from, DataType::Boolean) => from.is_numeric() && *from != DataType::Int32,
+        _ => false,
+    };
+    if !(is_strict || is_refused) || from == *to {
         return Ok(());
     }
     let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());

@@ -13,6 +13,7 @@ fn view(number: usize, query: &str) -> ViewDef {
         access: ObjectAccess::default(),
         comment: None,
         output: None,
+        check: None,
     }
 }
 

@@ -535,6 +535,7 @@ fn a_view_with_a_column_of_a_type_that_another_transaction_changes_is_a_conflict
         access: ObjectAccess::default(),
         comment: None,
         output: Some(vec![ViewColumn { name: "a".into(), ty: ColumnType::Enum(named("old").ty) }]),
+        check: None,
     };
     tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     assert!(matches!(tx.commit(), Err(StoreError::Conflict(_))));
