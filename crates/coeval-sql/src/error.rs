@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
-    calls;, columns;, mod,
+mod columns;
 mod datafusion;
 mod file;
 mod instead;

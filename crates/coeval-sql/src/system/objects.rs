@@ -6,9 +6,11 @@ use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
 use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
-use coeval_store::{CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef, ViewDef,
+use coeval_store::{
+    CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef,
+    ViewDef,
 };
-    std::sync::Arc;, use,
+use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
