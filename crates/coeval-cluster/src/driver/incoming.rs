@@ -3,6 +3,7 @@
 
 use super::engine::Engine;
 use super::life::Life;
+use super::pieces::{AskedPiece, PieceOrder};
 use crate::brick_change::LabelledChanges;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
@@ -90,6 +91,10 @@ impl Handler for Incoming {
         })?;
         if let BrickRequest::List { view, table, snapshot } = &request {
             return self.list(*view, *table, snapshot, &answer).await;
+        }
+        if let BrickRequest::Run { view, table, bricks, snapshot, order } = request {
+            let order = PieceOrder { table, bricks, order };
+            return self.run(AskedPiece { view, snapshot, order }, &answer).await;
         }
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
@@ -211,7 +216,7 @@ impl Engine {
     fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
         match request {
             BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
-            BrickRequest::Read { .. } | BrickRequest::List { .. } => Vec::new(),
+            BrickRequest::Read { .. } | BrickRequest::List { .. } | BrickRequest::Run { .. } => Vec::new(),
         }
     }
 
@@ -246,8 +251,8 @@ impl Engine {
                     Err(_) => Err(BrickAnswer::NotNow),
                 }
             }
-            // It is answered before, without rows.
-            BrickRequest::List { .. } => Err(BrickAnswer::NotNow),
+            // They are answered before, without rows.
+            BrickRequest::List { .. } | BrickRequest::Run { .. } => Err(BrickAnswer::NotNow),
         }
     }
 }

@@ -135,7 +135,9 @@ impl Life {
                 BrickAnswer::Bricks(_)
                 | BrickAnswer::Part(_)
                 | BrickAnswer::Dictionaries(_)
-                | BrickAnswer::Texts(_) => {
+                | BrickAnswer::Texts(_)
+                | BrickAnswer::Made(_)
+                | BrickAnswer::Running => {
                     return Err(Malformed::Contradiction("bricks of one table were asked for").into());
                 }
             }

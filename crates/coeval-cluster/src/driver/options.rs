@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node is told when it starts.
 
+use super::pieces::PieceRunner;
 use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
@@ -10,6 +11,7 @@ use crate::transport::TransportOptions;
 use coeval_txn::cluster::{DictionaryId, ViewNumber};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -43,6 +45,8 @@ pub struct NodeOptions {
     /// there for loads and queries meanwhile. Without a bound they come as fast as they can. Bricks that readers ask for
     /// do not count.
     pub copied_bytes_a_second: Option<NonZeroU64>,
+    /// What runs pieces of other nodes' queries here, on rows of bricks that are here. Without it, other nodes fetch the rows.
+    pub runner: Option<Arc<dyn PieceRunner>>,
     /// How long it waits.
     pub timeouts: ClusterTimeouts,
 }
@@ -68,6 +72,7 @@ impl NodeOptions {
             stride: 1_024,
             append_window: 64,
             copied_bytes_a_second: None,
+            runner: None,
             timeouts: ClusterTimeouts::default(),
         }
     }

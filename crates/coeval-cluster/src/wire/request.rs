@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests for bricks, and their answers in parts.
+//! Requests for bricks, or for what is made of their rows, and the answers in parts.
 
-use super::writer::{put_list, put_u64};
+use super::writer::{put_bytes, put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
 use crate::texts::RowTexts;
+use bytes::Bytes;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, DictionaryId, Member, ViewNumber};
 
@@ -43,6 +44,19 @@ pub(crate) enum BrickRequest {
         /// The snapshot that is to be read: what it sees has to be there still.
         snapshot: EpochSet,
     },
+    /// What a piece of a query makes of the rows that a snapshot sees in bricks of the asked one.
+    Run {
+        /// The view of the one that asks.
+        view: ViewNumber,
+        /// The table.
+        table: u64,
+        /// Its bricks.
+        bricks: Vec<u64>,
+        /// The snapshot.
+        snapshot: EpochSet,
+        /// What is to be done, in the words of those who run queries.
+        order: Bytes,
+    },
 }
 
 /// A part of an answer.
@@ -78,6 +92,15 @@ impl Wire for BrickRequest {
                 put_u64(out, *table);
                 snapshot.put(out);
             }
+            Self::Run { view, table, bricks, snapshot, order } => {
+                out.push(3);
+                view.put(out);
+                put_u64(out, *table);
+                put_len(out, bricks.len());
+                bricks.iter().for_each(|brick| put_u64(out, *brick));
+                snapshot.put(out);
+                put_bytes(out, order);
+            }
         }
     }
 
@@ -99,6 +122,14 @@ impl Wire for BrickRequest {
                 table: from.u64()?,
                 snapshot: EpochSet::take(from)?,
             }),
+            3 => {
+                let (view, table) = (ViewNumber::take(from)?, from.u64()?);
+                let mut bricks = Vec::new();
+                for _ in 0..from.len()? {
+                    bricks.push(from.u64()?);
+                }
+                Ok(Self::Run { view, table, bricks, snapshot: EpochSet::take(from)?, order: from.bytes()? })
+            }
             kind => Err(Malformed::Kind { what: "request", kind }),
         }
     }
@@ -138,6 +169,10 @@ pub(crate) enum BrickAnswer {
     Texts(RowTexts),
     /// Bricks of the table that was asked for.
     Bricks(Vec<BrickAddress>),
+    /// A part of what a piece of a query has made. The whole is there when the answer ends.
+    Made(Bytes),
+    /// The piece runs, and has made nothing more yet.
+    Running,
 }
 
 impl Wire for BrickAnswer {
@@ -161,6 +196,11 @@ impl Wire for BrickAnswer {
                 out.push(5);
                 put_list(out, bricks);
             }
+            Self::Made(bytes) => {
+                out.push(6);
+                put_bytes(out, bytes);
+            }
+            Self::Running => out.push(7),
         }
     }
 
@@ -172,6 +212,8 @@ impl Wire for BrickAnswer {
             3 => Ok(Self::Dictionaries(from.list()?)),
             4 => Ok(Self::Texts(RowTexts::take(from)?)),
             5 => Ok(Self::Bricks(from.list()?)),
+            6 => Ok(Self::Made(from.bytes()?)),
+            7 => Ok(Self::Running),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }
