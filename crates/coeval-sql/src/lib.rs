@@ -21,6 +21,7 @@
 //! session                             one client: blocks, prepared statements, cursors
 //! statement, explain                  which room runs what
 //! ddl, copy, tique, dml               statements that change something
+//! pieces                              parts of queries that run on other nodes of a cluster
 //! query, point                        the two ways in which a query runs
 //! spread                              rows of tables that are spread over a cluster
 //! context, sequences, values, stored  what a statement runs in, and what definitions hold
@@ -71,6 +72,7 @@ mod open_objects;
 mod opening;
 mod parse;
 mod password;
+mod pieces;
 mod point;
 mod provider;
 mod query;
@@ -112,7 +114,8 @@ pub use changes::ChangeSource;
 pub use clock::Clock;
 pub use cluster::{
     Cluster, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures,
-    ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode,
+    ClusterNodeRoles, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, PieceOrder,
+    PlacedBricks,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
@@ -124,6 +127,7 @@ pub use followers::{Followers, Following, Lags, Reply};
 pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
+pub use pieces::run_piece;
 pub use point::Rows;
 pub use provider::BrickScan;
 pub use quota::{Quota, QuotaShare};

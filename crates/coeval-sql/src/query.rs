@@ -38,6 +38,7 @@ mod spreading;
 mod subqueries;
 mod told;
 mod typing;
+mod unregistered;
 mod using;
 mod watch;
 mod watched;
@@ -46,7 +47,7 @@ mod whole_rows;
 mod window_memory;
 mod windowed;
 
-pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ArrayBounds;
 pub(crate) use coded_groups::CodedGroups;
 pub(crate) use dialect::{compares, plain_type, refuse_collation};
@@ -66,8 +67,9 @@ pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
 pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
+pub(crate) use unregistered::{ZONED_FUNCTIONS, unregistered_aggregates, unregistered_scalars};
 pub(crate) use watch::Watch;
-pub(crate) use watched::WATCHED;
+pub(crate) use watched::{WATCHED, watched};
 pub(crate) use whole_groups::WholeGroups;
 
 pub(crate) use output_names::{named as named_outputs, shown as shown_names};

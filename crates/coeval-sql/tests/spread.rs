@@ -4,6 +4,8 @@
 
 #[path = "spread/fake.rs"]
 mod fake;
+#[path = "spread/pieces.rs"]
+mod pieces;
 
 use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};
@@ -32,6 +34,10 @@ impl Nodes {
     fn new() -> Self {
         let shared = Arc::new(Shared::default());
         let nodes = vec![Node::first(&shared), Node::another(&shared)];
+        Self::of(shared, nodes)
+    }
+
+    fn of(shared: Arc<Shared>, nodes: Vec<Arc<Node>>) -> Self {
         let engines: Vec<_> = nodes.iter().map(|_| engine()).collect();
         for (engine, node) in engines.iter().zip(&nodes) {
             engine.set_cluster(node.clone());
