@@ -22,6 +22,7 @@ mod declarations;
 mod errors;
 mod folder;
 mod own_node;
+mod pieces;
 mod reading;
 mod working;
 mod writing;
@@ -35,6 +36,7 @@ use coeval_cluster::{
 };
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
+use pieces::EngineRunner;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -118,7 +120,8 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     let tables = Tables::start(cores).map_err(|error| failed(&error))?;
     let declarations = Arc::new(Declarations::open(store, tables.clone(), &directory)?);
     declarations.follow().map_err(|error| failed(&error))?;
-    let options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
+    options.runner = Some(Arc::new(EngineRunner(Arc::downgrade(database.engine()))));
     let place = place(&membership, of_work.handle().clone())?;
     let node = Arc::new(OwnNode {
         number: membership.node,
