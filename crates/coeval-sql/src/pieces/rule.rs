@@ -4,6 +4,8 @@
 use super::aggregates::is_plain;
 use super::known::Known;
 use super::plan::SpreadPieces;
+use crate::carried::Carry;
+use crate::query::WithoutPieces;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
@@ -38,7 +40,8 @@ impl PhysicalOptimizerRule for PushPieces {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(known) = self.known.get() else { return Ok(plan) };
+        let known = self.known.get().filter(|_| WithoutPieces::carried_by(options).is_none());
+        let Some(known) = known else { return Ok(plan) };
         let pushed = plan.transform_down(|node| {
             Ok(match in_pieces(&node, known, options)? {
                 Some(pieces) => Transformed::new(pieces, true, TreeNodeRecursion::Jump),

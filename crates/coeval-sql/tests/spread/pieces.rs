@@ -178,6 +178,10 @@ fn explain_says_who_reads_how_many_bricks() {
     for part in ["node_2_rows=", "node_2_bytes=", "node_4_bytes="] {
         assert!(plan.contains(part), "no {part} in\n{plan}");
     }
+    session.execute("SET coeval.spread_pieces = off").unwrap();
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    assert!(!plan.contains("SpreadPieces"), "{plan}");
+    session.execute("RESET coeval.spread_pieces").unwrap();
     // A value of the session's alone is nobody else's business.
     let plan = rows(&mut session, "EXPLAIN SELECT count(*) FROM facts WHERE random() < 2").join("\n");
     assert!(!plan.contains("SpreadPieces"), "{plan}");
