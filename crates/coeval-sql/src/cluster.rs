@@ -4,7 +4,8 @@
 //! ```text
 //!    CREATE TABLE ... USING brick   by the log of row tables to every node     Cluster::declare on each
 //!    COPY, INSERT                   through any node, blind                     ClusterLoad: batches, then commit
-//!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows
+//!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows,
+//!                                                                               or what other nodes make of rows
 //!    DELETE, TRUNCATE               on the node with the keeper of views        ClusterDelete: whole bricks
 //! ```
 //! The promises are those of the protocol (AOSI IV; `coeval-txn`'s `epochs/cluster`): a load is seen as a whole or not at all, on all
@@ -19,9 +20,12 @@ pub use status::{
 
 use crate::error::SqlError;
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use coeval_store::BrickSchema;
 use coeval_txn::Epoch;
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -133,6 +137,47 @@ pub trait ClusterSnapshot: Debug + Send + Sync {
         brick: u64,
         columns: Vec<usize>,
     ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>>;
+
+    /// Which node is to read which of these bricks, if each is to read those that it has. Bricks that nobody but the nodes `without` is
+    /// known to have are left out, as are all if nodes do nothing for each other. Costs a lock that is held for moments.
+    fn place(&self, table: u64, bricks: &[u64], without: &[u32]) -> Vec<PlacedBricks> {
+        let _ = (table, bricks, without);
+        Vec::new()
+    }
+
+    /// Has another node do a piece of a query, at this snapshot. What it gives is the whole when the stream ends without an error; it is
+    /// made as it is taken. When the stream is dropped, the work ends there.
+    ///
+    /// The stream ends behind its first error: the node does not have the bricks now, is gone, or cannot do it.
+    fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        let node = order.node;
+        stream::once(async move { Err(SqlError::unsupported(format!("a piece of a query on node {node}"))) })
+            .boxed()
+    }
+}
+
+/// Bricks that one node is to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedBricks {
+    /// The node's number.
+    pub node: u32,
+    /// Whether it is this one.
+    pub is_own: bool,
+    /// Some of the bricks that were asked for, in their order.
+    pub bricks: Vec<u64>,
+}
+
+/// A piece of a query that another node is to do.
+#[derive(Clone, Debug)]
+pub struct PieceOrder {
+    /// The node's number.
+    pub node: u32,
+    /// The table.
+    pub table: u64,
+    /// Bricks that this node has.
+    pub bricks: Vec<u64>,
+    /// What is to be done with their rows: what [`run_piece`](crate::run_piece) is given there.
+    pub order: Bytes,
 }
 
 /// A load under way. It reads nothing.

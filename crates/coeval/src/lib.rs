@@ -53,8 +53,8 @@ pub use append::AppendOptions;
 pub use coeval_sql::{
     Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterAges, ClusterDelete,
     ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles,
-    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss,
-    SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
+    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder,
+    PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus, run_piece,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,

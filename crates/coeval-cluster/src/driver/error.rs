@@ -113,6 +113,22 @@ pub enum ReadError {
     /// A row has a code of which this node does not know the text. This comes of no failure that the protocol is for.
     #[error(transparent)]
     NoText(#[from] NoText),
+    /// Another node has not run a piece of a query to its end. The snapshot stays; the bricks may be read in another way.
+    #[error("{node} has not done its piece: {why}")]
+    NotRun {
+        /// The node.
+        node: NodeId,
+        /// What it has answered, or what has become of the answer.
+        why: String,
+    },
+    /// A piece of another node's query reads a brick that others serve by now.
+    #[error("brick {brick} of table {table} is not served here at that view")]
+    NotHere {
+        /// The table.
+        table: u64,
+        /// The brick.
+        brick: u64,
+    },
     /// What tells the snapshot from later ones is gone: its node was out of the view.
     #[error("the snapshot is older than what is kept")]
     BelowSafe,

@@ -3,6 +3,7 @@
 
 use super::engine::Engine;
 use super::life::Life;
+use super::pieces::{AskedPiece, PieceOrder};
 use crate::brick_change::LabelledChanges;
 use crate::keeper::Outgoing;
 use crate::node::NodeId;
@@ -95,6 +96,10 @@ impl Handler for Incoming {
             }
             BrickRequest::Share => return self.share(&answer).await,
             BrickRequest::Copy { .. } | BrickRequest::Read { .. } => {}
+        }
+        if let BrickRequest::Run { view, table, bricks, snapshot, order } = request {
+            let order = PieceOrder { table, bricks, order };
+            return self.run(AskedPiece { view, snapshot, order }, &answer).await;
         }
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
@@ -229,7 +234,10 @@ impl Engine {
     fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
         match request {
             BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
-            BrickRequest::Read { .. } | BrickRequest::List { .. } | BrickRequest::Share => Vec::new(),
+            BrickRequest::Read { .. }
+            | BrickRequest::List { .. }
+            | BrickRequest::Share
+            | BrickRequest::Run { .. } => Vec::new(),
         }
     }
 
@@ -265,7 +273,9 @@ impl Engine {
                 }
             }
             // They are answered before, without rows.
-            BrickRequest::List { .. } | BrickRequest::Share => Err(BrickAnswer::NotNow),
+            BrickRequest::List { .. } | BrickRequest::Share | BrickRequest::Run { .. } => {
+                Err(BrickAnswer::NotNow)
+            }
         }
     }
 }

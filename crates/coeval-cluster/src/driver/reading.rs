@@ -107,7 +107,11 @@ impl Life {
                 BrickAnswer::Part(_) => {
                     return Err(Malformed::Contradiction("one brick was asked for").into());
                 }
-                BrickAnswer::Dictionaries(_) | BrickAnswer::Bricks(_) | BrickAnswer::Share(_) => {
+                BrickAnswer::Dictionaries(_)
+                | BrickAnswer::Bricks(_)
+                | BrickAnswer::Share(_)
+                | BrickAnswer::Made(_)
+                | BrickAnswer::Running => {
                     return Err(Malformed::Contradiction("rows were asked for").into());
                 }
                 BrickAnswer::Texts(more) => texts.push(more),

@@ -28,6 +28,7 @@ mod errors;
 mod folder;
 mod own_node;
 mod part_writer;
+mod pieces;
 mod reading;
 mod restored;
 mod spread_source;
@@ -44,6 +45,7 @@ use coeval_archive::SpreadSource;
 use coeval_cluster::{Durability, Founding, LogError, Node, NodeAddress, NodeOptions, StartError, Tables};
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
+use pieces::EngineRunner;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -146,6 +148,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
+    options.runner = Some(Arc::new(EngineRunner(Arc::downgrade(database.engine()))));
     let place = Place { threads: of_work.handle().clone() };
     let node = Arc::new(OwnNode {
         number: membership.node,

@@ -157,6 +157,18 @@ fn checked_binary(
     })
 }
 
+/// The operators of a function that stands in the place of some; `None` of another function.
+pub(crate) fn checked_operators(function: &ScalarUDF) -> Option<&[Operator]> {
+    function.inner().downcast_ref::<Checked>().map(|checked| checked.operators.as_slice())
+}
+
+/// The function that stands in the place of these operators, between one operand more than there are of them; `None` if there
+/// is no such function.
+pub(crate) fn checked_function(operators: Vec<Operator>) -> Option<Arc<ScalarUDF>> {
+    let are_known = !operators.is_empty() && operators.iter().all(|one| function_of(*one).is_some());
+    are_known.then(|| Arc::new(ScalarUDF::new_from_impl(Checked::new(operators))))
+}
+
 /// The most operators that stand below each other as one function each. A longer chain is one function of many
 /// operands: whatever walks over expressions would take the square, or worse, of its depth.
 const CHAIN_DEPTH_MAX: usize = 16;

@@ -442,6 +442,14 @@ impl Carry for StatementTime {
     const NAME: &'static str = "coeval_statement";
 }
 
+/// The statement does without pieces on other nodes: `coeval.spread_pieces` is off.
+#[derive(Clone, Debug)]
+pub(crate) struct WithoutPieces;
+
+impl Carry for WithoutPieces {
+    const NAME: &'static str = "coeval_without_pieces";
+}
+
 /// What subqueries run in that are planned while the statement runs: its own memory.
 #[derive(Clone, Debug)]
 pub(super) struct StatementEnvironment(pub(super) Arc<RuntimeEnv>);
@@ -465,6 +473,9 @@ fn statement_state(
     snapshot.carry_in(config.options_mut());
     if !context.settings.is_on("coeval.group_top") {
         WithoutGroupTop.carry_in(config.options_mut());
+    }
+    if !context.settings.is_on("coeval.spread_pieces") {
+        WithoutPieces.carry_in(config.options_mut());
     }
     if !context.settings.is_on("coeval.coded_groups") {
         WithoutCodedGroups.carry_in(config.options_mut());

@@ -72,8 +72,18 @@ use crate::error::SqlError;
 use counting::{CountedSeries, Members};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::logical_expr::AggregateUDF;
+use interval_best::Best;
 use operators::PostgresOperators;
+use regressions::Regression;
 use std::sync::Arc;
+use variances::Spread;
+
+/// Aggregates that plans call and no registry has, in an order that stays.
+pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
+    let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
+    few.into_iter().chain(Spread::all()).chain(Regression::all()).collect()
+}
 
 /// The state, planning as PostgreSQL does.
 ///

@@ -45,6 +45,8 @@ pub(super) fn of_reading(error: &ReadError) -> SqlError {
         ReadError::NotServing { .. }
         | ReadError::NotToBeHad { .. }
         | ReadError::NotListed { .. }
+        | ReadError::NotRun { .. }
+        | ReadError::NotHere { .. }
         | ReadError::Ended(_) => SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN),
         ReadError::NoTable(_) => SqlError::new(SqlState::UndefinedTable, message)
             .with_hint("It was dropped, or its definition has not come to this node yet."),
