@@ -272,7 +272,7 @@ impl Cluster for Node {
             node: number,
             address: Some(format!("n{number}.example:7001")),
             roles: ClusterNodeRoles {
-                is_own: number < 3 && is_first(number) == self.has_keeper,
+                is_own: number < 3 && is_first(number) == (self.number == 1),
                 has_keeper: is_first(number),
             },
             state: if number < 3 { ClusterNodeState::Live } else { ClusterNodeState::Away },
