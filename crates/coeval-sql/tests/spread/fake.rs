@@ -301,7 +301,7 @@ impl ClusterAges for Node {
 
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
         assert!(age <= self.shared.newest_age(), "rows name what has ended");
-        let now = Snapshot::now(&self.shared, &self.tables);
+        let now = self.seen_now();
         let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
         let taken = Snapshot { commits, ..now };
         let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
