@@ -496,7 +496,9 @@ fn a_cluster_whose_machines_are_all_lost_comes_back_from_a_backup() {
     let said = printed(&["check", "--archive", archive]);
     assert_eq!(said.matches("rows of 1 spread tables").count(), 3, "{said}");
     nodes.kill(1);
-    [&first, &second, &third].map(|dir| std::fs::remove_dir_all(dir).unwrap());
+    for dir in [&first, &second, &third] {
+        std::fs::remove_dir_all(dir).unwrap();
+    }
     let said = printed(&["restore", archive, &first]);
     for part in ["Rows of spread tables are as of", "hits (3,000)", "--cluster HOST:PORT"] {
         assert!(said.contains(part), "{part}: {said}");

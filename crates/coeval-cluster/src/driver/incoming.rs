@@ -90,17 +90,17 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
-        match &request {
+        let request = match request {
             BrickRequest::List { view, table, snapshot } => {
-                return self.list(*view, *table, snapshot, &answer).await;
+                return self.list(view, table, &snapshot, &answer).await;
             }
             BrickRequest::Share => return self.share(&answer).await,
-            BrickRequest::Copy { .. } | BrickRequest::Read { .. } => {}
-        }
-        if let BrickRequest::Run { view, table, bricks, snapshot, order } = request {
-            let order = PieceOrder { table, bricks, order };
-            return self.run(AskedPiece { view, snapshot, order }, &answer).await;
-        }
+            BrickRequest::Run { view, table, bricks, snapshot, order } => {
+                let order = PieceOrder { table, bricks, order };
+                return self.run(AskedPiece { view, snapshot, order }, &answer).await;
+            }
+            bricks @ (BrickRequest::Copy { .. } | BrickRequest::Read { .. }) => bricks,
+        };
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
             Ok::<_, BrickAnswer>((bricks, engine.dictionaries_for(&request)))

@@ -231,7 +231,8 @@ fn made(
                 BrickAnswer::Part(_)
                 | BrickAnswer::Dictionaries(_)
                 | BrickAnswer::Texts(_)
-                | BrickAnswer::Bricks(_) => {
+                | BrickAnswer::Bricks(_)
+                | BrickAnswer::Share(_) => {
                     return Err(Malformed::Contradiction("a piece of a query was asked for").into());
                 }
             }

@@ -239,7 +239,7 @@ mod tests {
         for length in [1, 3, 64, bytes.len()] {
             let parts: Vec<_> = bytes.chunks(length).map(|part| Ok(Bytes::copy_from_slice(part))).collect();
             let found = decoded(stream::iter(parts).boxed()).try_collect::<Vec<_>>();
-            assert_eq!(futures::executor::block_on(found).unwrap(), [row.clone()], "{length}");
+            assert_eq!(futures::executor::block_on(found).unwrap(), std::slice::from_ref(&row), "{length}");
         }
         let cut = vec![Ok(Bytes::copy_from_slice(&bytes[..bytes.len() - 24]))];
         let found = decoded(stream::iter(cut).boxed()).try_collect::<Vec<_>>();

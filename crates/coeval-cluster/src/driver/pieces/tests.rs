@@ -56,10 +56,8 @@ impl PieceRunner for Counting {
 
 async fn started(replicas: usize, directory: &Path, open: &Arc<AtomicUsize>) -> Vec<Node> {
     let runner: Arc<dyn PieceRunner> = Arc::new(Counting { open: Arc::clone(open) });
-    let nodes = start_on_loopback_with(3, replicas, directory, &Handle::current(), |options| {
-        options.runner = Some(Arc::clone(&runner));
-    });
-    nodes.await.unwrap()
+    let run_pieces = |options: &mut crate::NodeOptions| options.runner = Some(Arc::clone(&runner));
+    start_on_loopback_with(3, replicas, directory, &Handle::current(), run_pieces).await.unwrap()
 }
 
 /// A row in each brick.

@@ -28,7 +28,7 @@ pub(crate) enum DomainStatement {
         /// Its name.
         name: ObjectName,
         /// What changes.
-        change: DomainChange,
+        change: Box<DomainChange>,
     },
     /// `DROP DOMAIN`.
     Drop {
@@ -99,7 +99,7 @@ impl DomainStatement {
         }
         if parser.parse_keywords(&[Keyword::ALTER, Keyword::DOMAIN]) {
             let name = parser.parse_object_name(false)?;
-            return Ok(Some(Self::Alter { name, change: parse_change(parser)? }));
+            return Ok(Some(Self::Alter { name, change: Box::new(parse_change(parser)?) }));
         }
         Ok(None)
     }
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_check_may_leave_out_the_values_that_are_there() {
         let change = |sql| match parse(sql) {
-            Some(DomainStatement::Alter { change, .. }) => change,
+            Some(DomainStatement::Alter { change, .. }) => *change,
             other => panic!("{other:?}"),
         };
         assert!(matches!(

@@ -22,10 +22,6 @@ fn too_large() -> SqlError {
 }
 
 impl Number {
-    pub(super) fn of(value: i64) -> Self {
-        Self { units: i128::from(value), scale: 0 }
-    }
-
     /// The number that a text of JSON, or one like it, writes.
     ///
     /// # Errors

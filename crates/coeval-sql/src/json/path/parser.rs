@@ -93,7 +93,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, SqlError> {
             '0'..='9' => number(rest)?,
             '.' if begins_number(behind) && !ends_value(tokens.last()) => number(rest)?,
             _ => match MARKS.iter().find(|mark| rest.starts_with(**mark)) {
-                Some(mark) => (Token::Mark(*mark), &rest[mark.len()..]),
+                Some(mark) => (Token::Mark(mark), &rest[mark.len()..]),
                 None if is_of_word(first) => {
                     let (word, behind) = word(rest)?;
                     (Token::Word(word), behind)
