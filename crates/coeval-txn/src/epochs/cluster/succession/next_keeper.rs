@@ -20,7 +20,11 @@ pub enum BeginError {
     Superseded(KeeperTerm),
     /// Too few have told what they hold. Those that the last view has and that have not are named; some of them may hold nothing,
     /// since they have lost their disks.
-    #[error("{heard} members of view {} have told which views they have, and {needed} have to", view.get())]
+    #[error(
+        "{heard} members of view {} have told which views they have, and {needed} have to{}",
+        view.get(),
+        who_has_not(unheard)
+    )]
     TooFew {
         /// Of which view.
         view: ViewNumber,
@@ -31,6 +35,11 @@ pub enum BeginError {
         /// Who has not.
         unheard: Vec<NodeId>,
     },
+}
+
+fn who_has_not(nodes: &[NodeId]) -> String {
+    let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    if names.is_empty() { String::new() } else { format!("; not yet: {}", names.join(", ")) }
 }
 
 /// Nobody who has records has told so.

@@ -415,6 +415,8 @@ fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
         matches!(&refused, Some(BeginError::TooFew { heard: 2, needed: 3, unheard, .. }) if *unheard == [node(1)]),
         "nobody but the founder is known to have all: {refused:?}"
     );
+    let said = refused.map(|refused| refused.to_string()).unwrap_or_default();
+    assert!(said.ends_with(&format!("not yet: {}", node(1))), "{said}");
     let begun = stage.begin(2, 1, &[1]).unwrap();
     assert_eq!(begun.view().members().count(), 3);
     // One elsewhere has asked the founder meanwhile, and may have begun.
