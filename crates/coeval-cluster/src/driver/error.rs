@@ -137,7 +137,7 @@ pub enum ReadError {
     Ended(String),
 }
 
-/// Why a node is not drained, or not removed. Nothing has changed.
+/// Why a node is not drained, or not removed. Nothing has changed, unless it is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeNodesError {
@@ -152,6 +152,12 @@ pub enum ChangeNodesError {
     /// The keeper does not run, or has too much to do to answer. It may be asked again.
     #[error("the keeper of the views does not run here, or has too much to do: ask again")]
     NoKeeper,
+    /// Too few nodes answer the keeper for it to begin, or to record anything. It may be done yet: asking again does no harm.
+    #[error("too few nodes have answered the keeper of the views for {} ms: what was asked for may be done later", after.as_millis())]
+    NotSettled {
+        /// How long was waited.
+        after: Duration,
+    },
     /// Without that node there would be no keeper.
     #[error("{0} has the keeper of the views, and cannot be removed")]
     HasKeeper(NodeId),

@@ -4,6 +4,7 @@
 use crate::nodes::{Cluster, SILENCE, wait_until};
 use crate::sums::{Traffic, check, load};
 use coeval_cluster::{ChangeNodesError, Founding, NodeId, StartError};
+use std::time::Duration;
 
 #[test]
 fn loads_go_on_without_a_keeper_until_a_member_goes() {
@@ -85,4 +86,22 @@ fn views_outlive_the_node_of_the_keeper_and_its_disk() {
     cluster.begin(1);
     cluster.settle();
     check(&cluster, &[alone]);
+}
+
+/// The keeper lives, and cannot have anything held by enough nodes. To break it: have `Node::change` wait as long as it takes.
+#[test]
+fn nobody_waits_for_ever_for_what_too_few_nodes_hold() {
+    let mut cluster = Cluster::start_with(3, 2, Duration::from_secs(2));
+    cluster.crash(2);
+    cluster.crash(3);
+    // By then it has recorded that one of them is gone, and is the only one that holds that.
+    std::thread::sleep(SILENCE * 3);
+    let asked = cluster.runtime.block_on(cluster.node(1).drain(NodeId::new(9)));
+    assert!(matches!(asked, Err(ChangeNodesError::NotSettled { .. })), "{asked:?}");
+    cluster.begin(2);
+    cluster.begin(3);
+    cluster.settle();
+    let asked = cluster.runtime.block_on(cluster.node(1).drain(NodeId::new(9)));
+    assert!(matches!(asked, Err(ChangeNodesError::Refused(_))), "{asked:?}");
+    check(&cluster, &[]);
 }

@@ -100,6 +100,8 @@ pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
         ChangeNodesError::NoKeeper => {
             SqlError::new(SqlState::CannotConnectNow, error.to_string()).with_hint("Ask again.")
         }
+        ChangeNodesError::NotSettled { .. } => SqlError::new(SqlState::CannotConnectNow, error.to_string())
+            .with_hint("`coeval cluster status` says who is away. Ask again: what is done by then is not done twice."),
         ChangeNodesError::HasKeeper(_) | ChangeNodesError::Refused(_) => refused(error.to_string()),
         _ => SqlError::internal(error.to_string()),
     }
@@ -186,6 +188,8 @@ mod tests {
         assert!(elsewhere.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
         assert_eq!(of_change(&ChangeNodesError::HasKeeper(NodeId::new(1))).state.code(), "55000");
         assert_eq!(of_change(&ChangeNodesError::NoKeeper).state.code(), "57P03");
+        let not_settled = ChangeNodesError::NotSettled { after: Duration::from_secs(30) };
+        assert_eq!(of_change(&not_settled).state.code(), "57P03");
     }
 
     #[test]

@@ -20,7 +20,11 @@ pub enum BeginError {
     Superseded(KeeperTerm),
     /// Too few have told what they hold. Those that the last view has and that have not are named; some of them may hold nothing,
     /// since they have lost their disks.
-    #[error("{heard} members of view {} have told which views they have, and {needed} have to", view.get())]
+    #[error(
+        "{heard} members of view {} have told which views they have, and {needed} have to{}",
+        view.get(),
+        who_has_not(unheard)
+    )]
     TooFew {
         /// Of which view.
         view: ViewNumber,
@@ -33,9 +37,25 @@ pub enum BeginError {
     },
 }
 
+fn who_has_not(nodes: &[NodeId]) -> String {
+    let names: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+    if names.is_empty() { String::new() } else { format!("; not yet: {}", names.join(", ")) }
+}
+
 /// Nobody who has records has told so.
 fn nobody() -> BeginError {
     BeginError::TooFew { view: ViewNumber::default(), heard: 0, needed: 1, unheard: Vec::new() }
+}
+
+/// The node that has founded the cluster of a list without keepers, if it was one. Clusters that are older than terms have such lists of
+/// many records: their keeper was there, and nobody else was asked to hold anything, so without it nobody knows all of them.
+fn founder_of(records: &[ViewRecord]) -> Option<Member> {
+    let first = records.first().filter(|_| term_of(records) == KeeperTerm::default())?;
+    let mut view = View::default();
+    view.follow(first);
+    let mut founders = view.members();
+    let founder = founders.next()?;
+    founders.next().is_none().then_some(founder)
 }
 
 /// What a node has told.
@@ -124,15 +144,15 @@ impl NextKeeper {
             return Err(BeginError::Superseded(term_of(best)));
         }
         let settled = self.answers.values().map(|answer| answer.settled).max().unwrap_or_default();
-        let last = self.node_of_last(best);
+        let (last, founder) = (self.node_of_last(best), founder_of(best));
         let mut view = View::default();
         for record in best {
             if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
-                self.check(&view, (best, last))?;
+                self.check(&view, (last, founder))?;
             }
             view.follow(record);
         }
-        self.check(&view, (best, last))?;
+        self.check(&view, (last, founder))?;
         let settled = length_at(settled).min(best.len());
         Ok(TermKeeper::begin(self.place, self.replicas, best.to_vec(), settled, self.rules))
     }
@@ -149,20 +169,12 @@ impl NextKeeper {
         (is_last && has_stayed).then_some(last.node)
     }
 
-    /// Whether the one that has founded the cluster has all of a list without keepers, and has answered none elsewhere. Clusters that
-    /// are older than terms have such lists: their keeper was there, and nobody else was asked to hold anything.
-    fn founder_has(&self, best: &[ViewRecord]) -> bool {
-        let mut view = View::default();
-        best.iter().take(1).for_each(|record| view.follow(record));
-        let mut founders = view.members();
-        let (Some(founder), None) = (founders.next(), founders.next()) else { return false };
-        let has_all =
-            |answer: &Answer| answer.records.len() == best.len() && answer.elsewhere == KeeperTerm::default();
-        term_of(best) == KeeperTerm::default() && self.answers.get(&founder.node).is_some_and(has_all)
-    }
-
-    /// Whether enough members of a view have answered.
-    fn check(&self, view: &View, (best, last): (&[ViewRecord], Option<NodeId>)) -> Result<(), BeginError> {
+    /// Whether enough members of a view have answered, and the founder among them if the list has no keeper.
+    fn check(
+        &self,
+        view: &View,
+        (last, founder): (Option<NodeId>, Option<Member>),
+    ) -> Result<(), BeginError> {
         let members = view.members().count();
         let has_answered = |member: &Member| {
             let is_whole = |answer: &Answer| answer.log_since <= member.incarnation;
@@ -172,12 +184,20 @@ impl NextKeeper {
         let heard = view.members().filter(has_answered).count();
         let needed = answers_needed(members, self.replicas);
         let has_last = last.and_then(|node| view.member(node)).is_some_and(|member| has_answered(&member));
-        let is_enough = heard >= needed
-            || (has_last && holders_needed(members, self.replicas) == 1)
-            || (view.keeper().is_none() && self.founder_has(best));
+        let is_enough = match founder {
+            None => heard >= needed || (has_last && holders_needed(members, self.replicas) == 1),
+            Some(founder) => {
+                let answer = self.answers.get(&founder.node);
+                let answer = answer.filter(|answer| answer.log_since <= founder.incarnation);
+                // Whoever has begun elsewhere had to ask it too. So if it has answered nobody there, nobody has.
+                answer.is_some_and(|answer| heard >= needed || answer.elsewhere == KeeperTerm::default())
+            }
+        };
         if is_enough || !self.rules.keep(Rule::EnoughAnswers) {
             return Ok(());
         }
+        // With enough heard it is the founder that has not told.
+        let needed = needed.max(heard + 1);
         let unheard = view.members().filter(|member| !has_answered(member)).map(|member| member.node);
         Err(BeginError::TooFew { view: view.number(), heard, needed, unheard: unheard.collect() })
     }

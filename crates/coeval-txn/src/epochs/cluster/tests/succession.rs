@@ -388,9 +388,9 @@ fn an_open_delete_ends_when_the_keeper_is_elsewhere() {
     }
 }
 
-/// To break it: have `NextKeeper::check` not look for the founder, or `founder_has` not at whom it has answered.
-#[test]
-fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
+/// Three nodes of a cluster that is older than terms. The keeper was on n1, which has founded it; the others have followed its records, and
+/// have held nothing, since their first lives.
+fn older_than_terms() -> Stage {
     let member = |number| Member { node: node(number), incarnation: Incarnation::new(1) };
     let (mut keeper, first) = ViewKeeper::found(&[member(1)], 2);
     let mut records = vec![first];
@@ -399,14 +399,42 @@ fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
         records.extend(keeper.receive(&join));
     }
     let mut stage = Stage::new(1, 2, Rules::ALL);
-    (2..=3).for_each(|number| stage.come(number, 2));
+    (2..=3).for_each(|number| stage.come(number, 1));
     for number in 1..=3 {
         records.iter().for_each(|record| stage.holder(number).learn(record));
     }
-    assert!(stage.begin(1, 2, &[2, 3]).is_err(), "what they hold is younger than their lives in the view");
+    stage
+}
+
+/// To break it: have `NextKeeper::check` not look for the founder, or not at whom that has answered.
+#[test]
+fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
+    let mut stage = older_than_terms();
+    let refused = stage.begin(1, 2, &[2, 3]).err();
+    assert!(
+        matches!(&refused, Some(BeginError::TooFew { heard: 2, needed: 3, unheard, .. }) if *unheard == [node(1)]),
+        "nobody but the founder is known to have all: {refused:?}"
+    );
+    let said = refused.map(|refused| refused.to_string()).unwrap_or_default();
+    assert!(said.ends_with(&format!("not yet: {}", node(1))), "{said}");
     let begun = stage.begin(2, 1, &[1]).unwrap();
     assert_eq!(begun.view().members().count(), 3);
     // One elsewhere has asked the founder meanwhile, and may have begun.
     assert!(stage.begin(3, 2, &[1, 2, 3]).is_ok());
     assert!(stage.begin(4, 1, &[1]).is_err());
+}
+
+/// To break it: have the nodes come in a life behind that which the view has (`stage.come(number, 2)`), as if they had lost their disks.
+#[test]
+fn what_the_first_keeper_with_a_term_records_is_held_by_the_others() {
+    let mut stage = older_than_terms();
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2]).unwrap();
+    assert!(first.is_settled(), "its first record");
+    note(&mut first, 2, "b:1");
+    stage.hold(&mut first, &[1, 2]);
+    assert!(first.is_settled());
+    // The founder is away, and not needed any more.
+    let second = stage.begin_and_hold(2, 3, &[2, 3]).unwrap();
+    assert!(second.is_settled() && second.view().known().contains_key(&node(2)));
+    assert!(!stage.has_two_histories);
 }
