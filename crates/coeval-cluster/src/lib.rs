@@ -74,7 +74,7 @@ pub use coeval_txn::cluster::{
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
+    BrickSum, ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
     LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
