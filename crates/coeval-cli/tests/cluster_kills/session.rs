@@ -56,7 +56,7 @@ impl Session {
             let (client, connection) = connected.map_err(|error| Refused::of(&error))?;
             // How it ends is told by the statements.
             tokio::spawn(async move { drop(connection.await) });
-            Ok(client)
+            Ok::<_, Refused>(client)
         })?;
         let session = Self { runtime, client };
         session.rows("SET default_transaction_isolation = 'repeatable read'", patience)?;
