@@ -299,8 +299,10 @@ impl Drop for Nodes {
                 let _ = process.kill();
                 let _ = process.wait();
             }
-            if std::thread::panicking() {
-                let said = place.said.lock().unwrap();
+            // A second panic would hide the first one.
+            if std::thread::panicking()
+                && let Ok(said) = place.said.lock()
+            {
                 let lines: Vec<&str> = said.lines().collect();
                 let shown = &lines[lines.len().saturating_sub(LINES_SHOWN)..];
                 eprintln!("node {number} has said last:\n{}", shown.join("\n"));
