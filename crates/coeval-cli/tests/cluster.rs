@@ -334,6 +334,7 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     nodes.serve(3);
     nodes.all_live(3);
     nodes.all_count(&rows);
+    all_replicas_agree(&nodes, rows.len());
     deletes_are_for_the_node_with_the_keeper(&nodes, &rows);
     // A table that is gone is in nobody's way, also behind a restart of all.
     nodes.run(1, "DROP TABLE hits");
@@ -344,6 +345,19 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     nodes.all_count(&[]);
     nodes.copy(3, &rows[..100]);
     nodes.all_count(&rows[..100]);
+}
+
+/// Whichever node is asked, it finds that all replicas of all bricks have the same rows, and so many.
+fn all_replicas_agree(nodes: &Nodes, rows: usize) {
+    for number in nodes.served() {
+        let compared = nodes.cluster(&["check"], number);
+        let said = text_of(&compared.stdout);
+        assert!(compared.status.success(), "{said}{}", text_of(&compared.stderr));
+        assert!(
+            said.starts_with("1 tables, ") && said.ends_with(&format!(", {rows} rows compared\n")),
+            "{said}"
+        );
+    }
 }
 
 /// The same as a declared reader at SERIALIZABLE.

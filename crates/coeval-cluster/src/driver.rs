@@ -31,12 +31,14 @@
 //! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `listing.rs`, `shares.rs` | which bricks a table has, on any node; what of all bricks each node has |
 //! | `pieces.rs` | pieces of queries that run where the bricks are |
+//! | `comparing.rs` | whether all replicas of a brick have the same rows |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod adding;
 mod addresses;
 mod changing;
 mod codes;
+mod comparing;
 mod copying;
 mod counters;
 mod delete;
@@ -61,6 +63,7 @@ mod status;
 mod texts;
 mod ticking;
 
+pub use comparing::BrickSum;
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
 pub use error::{ChangeNodesError, CodesError, LoadError, ReadError};

@@ -29,9 +29,10 @@ use futures::stream::{self, BoxStream};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::drain`] and
-/// [`Cluster::remove`]; a future may be dropped at any time.
+/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::compare`],
+/// [`Cluster::drain`] and [`Cluster::remove`]; a future may be dropped at any time.
 pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
@@ -77,6 +78,17 @@ pub trait Cluster: Debug + Send + Sync {
     /// second is left out. Cost: a look at all bricks, on each node.
     fn shares(&self) -> BTreeMap<u32, ClusterNodeShare> {
         BTreeMap::new()
+    }
+
+    /// Compares the rows of all live replicas of all bricks of spread tables, as one snapshot sees them. Tells what differs, in a line
+    /// each that begins with `differs: ` and names brick, table and nodes; and in the last line how much was compared. Nodes to which
+    /// bricks are about to come are left out. Ends soon when `stop` is set. Cost: all rows come here, from each node that has them.
+    ///
+    /// # Errors
+    /// If the node does not serve, or some replica is not to be had in time (57P03), or it was stopped (57014).
+    fn compare(&self, stop: &Arc<AtomicBool>) -> Result<String, SqlError> {
+        let _ = stop;
+        Err(SqlError::unsupported("comparing the replicas of this cluster"))
     }
 
     /// Has the node of this number have no bricks any more: they move to the others while loads and queries go on, after this has

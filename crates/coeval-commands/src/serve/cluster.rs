@@ -23,6 +23,7 @@
 
 mod ages;
 mod belonging;
+mod comparing;
 mod declarations;
 mod errors;
 mod folder;

@@ -67,6 +67,7 @@ const REFUSED_TO_KEEPERS: &[&str] = &[
     "SELECT coeval_backup('/tmp/written')",
     "SELECT coeval_cluster_drain(1)",
     "SELECT coeval_cluster_remove(1)",
+    "SELECT coeval_cluster_check()",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];
@@ -111,6 +112,7 @@ const REFUSED_TO_COPIERS: &[&str] = &[
     "SELECT coeval_backup('/tmp/written')",
     "SELECT coeval_cluster_drain(1)",
     "SELECT coeval_cluster_remove(1)",
+    "SELECT coeval_cluster_check()",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];
