@@ -10,18 +10,18 @@ use std::sync::Arc;
 const STATEMENTS: [&str; 5] = [
     "CREATE TYPE mood AS ENUM ('sad', 'happy')",
     "ALTER TYPE mood ADD VALUE 'fine' AFTER 'sad'",
-    "CREATE TABLE every (
+    "CREATE TABLE kinds (
         id int PRIMARY KEY, small smallint, big bigint NOT NULL, single real, twice double precision,
         exact numeric(20, 4), wide numeric(38, 10), truth boolean, words text, short varchar(5), padded char(3),
         bytes bytea, day date, clock time, here timestamp, moment timestamptz, span interval, name uuid,
         place pg_lsn, raw json, document jsonb, feeling mood, numbers int[], texts text[], feelings mood[],
         places pg_lsn[])",
-    "INSERT INTO every VALUES
+    "INSERT INTO kinds VALUES
         (1, 2, 3, 1.5, 2.5, 12345.6789, -0.0000000001, true, 'words', 'short', 'a', '\\x00ff', '2026-11-29',
          '10:51:34.5', '2026-11-29 10:51:34', '2026-11-29 10:51:34+02', '1 mon 2 days 3 seconds',
          '00112233-4455-6677-8899-aabbccddeeff', '16/B374D848', '{\"a\" : 1}', '{\"b\": [1, null]}', 'fine',
          '{1,NULL,3}', '{one,NULL}', '{happy,NULL,fine}', '{16/B374D848,NULL}')",
-    "INSERT INTO every (id, big) VALUES (2, 0)",
+    "INSERT INTO kinds (id, big) VALUES (2, 0)",
 ];
 
 /// A table with a column of each type, and its two rows as a query gives them.
@@ -31,10 +31,10 @@ fn every_type() -> (Arc<TableDef>, RecordBatch) {
     for statement in STATEMENTS {
         session.execute(statement).unwrap();
     }
-    let batches = session.query("SELECT * FROM every ORDER BY id").unwrap();
+    let batches = session.query("SELECT * FROM kinds ORDER BY id").unwrap();
     let batch = concat_batches(&batches[0].schema(), &batches).unwrap();
     assert_eq!(batch.num_rows(), 2);
-    let def = Arc::clone(database.table("every").unwrap().def());
+    let def = Arc::clone(database.table("kinds").unwrap().def());
     (def, batch)
 }
 
