@@ -457,6 +457,13 @@ fn the_function_gives_the_same(sql: &Sql, port: u16, lines: &[Value]) {
         assert_eq!(all.unwrap(), Some(keyed.to_string()), "{round}");
         sql.run("CHECKPOINT").unwrap();
     }
+    // Documents become columns of their table, as any others.
+    let typed = format!(
+        "SELECT a.word || ' ' || (a.amount + 1) FROM coeval_changes('{}') c, json_populate_record(NULL::accounts, c.after) a
+         WHERE c.table_name = 'accounts' AND c.operation = 'update'",
+        tokens[0]
+    );
+    assert_eq!(sql.value(&typed).unwrap().as_deref(), Some("word 7 8"));
     sql.run("CREATE ROLE nosy LOGIN; CREATE ROLE copier LOGIN REPLICATION").unwrap();
     let query = format!("SELECT count(*) FROM coeval_changes('{}')", tokens[2]);
     assert_eq!(Sql::open_as(port, "nosy", None).unwrap().refused(&query), "42501");
