@@ -130,7 +130,7 @@ pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use pieces::run_piece;
 pub use point::Rows;
-pub use provider::BrickScan;
+pub use provider::{BrickScan, field_of_column};
 pub use quota::{Quota, QuotaShare};
 pub use registry::{
     Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,

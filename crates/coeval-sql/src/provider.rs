@@ -21,4 +21,5 @@ pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;
 pub(crate) use spread::{BrickReader, SpreadScan};
 pub(crate) use statistics::{UNKNOWN_DISTINCT, known_distinct_values};
+pub use table::field_of_column;
 pub(crate) use table::{CoevalTable, HiddenColumns, Keys};

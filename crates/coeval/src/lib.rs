@@ -74,16 +74,16 @@ pub use coeval_store::{
 #[doc(hidden)]
 pub use coeval_store::{
     BaseCopy, BrickSchema, CHANGE_FEED_NAME, CandidacyError, Catalog, ChangeFeed, ChangeFeedError,
-    ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction,
-    Follower, FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise, Publication, Rewound,
-    SafeLogging, Store, TermNumber, Timeline, Word,
+    ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken, ChangedRow, FORMAT_VERSION, Fed, FedChange,
+    FedTransaction, Follower, FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise,
+    Publication, Rewound, SafeLogging, Store, TermNumber, Timeline, Word,
     files::{DiskFiles, FileError, Holder},
     log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
-pub use exporting::{Exporter, TextForm};
+pub use exporting::{Exporter, RowColumn, TextForm};
 pub use reader::{Outcome, RowReader};
 pub use session::{Prepared, Session};
 pub use table::Table;
