@@ -4,6 +4,7 @@
 mod array_text;
 mod assign;
 mod binary;
+mod casts;
 mod date_text;
 mod date_tokens;
 mod datetime;
@@ -24,6 +25,7 @@ mod zones;
 pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
+pub(crate) use casts::{CastContext, cannot_assign, cannot_cast, has_cast, is_text, require_cast};
 pub(crate) use date_text::{read_date, read_timestamp};
 pub(crate) use datetime::{is_date, is_timestamp};
 pub use facts::type_number;
@@ -33,7 +35,9 @@ pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_inter
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
 pub use names::{column_type, column_type_of_arrow};
-pub(crate) use names::{has_elements, parameter_beside, resolved_enum, second_digits, type_in_words};
+pub(crate) use names::{
+    has_elements, parameter_beside, resolved_enum, second_digits, type_in_words, type_name,
+};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;

@@ -9,7 +9,7 @@ mod operators;
 pub(crate) use aggregates::{AggregateCall, AggregateFunction, AggregateScope, DistinctInput};
 pub(crate) use operators::compare_op;
 
-use super::cast::{self, Cast, CastContext, CastPlan};
+use super::cast::{self, Cast, CastPlan};
 use super::datum::Datum;
 use super::environment::{Environment, Inputs, NoRows};
 use super::fallback::{Fallback, PlanExpressions};
@@ -20,7 +20,7 @@ use super::promotion::is_text;
 use super::scope::Scope;
 use crate::error::{SqlError, SqlState};
 use crate::stack::with_room;
-use crate::types;
+use crate::types::{self, CastContext, cannot_assign, has_cast};
 use chrono_tz::Tz;
 use coeval_store::{ColumnDef, ColumnType, SequenceDef, Value};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
@@ -169,17 +169,11 @@ impl<'s> Compiler<'s> {
         let (node, from) = self.settle(typed, column.ty)?;
         let node = self.cast(node, from, column.ty, CastContext::Assignment).map_err(|refusal| {
             // A cast that there is may still refuse a constant.
-            let exists = from == column.ty || may_be_assigned(from, column.ty);
+            let exists = has_cast(from, column.ty, CastContext::Assignment);
             if exists || matches!(refusal, Refusal::Wrong(_)) {
                 return refusal;
             }
-            let message = format!(
-                "column \"{}\" is of type {} but expression is of type {from}",
-                column.name, column.ty
-            );
-            SqlError::new(SqlState::DatatypeMismatch, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .into()
+            cannot_assign(&column.name, column.ty, from).into()
         })?;
         Ok(Scalar { node, ty: column.ty })
     }
@@ -463,14 +457,6 @@ fn is_zoned(ty: ColumnType) -> bool {
         ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
         ty => ty == ColumnType::TimestampTz,
     }
-}
-
-/// Whether PostgreSQL has an assignment cast, though this compiler may not.
-fn may_be_assigned(from: ColumnType, to: ColumnType) -> bool {
-    let time = |ty: ColumnType| {
-        matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Time)
-    };
-    is_text(to) || (time(from) && time(to)) || (from == ColumnType::Interval && to == ColumnType::Time)
 }
 
 /// Where constants are folded: nothing there depends on the statement.

@@ -2,6 +2,8 @@
 //! Which type two operands meet in, as PostgreSQL promotes them. A `numeric` result has the precision and
 //! scale that Arrow's decimal kernels give it, so that both execution paths agree.
 
+pub(super) use crate::types::is_text;
+
 use super::arithmetic::{ArithmeticOp, NumberKind};
 use crate::types::numeric::{QUOTIENT_PRECISION, quotient_shape};
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
@@ -28,12 +30,7 @@ pub(super) fn is_document(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Json | ColumnType::Jsonb)
 }
 
-/// The text types. A `char(n)` is kept without its trailing blanks, so all of them compare as they are kept.
-pub(super) fn is_text(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_))
-}
-
-/// The text types' arrays, likewise.
+/// The text types' arrays, which compare as texts do.
 pub(super) fn is_text_array(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Array(element) if is_text(element.column_type()))
 }

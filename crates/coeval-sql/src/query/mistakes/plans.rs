@@ -5,7 +5,7 @@ use super::asked::{fit, has_sign, is_condition, no_condition, no_function, no_si
 use super::operators::refused;
 use crate::error::{SqlError, SqlState, own_error};
 use crate::query::typing::no_operator;
-use crate::types::type_in_words;
+use crate::types::{cannot_cast, type_in_words};
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -99,10 +99,7 @@ fn mistake(part: &Expr, schema: &DFSchema) -> Option<SqlError> {
         }
         Expr::Cast(Cast { expr, field }) => {
             let (from, to) = (type_of(expr)?, field.data_type());
-            (!can_cast_types(&from, to)).then(|| {
-                let message = format!("cannot cast type {} to {}", type_in_words(&from), type_in_words(to));
-                SqlError::new(SqlState::CannotCoerce, message)
-            })
+            (!can_cast_types(&from, to)).then(|| cannot_cast(&type_in_words(&from), &type_in_words(to)))
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
             // One that is asked has an error of its own.

@@ -21,7 +21,7 @@ use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
-use crate::types::column_type_of_arrow;
+use crate::types::{cannot_cast, column_type_of_arrow, type_in_words};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -170,11 +170,7 @@ fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     if !is_strict || from == *to {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    // A cast to `numeric` that is written without digits has some here.
-    let to = if to.is_decimal() { "numeric".to_owned() } else { name(to) };
-    let message = format!("cannot cast type {} to {to}", name(&from));
-    Err(SqlError::new(SqlState::CannotCoerce, message).into())
+    Err(cannot_cast(&type_in_words(&from), &type_in_words(to)).into())
 }
 
 /// `42883` for a pattern that a label is matched with.

@@ -4,7 +4,6 @@
 use super::{Compiler, Refusal, Typed};
 use crate::cancel;
 use crate::scalar::arithmetic::ArithmeticOp;
-use crate::scalar::cast::CastContext;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::members::Members;
@@ -13,6 +12,7 @@ use crate::scalar::promotion::{
     self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
 use crate::stack::with_room;
+use crate::types::CastContext;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 use std::sync::Arc;
