@@ -353,16 +353,14 @@ impl<'s> Compiler<'s> {
         for known in alternatives.iter().filter_map(|alternative| alternative.ty) {
             ty = Some(match ty {
                 None => known,
-                Some(so_far) => super::promotion::common(so_far, known)
-                    .ok_or_else(|| Refusal::unsupported(format!("{so_far} beside {known}")))?,
+                Some(so_far) => common_type_here(so_far, known)?,
             });
         }
         let mut ty = ty.unwrap_or(ColumnType::Text);
         let mut settled = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             let (node, from) = self.settle_beside(alternative, ty)?;
-            ty = super::promotion::common(ty, from)
-                .ok_or_else(|| Refusal::unsupported(format!("{ty} beside {from}")))?;
+            ty = common_type_here(ty, from)?;
             settled.push((node, from));
         }
         let nodes = settled.into_iter().map(|(node, from)| self.cast(node, from, ty, CastContext::Explicit));
@@ -438,6 +436,13 @@ impl<'s> Compiler<'s> {
             node => Ok(Node::Cast { input: Box::new(node), cast }),
         }
     }
+}
+
+/// The one type of two, but for arrays, which are not always compared where they have one, and for instants, which depend on a zone.
+fn common_type_here(left: ColumnType, right: ColumnType) -> Result<ColumnType, Refusal> {
+    types::common_type(left, right)
+        .filter(|ty| left == right || !matches!(ty, ColumnType::Array(_) | ColumnType::TimestampTz))
+        .ok_or_else(|| Refusal::unsupported(format!("{left} beside {right}")))
 }
 
 /// Casts here keep all digits of seconds.

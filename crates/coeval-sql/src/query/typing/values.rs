@@ -9,6 +9,7 @@ use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
 use crate::stack::with_room;
+use crate::types;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
@@ -91,17 +92,13 @@ fn common_type<'e>(cells: impl Iterator<Item = &'e Expr>) -> Option<ColumnType> 
             (_, None) => return None,
             (None, own) => common = own,
             (Some(known), Some(own)) if known == own => {}
-            (Some(known), Some(own)) => common = Some(later(known, own)?),
+            // Texts of several lengths stay what they are.
+            (Some(known), Some(own)) => {
+                common = Some(types::common_type(known, own).filter(|ty| !types::is_text(*ty))?);
+            }
         }
     }
     common
-}
-
-/// Of two types of times with a date the one that the other becomes.
-fn later(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
-    const TIMES: [ColumnType; 3] = [ColumnType::Date, ColumnType::Timestamp, ColumnType::TimestampTz];
-    let place = |ty| TIMES.iter().position(|time| *time == ty);
-    Some(TIMES[place(left)?.max(place(right)?)])
 }
 
 /// The type that a cell is cast to, by the function that stands for a cast.
