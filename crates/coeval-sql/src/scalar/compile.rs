@@ -18,7 +18,7 @@ use super::node::{Node, Scalar};
 use super::parameters::ParameterTypes;
 use super::promotion::is_text;
 use super::scope::Scope;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::stack::with_room;
 use crate::types::{self, CastContext, cannot_assign, has_cast};
 use chrono_tz::Tz;
@@ -154,8 +154,7 @@ impl<'s> Compiler<'s> {
         let typed = self.top(expression)?;
         let (node, ty) = self.settle(typed, ColumnType::Boolean)?;
         if ty != ColumnType::Boolean {
-            let message = format!("argument of WHERE must be type boolean, not type {ty}");
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
+            return Err(types::no_condition("WHERE", &types::type_name(ty)).into());
         }
         Ok(Scalar { node, ty })
     }

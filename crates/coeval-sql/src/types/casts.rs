@@ -56,6 +56,12 @@ pub(crate) fn cannot_assign(column: &str, ty: ColumnType, from: ColumnType) -> S
         .with_hint("You will need to rewrite or cast the expression.")
 }
 
+/// `42804` for what stands in the place of a condition and is of a type of this name.
+pub(crate) fn no_condition(clause: &str, ty: &str) -> SqlError {
+    let message = format!("argument of {clause} must be type boolean, not type {ty}");
+    SqlError::new(SqlState::DatatypeMismatch, message)
+}
+
 /// Whether values of a type are texts and nothing else. A `char(n)` is kept without its trailing blanks, so all of them compare as
 /// they are kept.
 pub(crate) fn is_text(ty: ColumnType) -> bool {

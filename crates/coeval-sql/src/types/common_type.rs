@@ -13,6 +13,7 @@
 //! Operands of an operator have another rule: a `real` is compared with an `integer` as a `double precision`.
 
 use super::casts::{CastContext, has_cast, is_text};
+use super::facts::category;
 use super::names::{column_type_of_arrow, type_name};
 use super::numeric::{decimal_shape, of_digits};
 use crate::error::{SqlError, SqlState};
@@ -116,41 +117,6 @@ fn with_digits_of_both(left: ColumnType, right: ColumnType) -> Option<ColumnType
     let scale = left_scale.max(right_scale);
     let whole = (left_precision - left_scale).max(right_precision - right_scale);
     Some(of_digits(whole + scale, scale))
-}
-
-/// PostgreSQL's categories of types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Category {
-    Boolean,
-    Number,
-    Text,
-    DateTime,
-    Timespan,
-    Enum,
-    Array,
-    User,
-}
-
-fn category(ty: ColumnType) -> Category {
-    match ty {
-        ColumnType::Boolean => Category::Boolean,
-        ColumnType::SmallInt
-        | ColumnType::Int
-        | ColumnType::BigInt
-        | ColumnType::Real
-        | ColumnType::Double
-        | ColumnType::Numeric { .. } => Category::Number,
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => Category::Text,
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => {
-            Category::DateTime
-        }
-        ColumnType::Interval => Category::Timespan,
-        ColumnType::Enum(_) => Category::Enum,
-        ColumnType::Array(_) => Category::Array,
-        ColumnType::Bytea | ColumnType::Uuid | ColumnType::PgLsn | ColumnType::Json | ColumnType::Jsonb => {
-            Category::User
-        }
-    }
 }
 
 #[cfg(test)]

@@ -110,6 +110,27 @@ pub fn type_number(ty: ColumnType) -> i32 {
     facts(ty).oid
 }
 
+/// The letter of a type's category in `pg_type`.
+pub(crate) fn category(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt
+        | ColumnType::Int
+        | ColumnType::BigInt
+        | ColumnType::Real
+        | ColumnType::Double
+        | ColumnType::Numeric { .. } => "N",
+        ColumnType::Boolean => "B",
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
+        ColumnType::Interval => "T",
+        ColumnType::Enum(_) => "E",
+        ColumnType::Array(_) => "A",
+        ColumnType::Bytea | ColumnType::Uuid | ColumnType::Json | ColumnType::Jsonb | ColumnType::PgLsn => {
+            "U"
+        }
+    }
+}
+
 /// The name of a type without its modifier, as casts of defaults have it.
 pub(crate) fn cast_name(ty: ColumnType) -> String {
     match ty {

@@ -11,7 +11,8 @@
 use super::operators::typed_parameter;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
+use crate::types::type_in_words;
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Int64Type};
@@ -147,13 +148,8 @@ impl Side {
                 ListArray::new_null(Arc::new(Field::new_list_field(DataType::Null, true)), self.values.len())
             }
             other => {
-                let name = crate::types::column_type_of_arrow(other).map(|ty| ty.to_string());
-                let name = name.unwrap_or_else(|| other.to_string());
-                return Err(SqlError::new(
-                    crate::error::SqlState::UndefinedFunction,
-                    format!("{name} is no array"),
-                )
-                .into());
+                let message = format!("{} is no array", type_in_words(other));
+                return Err(SqlError::new(SqlState::UndefinedFunction, message).into());
             }
         };
         Ok(Lists { lists, is_constant: self.is_constant })

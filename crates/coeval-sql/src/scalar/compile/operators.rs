@@ -215,11 +215,11 @@ impl Compiler<'_> {
             let widened = sides.into_iter().map(|side| match side.ty {
                 Some(ty) if is_number(ty) => {
                     let node = self.cast(side.node, ty, ColumnType::Double, CastContext::Explicit)?;
-                    Ok(Typed::known(node, ColumnType::Double))
+                    Ok::<_, Refusal>(Typed::known(node, ColumnType::Double))
                 }
                 _ => Ok(side),
             });
-            sides = widened.collect::<Result<_, Refusal>>()?;
+            sides = widened.collect::<Result<_, _>>()?;
         }
         let (nodes, ty) = self.unify(sides)?;
         if is_document(ty) {
