@@ -7,8 +7,8 @@ use super::roles::owner_oid;
 use super::rows::Table;
 use crate::oids;
 use crate::quoting::quoted;
-use crate::types::facts_of_column;
-use coeval_store::{ColumnDef, ColumnType, DomainDef, EnumDef, QualifiedName, TypeDef};
+use crate::types::{category, facts_of_column};
+use coeval_store::{ColumnDef, DomainDef, EnumDef, QualifiedName, TypeDef};
 use std::sync::Arc;
 
 /// Fills the relation if this module knows it. Fixed rows of `pg_type` are there already.
@@ -92,27 +92,6 @@ fn push_domain(table: &mut Table, def: &TypeDef, domain: &DomainDef) {
         ("typcollation", facts.collation.into()),
         ("typdefault", domain.default.as_deref().into()),
     ]);
-}
-
-/// The letter of a type's category.
-fn category(ty: ColumnType) -> &'static str {
-    match ty {
-        ColumnType::SmallInt
-        | ColumnType::Int
-        | ColumnType::BigInt
-        | ColumnType::Real
-        | ColumnType::Double
-        | ColumnType::Numeric { .. } => "N",
-        ColumnType::Boolean => "B",
-        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
-        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
-        ColumnType::Interval => "T",
-        ColumnType::Enum(_) => "E",
-        ColumnType::Array(_) => "A",
-        ColumnType::Bytea | ColumnType::Uuid | ColumnType::Json | ColumnType::Jsonb | ColumnType::PgLsn => {
-            "U"
-        }
-    }
 }
 
 fn push_array(table: &mut Table, def: &TypeDef) {

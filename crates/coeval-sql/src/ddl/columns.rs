@@ -7,7 +7,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::query::refuse_collation;
 use crate::stored::ROW_ID_COLUMN;
-use crate::types::second_digits;
+use crate::types::{is_text, second_digits};
 use crate::user_types::{declared_domain, declared_type};
 use coeval_store::{
     ColumnDef, ColumnState, ColumnType, DomainDef, Identity, QualifiedName, SequenceDef, SpaceId,
@@ -144,7 +144,7 @@ impl OptionReader<'_, '_> {
     /// Text compares by bytes, whatever is said.
     fn collation(&self, name: &ObjectName) -> Result<(), SqlError> {
         let ty = self.declared.column.ty;
-        if !matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_)) {
+        if !is_text(ty) {
             let message = format!("collations are not supported by type {ty}");
             return Err(SqlError::new(SqlState::DatatypeMismatch, message));
         }

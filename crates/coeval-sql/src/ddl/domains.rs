@@ -18,7 +18,7 @@ use crate::query::refuse_collation;
 use crate::result::StatementResult;
 use crate::stored::parse_query;
 use crate::stored::view_query::quoted;
-use crate::types::{column_type_of_arrow, second_digits};
+use crate::types::{no_condition, second_digits, type_in_words};
 use crate::user_types::{base_type, declared_domain, declared_type, with_value};
 use crate::values;
 use arrow::datatypes::DataType as ArrowType;
@@ -171,11 +171,7 @@ fn new_check(
     let schema = values::schema_of(context, &*parse_query(&format!("SELECT ({tried})"))?)?;
     match schema.field(0).data_type() {
         ArrowType::Boolean | ArrowType::Null => {}
-        other => {
-            let ty = column_type_of_arrow(other).map_or(other.to_string(), |ty| ty.to_string());
-            let message = format!("argument of CHECK must be type boolean, not type {ty}");
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message));
-        }
+        other => return Err(no_condition("CHECK", &type_in_words(other))),
     }
     Ok(CheckDef { name, expression: condition.to_string(), validity: Validity::Valid })
 }

@@ -10,7 +10,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::sequences;
 use crate::stored::view_query::quoted;
-use crate::types::assign_array;
+use crate::types::{CastContext, assign_array, has_cast, type_name};
 use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
@@ -110,19 +110,19 @@ pub(super) fn execute(
     Ok(id)
 }
 
-/// Text is cast only where the user says how, as in PostgreSQL.
+/// Without the user's word for how, values become what an assignment makes of them.
 fn refuse_type(def: &TableDef, column: usize, ty: ColumnType, using: Option<&str>) -> Result<(), SqlError> {
-    let is_text = |ty| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     let column = &def.columns[column];
     if column.identity.is_some() && !matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
     {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(SqlState::InvalidParameterValue, message));
     }
-    if using.is_none() && is_text(column.ty) && !is_text(ty) {
-        let message = format!("column \"{}\" cannot be cast automatically to type {ty}", column.name);
+    if using.is_none() && !has_cast(column.ty, ty, CastContext::Assignment) {
+        let (name, to) = (&column.name, type_name(ty));
+        let message = format!("column \"{name}\" cannot be cast automatically to type {to}");
         return Err(SqlError::new(SqlState::DatatypeMismatch, message)
-            .with_hint(format!("You might need to specify \"USING {}::{ty}\".", column.name)));
+            .with_hint(format!("You might need to specify \"USING {name}::{ty}\".")));
     }
     Ok(())
 }

@@ -4,12 +4,15 @@
 //!
 //! They are a function of the value and of the type's description, which runs the casts of the point path.
 
-use super::cast::{CastContext, CastPlan, plan as cast_plan};
+use super::cast::{CastPlan, plan as cast_plan};
 use super::datum::Datum;
 use super::environment::Environment;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::types::marks::marked_type;
-use crate::types::{column_type_of_arrow, format_shown, marked_field, parse_value, session_zone};
+use crate::types::{
+    CastContext, cannot_cast, column_type_of_arrow, format_shown, marked_field, parse_value, require_cast,
+    session_zone, type_in_words, type_name,
+};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
@@ -192,9 +195,9 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
     if let (DataType::List(_), ColumnType::Array(element)) = (from, to) {
         return Ok(Way::Elements(element.column_type()));
     }
-    let no_cast =
-        |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
-    let Some(source) = column_type_of_arrow(from) else { return Err(no_cast(from.to_string())) };
+    let no_cast = || cannot_cast(&type_in_words(from), &type_name(to));
+    let source = column_type_of_arrow(from).ok_or_else(no_cast)?;
+    require_cast(source, to)?;
     let plan = cast_plan(source, to, CastContext::Explicit);
     Ok(match plan {
         CastPlan::None => Way::Arrow,
@@ -202,47 +205,19 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
         CastPlan::Refused if matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) => {
             Way::ByText(source)
         }
-        CastPlan::Refused if is_unknown_between_times(source, to) => {
-            return Err(no_cast(source.to_string()));
-        }
-        CastPlan::Refused if from.is_temporal() && can_cast_types(from, &to.arrow()) => Way::Arrow,
-        CastPlan::Refused => return Err(no_cast(source.to_string())),
+        CastPlan::Refused if can_cast_types(from, &to.arrow()) => Way::Arrow,
+        CastPlan::Refused => return Err(no_cast()),
     })
 }
 
-/// Whether PostgreSQL has no cast between these types of dates and times: between days and times of a day, and between points in
-/// time and spans.
-fn is_unknown_between_times(from: ColumnType, to: ColumnType) -> bool {
-    let is_point =
-        |ty: ColumnType| matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-    match (from, to) {
-        (ColumnType::Date, ColumnType::Time) => true,
-        (ColumnType::Time | ColumnType::Interval, to) => is_point(to),
-        (from, ColumnType::Interval) => is_point(from),
-        _ => false,
-    }
-}
-
-/// Refuses casts of documents to what is neither a text nor a document; numbers and truth values are no types of this function.
+/// Refuses a cast of a document, which Arrow carries as a text, to what no document becomes; numbers and truth values are no types of
+/// this function.
 ///
 /// # Errors
 /// `42846`.
 fn refuse_document(field: &Field, to: ColumnType) -> Result<(), SqlError> {
     let from = marked_type(field).filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
-    let takes_documents = matches!(
-        to,
-        ColumnType::Text
-            | ColumnType::Varchar(_)
-            | ColumnType::Char(_)
-            | ColumnType::Json
-            | ColumnType::Jsonb
-    );
-    match from {
-        Some(from) if is_own(to) && !takes_documents => {
-            Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")))
-        }
-        _ => Ok(()),
-    }
+    from.filter(|_| is_own(to)).map_or(Ok(()), |from| require_cast(from, to))
 }
 
 fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {

@@ -2,7 +2,7 @@
 //! Column types as `pg_type` and `pg_attribute` have them.
 
 use crate::oids;
-use crate::types::column_type_of_arrow;
+use crate::types::{column_type_of_arrow, type_name};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnDef, ColumnType, ElementType};
 
@@ -110,14 +110,33 @@ pub fn type_number(ty: ColumnType) -> i32 {
     facts(ty).oid
 }
 
+/// The letter of a type's category in `pg_type`.
+pub(crate) fn category(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt
+        | ColumnType::Int
+        | ColumnType::BigInt
+        | ColumnType::Real
+        | ColumnType::Double
+        | ColumnType::Numeric { .. } => "N",
+        ColumnType::Boolean => "B",
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
+        ColumnType::Interval => "T",
+        ColumnType::Enum(_) => "E",
+        ColumnType::Array(_) => "A",
+        ColumnType::Bytea | ColumnType::Uuid | ColumnType::Json | ColumnType::Jsonb | ColumnType::PgLsn => {
+            "U"
+        }
+    }
+}
+
 /// The name of a type without its modifier, as casts of defaults have it.
 pub(crate) fn cast_name(ty: ColumnType) -> String {
     match ty {
-        ColumnType::Numeric { .. } => "numeric".to_owned(),
-        ColumnType::Varchar(_) => "character varying".to_owned(),
         ColumnType::Char(_) => "bpchar".to_owned(),
         ColumnType::Array(element) => format!("{}[]", cast_name(element.column_type())),
-        other => other.to_string(),
+        other => type_name(other),
     }
 }
 

@@ -194,14 +194,24 @@ pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
     }
 }
 
-/// What messages call an Arrow type: PostgreSQL's name of it, without the digits of a `numeric`.
+/// What messages call a type: PostgreSQL's name of it, without lengths and digits.
+pub(crate) fn type_name(ty: ColumnType) -> String {
+    match ty {
+        ColumnType::Numeric { .. } => "numeric".to_owned(),
+        ColumnType::Varchar(_) => "character varying".to_owned(),
+        ColumnType::Char(_) => "character".to_owned(),
+        ColumnType::Array(element) => format!("{}[]", type_name(element.column_type())),
+        other => other.to_string(),
+    }
+}
+
+/// What messages call an Arrow type, likewise.
 pub(crate) fn type_in_words(ty: &DataType) -> String {
     match ty {
         DataType::Null => "unknown".to_owned(),
         DataType::List(element) => format!("{}[]", type_in_words(element.data_type())),
-        ty if ty.is_decimal() => "numeric".to_owned(),
         ty => match (column_type_of_arrow(ty), ty) {
-            (Some(known), _) => known.to_string(),
+            (Some(known), _) => type_name(known),
             (None, DataType::Struct(_)) => "record".to_owned(),
             (None, ty) => ty.to_string(),
         },

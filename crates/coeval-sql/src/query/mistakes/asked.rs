@@ -18,7 +18,7 @@ use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
 use crate::query::dialect::{call, text};
 use crate::query::scopes::constraint_mut;
-use crate::types::type_in_words;
+use crate::types::{no_condition, type_in_words};
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -184,12 +184,6 @@ pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
     )
 }
 
-/// `42804` for what is no condition.
-pub(super) fn no_condition(clause: &str, ty: &DataType) -> SqlError {
-    let message = format!("argument of {clause} must be type boolean, not type {}", type_in_words(ty));
-    SqlError::new(SqlState::DatatypeMismatch, message)
-}
-
 /// `42883` for what has no sign.
 pub(super) fn no_sign(ty: &DataType) -> SqlError {
     let message = format!("operator does not exist: - {}", type_in_words(ty));
@@ -236,7 +230,7 @@ impl Asked {
                 // A literal is read as what stands around it says.
                 let is_open = constant(PLACE_ARGUMENTS + 1).is_some() && ty.is_string();
                 if !is_open && !is_condition(ty) {
-                    return Err(no_condition(clause.unwrap_or_default(), ty).into());
+                    return Err(no_condition(clause.unwrap_or_default(), &type_in_words(ty)).into());
                 }
                 Ok(Arc::new(Field::new(&self.name, DataType::Boolean, true)))
             }

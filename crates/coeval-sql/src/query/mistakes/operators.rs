@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operators between types that do not go together, while a refused query is planned once more.
 
-use super::asked::no_condition;
 use crate::error::{SqlError, own_error};
 use crate::query::typing::no_operator;
+use crate::types::{no_condition, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
@@ -45,7 +45,7 @@ pub(super) fn refused(left: &DataType, operator: Operator, right: &DataType) -> 
     Some(match operator {
         Operator::And | Operator::Or => {
             let wrong = if matches!(left, DataType::Boolean | DataType::Null) { right } else { left };
-            no_condition(&operator.to_string(), wrong)
+            no_condition(&operator.to_string(), &type_in_words(wrong))
         }
         operator => no_operator(left, &operator, right),
     })

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that do not go together in a plan: what DataFusion finds when it makes a plan better that it has made before.
 
-use super::asked::{fit, has_sign, is_condition, no_condition, no_function, no_sign};
+use super::asked::{fit, has_sign, is_condition, no_function, no_sign};
 use super::operators::refused;
 use crate::error::{SqlError, SqlState, own_error};
 use crate::query::typing::no_operator;
-use crate::types::type_in_words;
+use crate::types::{cannot_cast, no_condition, type_in_words};
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -53,7 +53,7 @@ pub(super) fn in_expression(expression: &Expr, schema: &DFSchema) -> Option<SqlE
 /// `42804`.
 fn check_condition(clause: &str, condition: &Expr, schema: &DFSchema) -> Result<()> {
     match condition.get_type(schema) {
-        Ok(ty) if !is_condition(&ty) => Err(no_condition(clause, &ty).into()),
+        Ok(ty) if !is_condition(&ty) => Err(no_condition(clause, &type_in_words(&ty)).into()),
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -74,7 +74,7 @@ fn mistake(part: &Expr, schema: &DFSchema) -> Option<SqlError> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => refused(&type_of(left)?, *op, &type_of(right)?),
         Expr::Not(operand) => {
             let ty = type_of(operand)?;
-            (!is_condition(&ty)).then(|| no_condition("NOT", &ty))
+            (!is_condition(&ty)).then(|| no_condition("NOT", &type_in_words(&ty)))
         }
         Expr::Negative(operand) => {
             let ty = type_of(operand)?;
@@ -99,10 +99,7 @@ fn mistake(part: &Expr, schema: &DFSchema) -> Option<SqlError> {
         }
         Expr::Cast(Cast { expr, field }) => {
             let (from, to) = (type_of(expr)?, field.data_type());
-            (!can_cast_types(&from, to)).then(|| {
-                let message = format!("cannot cast type {} to {}", type_in_words(&from), type_in_words(to));
-                SqlError::new(SqlState::CannotCoerce, message)
-            })
+            (!can_cast_types(&from, to)).then(|| cannot_cast(&type_in_words(&from), &type_in_words(to)))
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
             // One that is asked has an error of its own.

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Casts to numbers and truth values that Arrow has and PostgreSQL has not: of truth values to other numbers than `int`, of dates
-//! and times, of bytes, of `json`.
+//! Casts to numbers and truth values that Arrow has and PostgreSQL has not, as of dates, bytes and arrays.
 //!
 //! No rule of DataFusion's makes one by itself where PostgreSQL would take the operands, so whoever wrote them, they are refused.
 
-use crate::error::{SqlError, SqlState};
-use crate::types::{column_type_of_arrow, column_type_of_field};
+use crate::types::{column_type_of_arrow, column_type_of_field, require_cast};
 use arrow::datatypes::DataType;
-use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable};
 
@@ -24,29 +21,15 @@ pub(in crate::query) fn refuse_unknown_cast(
     if !to.is_numeric() && *to != DataType::Boolean {
         return Ok(());
     }
-    let declared = || input.to_field(schema).ok().and_then(|(_, field)| column_type_of_field(&field));
-    let is_known = match (from, to) {
-        (from, to) if from == to => true,
-        (DataType::Boolean, to) => *to == DataType::Int32,
-        (from, DataType::Boolean) if from.is_numeric() => *from == DataType::Int32,
-        (DataType::Date32 | DataType::Timestamp(..) | DataType::Interval(_), _)
-        | (DataType::Binary | DataType::BinaryView | DataType::FixedSizeBinary(_), _) => false,
-        (from, _) if from.is_string() => declared() != Some(ColumnType::Json),
-        _ => true,
-    };
-    if is_known {
+    // The keys of a window have times as their numbers (`window_keys.rs`).
+    let is_key = matches!((from, to), (DataType::Time64(_), DataType::Int64));
+    if from == to || is_key {
         return Ok(());
     }
-    let shown = |ty: Option<ColumnType>| ty.map_or_else(|| "unknown".to_owned(), without_modifier);
-    let (from, to) =
-        (shown(declared().or_else(|| column_type_of_arrow(from))), shown(column_type_of_arrow(to)));
-    Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")).into())
-}
-
-/// The name of a type as messages have it.
-fn without_modifier(ty: ColumnType) -> String {
-    match ty {
-        ColumnType::Numeric { .. } => "numeric".to_owned(),
-        other => other.to_string(),
+    let declared = || input.to_field(schema).ok().and_then(|(_, field)| column_type_of_field(&field));
+    let from = if from.is_string() { declared() } else { column_type_of_arrow(from) };
+    match (from, column_type_of_arrow(to)) {
+        (Some(from), Some(to)) => Ok(require_cast(from, to)?),
+        _ => Ok(()),
     }
 }

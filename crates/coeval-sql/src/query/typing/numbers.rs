@@ -2,16 +2,17 @@
 //! Functions on numbers that round as PostgreSQL rounds: quotients, means, casts to integers and to `numeric`.
 
 use super::intervals::mean_lengths;
-use crate::error::{SqlError, SqlState, division_by_zero, out_of_range};
+use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
-use crate::types::{column_type_of_arrow, session_zone};
+use crate::types::{cannot_cast, column_type_of_arrow, require_cast, session_zone, type_in_words};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
 use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
+use coeval_store::ColumnType;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
@@ -143,20 +144,14 @@ impl ScalarUDFImpl for NumberFunction {
             (Kind::Rounded(ty), _) => ty.clone(),
             (Kind::Nullable, _) => first.clone(),
             (Kind::ToNumeric, Some((precision, scale))) => DataType::Decimal128(precision, scale),
-            (Kind::ToNumeric, None) => match first {
-                DataType::Float32
-                | DataType::Float64
-                | DataType::Null
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View => DataType::Decimal128(UNDECLARED.0, UNDECLARED.1),
-                other => {
-                    let known = column_type_of_arrow(other).map(|ty| ty.to_string());
-                    let name = known.unwrap_or_else(|| other.to_string());
-                    let message = format!("cannot cast type {name} to numeric");
-                    return Err(SqlError::new(SqlState::CannotCoerce, message).into());
+            (Kind::ToNumeric, None) => {
+                let numeric = ColumnType::Numeric { precision: UNDECLARED.0, scale: UNDECLARED.1 };
+                match column_type_of_arrow(first) {
+                    Some(from) => require_cast(from, numeric)?,
+                    None => return Err(cannot_cast(&type_in_words(first), "numeric").into()),
                 }
-            },
+                numeric.arrow()
+            }
             (Kind::Mean, None) => first.clone(),
             (Kind::Mean, Some((_, scale))) => {
                 DataType::Decimal128(QUOTIENT_PRECISION, scale.max(quotient_shape(0, 0)))

@@ -20,7 +20,7 @@ use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::places;
-use super::settle::{comparable_pair, concatenation, doubles, make_labels, mixes_float_and_numeric, pair};
+use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
 use super::subscripts;
 use super::sums::sum;
 use super::windows;
@@ -122,12 +122,11 @@ impl ExprPlanner for PostgresOperators {
         mut elements: Vec<Expr>,
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
+        require_choices("ARRAY", &elements, schema)?;
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
-        make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
-        if mixes_float_and_numeric(&elements, schema) {
-            elements = doubles(&elements, schema);
-        }
+        make_labels("ARRAY", &mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+        let elements = floats_of_one_type(&elements, schema).unwrap_or(elements);
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
