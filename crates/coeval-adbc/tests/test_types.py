@@ -78,6 +78,11 @@ def test_enums_are_dictionaries(db, run):
     assert pyarrow.types.is_dictionary(found.schema.field("m").type)
     assert found["m"].to_pylist() == ["sad", "sad", "happy", "happy", None, None]
     assert run(db, "SELECT a::text FROM t WHERE a IS NOT NULL ORDER BY 1") == [("{ok,NULL}",), ("{}",)]
+    with db.cursor() as cursor:
+        cursor.execute("SELECT a FROM t WHERE a IS NOT NULL ORDER BY a")
+        found = cursor.fetch_arrow_table()
+    assert pyarrow.types.is_dictionary(found.schema.field("a").type.value_type)
+    assert found["a"].to_pylist() == [[], ["ok", None]]
 
 
 def test_a_program_may_want_no_views(connect):

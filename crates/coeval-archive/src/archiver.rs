@@ -61,6 +61,9 @@ pub struct ArchiverOptions {
     pub keep_max: u64,
     /// What of the archive is kept; everything if not given.
     pub keep: Option<Keep>,
+    /// So long after a backup without the rows of spread tables, since nobody gave them, they are asked for again: a backup with them is made
+    /// once they are there.
+    pub rows_pause: Duration,
     /// How often it looks whether there is something to send.
     pub poll: Duration,
 }
@@ -74,6 +77,7 @@ impl Default for ArchiverOptions {
             backup_log_bytes: 4 << 30,
             keep_max: 8 << 30,
             keep: None,
+            rows_pause: Duration::from_secs(10 * 60),
             poll: Duration::from_millis(100),
         }
     }
@@ -151,7 +155,7 @@ impl Archiver {
     }
 
     /// The same, with backups that have the rows of tables that are spread over a cluster, from `source`. While that does not give them,
-    /// and without one, backups are made without these rows, say so, and the log of the program says it too.
+    /// and without one, backups are made without these rows when they are due, say so, and the log of the program says it too.
     ///
     /// # Errors
     /// As there.

@@ -130,6 +130,11 @@ impl Nodes {
 
     /// The first value of a statement on a node; else what the server says, with its SQLSTATE.
     fn ask(&self, number: usize, sql: &str) -> Result<Option<String>, String> {
+        Ok(self.ask_all(number, sql)?.into_iter().next().flatten())
+    }
+
+    /// The first value of each row.
+    fn ask_all(&self, number: usize, sql: &str) -> Result<Vec<Option<String>>, String> {
         let said = |error: tokio_postgres::Error| match error.as_db_error() {
             Some(said) => format!("{} {}", said.code().code(), said.message()),
             None => error.to_string(),
@@ -146,11 +151,11 @@ impl Nodes {
                 .await
                 .map_err(said)?;
             let messages = client.simple_query(sql).await.map_err(said)?;
-            let first = messages.iter().find_map(|message| match message {
+            let rows = messages.iter().filter_map(|message| match message {
                 SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
                 _ => None,
             });
-            Ok(first.flatten())
+            Ok(rows.collect())
         })
     }
 
@@ -324,6 +329,7 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
         nodes.until(number, JOINED, &even.to_string());
         nodes.until(number, &declared(JOINED), &even.to_string());
     }
+    what_is_made_of_rows_travels(&nodes);
     nodes.kill(3);
     nodes.all_count(&rows[..2_000]);
     // It waits until the keeper finds that the third one is gone.
@@ -333,6 +339,7 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     nodes.serve(3);
     nodes.all_live(3);
     nodes.all_count(&rows);
+    all_replicas_agree(&nodes, rows.len());
     deletes_are_for_the_node_with_the_keeper(&nodes, &rows);
     // A table that is gone is in nobody's way, also behind a restart of all.
     nodes.run(1, "DROP TABLE hits");
@@ -343,6 +350,19 @@ fn what_is_loaded_through_one_node_is_counted_on_all_whoever_is_away() {
     nodes.all_count(&[]);
     nodes.copy(3, &rows[..100]);
     nodes.all_count(&rows[..100]);
+}
+
+/// Whichever node is asked, it finds that all replicas of all bricks have the same rows, and so many.
+fn all_replicas_agree(nodes: &Nodes, rows: usize) {
+    for number in nodes.served() {
+        let compared = nodes.cluster(&["check"], number);
+        let said = text_of(&compared.stdout);
+        assert!(compared.status.success(), "{said}{}", text_of(&compared.stderr));
+        assert!(
+            said.starts_with("1 tables, ") && said.ends_with(&format!(", {rows} rows compared\n")),
+            "{said}"
+        );
+    }
 }
 
 /// The same as a declared reader at SERIALIZABLE.
@@ -372,6 +392,17 @@ fn no_load_is_seen_without_the_rows_from_before_it() {
     // What is loaded is seen beside rows, a moment later.
     let there = declared("SELECT count(*) FROM hits AS h JOIN days AS d ON d.day = h.day");
     (1..=3).for_each(|number| nodes.until(number, &there, "28"));
+}
+
+/// Each node lacks a third of the bricks. To break it: give nodes no runner of pieces.
+fn what_is_made_of_rows_travels(nodes: &Nodes) {
+    for number in 1..=3 {
+        let plan = nodes.ask_all(number, "EXPLAIN ANALYZE SELECT count(*), sum(n) FROM hits").unwrap();
+        let lines: Vec<&str> = plan.iter().flatten().map(String::as_str).collect();
+        let pieces = lines.iter().find(|line| line.contains("SpreadPieces"));
+        let pieces = pieces.unwrap_or_else(|| panic!("no pieces on node {number}: {lines:?}"));
+        assert!(pieces.contains("_bytes=") && !pieces.contains("bricks_read_here"), "{pieces}");
+    }
 }
 
 fn deletes_are_for_the_node_with_the_keeper(nodes: &Nodes, rows: &[u32]) {
@@ -522,7 +553,9 @@ fn a_cluster_whose_machines_are_all_lost_comes_back_from_a_backup() {
     let said = printed(&["check", "--archive", archive]);
     assert_eq!(said.matches("rows of 1 spread tables").count(), 3, "{said}");
     nodes.kill(1);
-    [&first, &second, &third].map(|dir| std::fs::remove_dir_all(dir).unwrap());
+    for dir in [&first, &second, &third] {
+        std::fs::remove_dir_all(dir).unwrap();
+    }
     let said = printed(&["restore", archive, &first]);
     for part in ["Rows of spread tables are as of", "hits (3,000)", "--cluster HOST:PORT"] {
         assert!(said.contains(part), "{part}: {said}");

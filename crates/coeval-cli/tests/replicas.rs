@@ -12,6 +12,8 @@ mod encrypted;
 mod failover;
 #[path = "replicas/feed.rs"]
 mod feed;
+#[path = "replicas/feed_arrow.rs"]
+mod feed_arrow;
 #[path = "replicas/from_archive.rs"]
 mod from_archive;
 #[path = "replicas/hanging.rs"]

@@ -30,12 +30,15 @@
 //! | `incoming.rs`, `ticking.rs` | frames and requests that come in; timers |
 //! | `copying.rs`, `pace.rs`, `reading.rs` | bricks that come from other nodes, for good and how fast, or for a reader |
 //! | `listing.rs`, `shares.rs` | which bricks a table has, on any node; what of all bricks each node has |
+//! | `pieces.rs` | pieces of queries that run where the bricks are |
+//! | `comparing.rs` | whether all replicas of a brick have the same rows |
 //! | `loopback.rs`, `loopback_table.rs` | nodes in one process, with a table, for figures and tests |
 
 mod adding;
 mod addresses;
 mod changing;
 mod codes;
+mod comparing;
 mod copying;
 mod counters;
 mod delete;
@@ -51,6 +54,7 @@ mod loopback_table;
 mod node;
 mod options;
 mod pace;
+mod pieces;
 mod reading;
 mod remembering;
 mod shares;
@@ -59,6 +63,7 @@ mod status;
 mod texts;
 mod ticking;
 
+pub use comparing::BrickSum;
 pub use counters::{KindCounts, MessageCounts};
 pub use delete::Delete;
 pub use error::{ChangeNodesError, CodesError, LoadError, ReadError};
@@ -67,6 +72,7 @@ pub(crate) use loopback::start_on_loopback;
 pub(crate) use loopback_table::{TABLE, loopback_tables, row_of};
 pub use node::Node;
 pub use options::{ClusterTimeouts, NodeOptions};
+pub use pieces::{Piece, PieceOrder, PieceRows, PieceRunner, PlacedBricks};
 pub use shares::NodeShare;
 pub use snapshot::Snapshot;
 pub use status::NodeStatus;

@@ -75,8 +75,9 @@ pub use coeval_txn::cluster::{
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
-    LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, ReadError, Snapshot,
+    BrickSum, ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
+    LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, Piece, PieceOrder, PieceRows,
+    PieceRunner, PlacedBricks, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use joining::JoinError;

@@ -28,7 +28,7 @@
 //! | `joining.rs` | what is asked and answered when a node wants to belong |
 //! | `flushed.rs` | what a store writes to files of its own |
 //! | `frame.rs` | what a frame between two nodes has in it |
-//! | `request.rs` | requests for bricks, and their answers in parts |
+//! | `request.rs` | requests for bricks, or for what is made of their rows, and their answers in parts |
 //! | `share.rs` | what a node says of its part of the bricks |
 
 mod change;

@@ -24,6 +24,9 @@ const SQL: &str = "SELECT node, address, state, has_keeper, is_own, connection, 
 const HEADINGS: [&str; 9] =
     ["node", "address", "state", "keeper", "connection", "waiting", "bricks", "rows", "to come"];
 
+/// How lines begin that say what differs between replicas.
+const DIFFERS: &str = "differs: ";
+
 /// Does what is asked about a cluster.
 ///
 /// # Errors
@@ -31,6 +34,7 @@ const HEADINGS: [&str; 9] =
 pub(crate) fn run(arguments: &ClusterArguments) -> Result<(), Failure> {
     match &arguments.command {
         ClusterCommand::Status(arguments) => status(arguments),
+        ClusterCommand::Check(arguments) => check(&arguments.at),
         ClusterCommand::Drain(arguments) => {
             let node = arguments.node;
             asked(&arguments.at, &format!("SELECT coeval_cluster_drain({node})"))?;
@@ -95,6 +99,14 @@ fn status(arguments: &ClusterStatusArguments) -> Result<(), Failure> {
     }
     print!("{}", shown(&rows));
     Ok(())
+}
+
+/// Has the server of a node compare all replicas of all bricks.
+fn check(at: &AskedNodeArguments) -> Result<(), Failure> {
+    let rows = asked(at, "SELECT coeval_cluster_check()")?;
+    let said = rows.into_iter().next().and_then(|row| row.into_iter().next().flatten()).unwrap_or_default();
+    println!("{said}");
+    if said.lines().any(|line| line.starts_with(DIFFERS)) { Err(Failure::Said) } else { Ok(()) }
 }
 
 /// Where the server is. `by_hand` is what may be asked in its place.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval feed`: committed transactions as they come, each row before and after.
 
-mod arrow_stream;
+mod arrow_head;
+mod arrow_json;
+mod arrow_tables;
 mod copy;
 mod json_lines;
 mod output;
@@ -10,7 +12,8 @@ use crate::arguments::{FeedArguments, FeedFormat};
 use crate::failure::Failure;
 use crate::interrupt::{Interrupt, STOPPING};
 use crate::serve::{log, secret_in};
-use arrow_stream::ArrowStream;
+use arrow_json::ArrowJson;
+use arrow_tables::ArrowTables;
 use coeval::{CHANGE_FEED_NAME, ChangeFeedError, ChangeToken};
 use coeval_archive::Archive;
 use coeval_replica::{ArchiveSource, FeedEnd, Feeding, ReplicaError, SourceAddress, Sources};
@@ -41,7 +44,8 @@ pub(crate) fn run(arguments: &FeedArguments) -> Result<(), Failure> {
     }
     let writer: Box<dyn Writer> = match arguments.format {
         FeedFormat::Json => Box::new(JsonLines::new(stdout().lock())),
-        FeedFormat::Arrow => Box::new(ArrowStream::begin(stdout().lock())?),
+        FeedFormat::Arrow => Box::new(ArrowTables::new(stdout().lock())),
+        FeedFormat::ArrowJson => Box::new(ArrowJson::begin(stdout().lock())?),
     };
     let mut output = Output::new(writer, &arguments.tables, begin.token());
     let fed = Feeding::new(feed, sources, end, interrupt.flag()).run(link, &mut output);

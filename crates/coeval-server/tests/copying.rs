@@ -205,3 +205,16 @@ fn how_many_rows_a_brick_table_does_not_take_is_told_however_many_they_are() {
     assert_eq!(notices[1_000], "COPY t: 1500 rows were rejected, 2 were loaded");
     assert_eq!((told[1_001].kind, status(&told)), ('C', 'I'));
 }
+
+#[test]
+fn what_a_change_returns_is_copied_and_a_change_that_returns_nothing_is_not_made() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    let messages = raw.run("COPY (INSERT INTO t VALUES (1, 'x'), (2, NULL) RETURNING b, a) TO STDOUT");
+    let data = messages.iter().filter(|message| message.kind == 'd');
+    let lines: Vec<_> = data.map(|message| message.body.clone()).collect();
+    assert_eq!(lines, [&b"x\t1\n"[..], b"\\N\t2\n"]);
+    assert_eq!(error_code(&raw.run("COPY (DELETE FROM t) TO STDOUT")), "0A000");
+    assert_eq!(raw.run("SELECT count(*) FROM t")[1].texts(), ["2"]);
+}

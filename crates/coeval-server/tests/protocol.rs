@@ -169,6 +169,55 @@ fn errors_tell_position_detail_and_hint() {
 }
 
 #[test]
+fn mistakes_in_clauses_are_told_with_their_places() {
+    let server = Running::new();
+    let mut raw = server.raw();
+    raw.run("CREATE TABLE w (id int PRIMARY KEY, g text, at date)");
+    // What is wrong begins behind the bracket, where PostgreSQL 15 has it, too.
+    for (code, statement) in [
+        ("42P10", "SELECT id FROM w GROUP BY [9"),
+        ("42P10", "SELECT id FROM w ORDER BY [5"),
+        ("42P10", "SELECT DISTINCT g FROM w ORDER BY [at"),
+        ("42P10", "SELECT DISTINCT ON ([g) id FROM w ORDER BY at, g"),
+        ("42803", "SELECT sum([count(*)) FROM w"),
+        ("42803", "SELECT id FROM w WHERE [count(*) > 1"),
+        ("42803", "SELECT 1 FROM w JOIN w v ON [count(*) > 1"),
+        ("42803", "SELECT g FROM w GROUP BY [sum(id)"),
+        ("42803", "SELECT g, [id, count(*) FROM w GROUP BY g"),
+        ("42803", "SELECT g, count(*) FROM w GROUP BY g ORDER BY [at"),
+        ("42803", "SELECT [g FROM w HAVING g > ''"),
+        ("42803", "SELECT count(*), [w.g FROM w"),
+        ("42P20", "SELECT id FROM w WHERE [row_number() OVER (ORDER BY id) = 1"),
+        ("42P20", "SELECT g FROM w GROUP BY g HAVING [row_number() OVER () = 1"),
+        ("42P20", "SELECT sum([row_number() OVER ()) FROM w"),
+        ("42601", "SELECT 1, 2 UNION SELECT [1"),
+        ("42601", "SELECT g FROM w EXCEPT SELECT [g, id FROM w"),
+        ("42601", "VALUES (1, 2), ([3)"),
+        ("42712", "WITH a AS (SELECT 1), [a AS (SELECT 2) SELECT * FROM a"),
+        ("42809", "SELECT [rank() FROM w"),
+        ("42883", "SELECT upper(g), [nofunction(id) FROM w"),
+        ("42883", "SELECT id FROM w WHERE id > 1 AND [nofunction(g) = 1"),
+        ("42883", "SELECT [sum(g) FROM w"),
+        ("42804", "SELECT NOT [id FROM w"),
+        ("42804", "SELECT [id AND true FROM w"),
+        ("42804", "SELECT id FROM w WHERE [g"),
+        // A table that is not there comes first.
+        ("42P01", "SELECT id FROM [nowhere WHERE count(*) > 1"),
+    ] {
+        let place = (statement.find('[').unwrap() + 1).to_string();
+        let sql = statement.replace('[', "");
+        let messages = raw.run(&sql);
+        assert_eq!(error_code(&messages), code, "{sql}");
+        if code != "42P01" {
+            assert_eq!(messages[0].field('P'), Some(place), "{sql}");
+        }
+    }
+    // What is found by a table's primary key is no mistake.
+    let messages = raw.run("SELECT id, g, count(*) FROM w GROUP BY id");
+    assert!(messages.iter().all(|message| message.kind != 'E'), "{messages:?}");
+}
+
+#[test]
 fn violated_constraints_are_named_in_fields_of_their_own() {
     let server = Running::new();
     let mut raw = server.raw();

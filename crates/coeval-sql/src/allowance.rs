@@ -72,6 +72,11 @@ impl Allowance {
     pub(crate) fn while_planning(&self) -> Self {
         Self { phase: Phase::Planning, ..self.clone() }
     }
+
+    /// The same for functions that a rule of planning makes, and that run later.
+    pub(crate) fn while_running(&self) -> Self {
+        Self { phase: Phase::Running, ..self.clone() }
+    }
 }
 
 /// Counts the memory and the steps of one call of a function. The memory is given back when this is dropped: from then on the

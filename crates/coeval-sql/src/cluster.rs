@@ -4,7 +4,8 @@
 //! ```text
 //!    CREATE TABLE ... USING brick   by the log of row tables to every node     Cluster::declare on each
 //!    COPY, INSERT                   through any node, blind                     ClusterLoad: batches, then commit
-//!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows
+//!    SELECT                         on any node, one snapshot                   ClusterSnapshot: bricks, their rows,
+//!                                                                               or what other nodes make of rows
 //!    DELETE, TRUNCATE               on the node with the keeper of views        ClusterDelete: whole bricks
 //! ```
 //! The promises are those of the protocol (AOSI IV; `coeval-txn`'s `epochs/cluster`): a load is seen as a whole or not at all, on all
@@ -19,15 +20,19 @@ pub use status::{
 
 use crate::error::SqlError;
 use arrow::record_batch::RecordBatch;
+use bytes::Bytes;
 use coeval_store::BrickSchema;
 use coeval_txn::Epoch;
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::drain`] and
-/// [`Cluster::remove`]; a future may be dropped at any time.
+/// A node of a cluster, this process's own. No call blocks its thread but [`Cluster::shares`], [`Cluster::compare`],
+/// [`Cluster::drain`], [`Cluster::remove`] and [`Cluster::recover`]; a future may be dropped at any time.
 pub trait Cluster: Debug + Send + Sync {
     /// On how many nodes each brick is.
     fn replicas(&self) -> usize;
@@ -75,6 +80,17 @@ pub trait Cluster: Debug + Send + Sync {
         BTreeMap::new()
     }
 
+    /// Compares the rows of all live replicas of all bricks of spread tables, as one snapshot sees them. Tells what differs, in a line
+    /// each that begins with `differs: ` and names brick, table and nodes; and in the last line how much was compared. Nodes to which
+    /// bricks are about to come are left out. Ends soon when `stop` is set. Cost: all rows come here, from each node that has them.
+    ///
+    /// # Errors
+    /// If the node does not serve, or some replica is not to be had in time (57P03), or it was stopped (57014).
+    fn compare(&self, stop: &Arc<AtomicBool>) -> Result<String, SqlError> {
+        let _ = stop;
+        Err(SqlError::unsupported("comparing the replicas of this cluster"))
+    }
+
     /// Has the node of this number have no bricks any more: they move to the others while loads and queries go on, after this has
     /// returned. [`ClusterNodeState::Drained`] says that it is done. That it was asked for is on the keeper's disk by then.
     ///
@@ -99,7 +115,8 @@ pub trait Cluster: Debug + Send + Sync {
     ///
     /// # Errors
     /// If the keeper does not begin here (57P03); if one of them has answered, another node that took part has not, some bricks
-    /// would be lost, or nothing has to be given up, since there is a keeper (55000). Nothing has changed.
+    /// would be lost, or nothing has to be given up, since there is a keeper (55000). Nothing has changed. If too few of those that are
+    /// left answer behind that (57P03), it may be done yet: asking again does no harm.
     fn recover(&self, lost: &[u32]) -> Result<(), SqlError> {
         Err(SqlError::unsupported(format!("going on without nodes {lost:?} of this cluster")))
     }
@@ -144,6 +161,47 @@ pub trait ClusterSnapshot: Debug + Send + Sync {
         brick: u64,
         columns: Vec<usize>,
     ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>>;
+
+    /// Which node is to read which of these bricks, if each is to read those that it has. Bricks that nobody but the nodes `without` is
+    /// known to have are left out, as are all if nodes do nothing for each other. Costs a lock that is held for moments.
+    fn place(&self, table: u64, bricks: &[u64], without: &[u32]) -> Vec<PlacedBricks> {
+        let _ = (table, bricks, without);
+        Vec::new()
+    }
+
+    /// Has another node do a piece of a query, at this snapshot. What it gives is the whole when the stream ends without an error; it is
+    /// made as it is taken. When the stream is dropped, the work ends there.
+    ///
+    /// The stream ends behind its first error: the node does not have the bricks now, is gone, or cannot do it.
+    fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        let node = order.node;
+        stream::once(async move { Err(SqlError::unsupported(format!("a piece of a query on node {node}"))) })
+            .boxed()
+    }
+}
+
+/// Bricks that one node is to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedBricks {
+    /// The node's number.
+    pub node: u32,
+    /// Whether it is this one.
+    pub is_own: bool,
+    /// Some of the bricks that were asked for, in their order.
+    pub bricks: Vec<u64>,
+}
+
+/// A piece of a query that another node is to do.
+#[derive(Clone, Debug)]
+pub struct PieceOrder {
+    /// The node's number.
+    pub node: u32,
+    /// The table.
+    pub table: u64,
+    /// Bricks that this node has.
+    pub bricks: Vec<u64>,
+    /// What is to be done with their rows: what [`run_piece`](crate::run_piece) is given there.
+    pub order: Bytes,
 }
 
 /// A load under way. It reads nothing.

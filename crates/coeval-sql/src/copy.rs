@@ -27,11 +27,12 @@ pub use exchange::{CopyEncoding, CopyIn, CopyOut, CopyRows};
 pub(crate) use exchange::{Exchange, begin as begin_exchange, is_exchange};
 pub(crate) use portions::Gathered;
 
-use crate::context::StatementContext;
+use crate::context::{Execute, StatementContext};
+use crate::dml;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::query;
-use crate::result::{CommandTag, StatementResult};
+use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::rights::{Object, insufficient};
 use crate::types::column_type_of_arrow;
 use arrow::array::RecordBatch;
@@ -42,7 +43,7 @@ use options::{CopyDirection, CopyFormat, CopyOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs a COPY statement.
+/// Runs a COPY statement. A statement in it that changes rows is run by `run`.
 ///
 /// # Errors
 /// 58P01 for a missing file, 22P04 for malformed input, 22P02 and its like for values, each with line and
@@ -50,6 +51,7 @@ use std::sync::Arc;
 pub(crate) fn execute(
     context: &mut StatementContext<'_>,
     statement: &Statement,
+    run: Execute,
 ) -> Result<StatementResult, SqlError> {
     let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
         return Err(SqlError::internal("COPY was expected"));
@@ -72,12 +74,44 @@ pub(crate) fn execute(
         (CopySource::Table { table_name, columns }, CopyDirection::To) => {
             table_to(context, table_name, columns, path, &options)?
         }
-        (CopySource::Query(query), CopyDirection::To) => query_to(context, query, path, &options)?,
+        (CopySource::Query(query), CopyDirection::To) => {
+            let rows = match returned_rows(context, query, run)? {
+                Some(rows) => rows,
+                None => query::collect(context, query)?,
+            };
+            rows_to(context, rows, path, &options)?
+        }
         (CopySource::Query(_), CopyDirection::From) => {
             return Err(SqlError::syntax("COPY from a file needs a table"));
         }
     };
     Ok(StatementResult::tagged(CommandTag::Copy(rows)))
+}
+
+/// The rows that a statement in the place of a query returns which changes rows; `None` of one that changes none.
+///
+/// # Errors
+/// `0A000` if it returns none; whatever the statement refuses.
+fn returned_rows(
+    context: &mut StatementContext<'_>,
+    query: &Query,
+    run: Execute,
+) -> Result<Option<RowSet>, SqlError> {
+    if dml::first_change(query).is_none() {
+        return Ok(None);
+    }
+    // By itself it goes where any other change goes, also to a server.
+    let statement = match dml::statement_of(query) {
+        Some(change) if query.with.is_none() => change.clone(),
+        _ => Statement::Query(Box::new(query.clone())),
+    };
+    match run(context, &statement)?.rows {
+        Some(rows) => Ok(Some(rows)),
+        None => {
+            let message = "COPY query must have a RETURNING clause";
+            Err(SqlError::new(SqlState::FeatureNotSupported, message))
+        }
+    }
 }
 
 /// Files of the server are for superusers.
@@ -207,7 +241,8 @@ fn table_to(
         indexes.iter().map(|&index| (def.columns[index].name.clone(), def.columns[index].ty)).collect();
     if def.bricks.is_some() {
         let (_, query) = exchange::query_of_table(context, name, named)?;
-        return query_to(context, &query, path, options);
+        let rows = query::collect(context, &query)?;
+        return rows_to(context, rows, path, options);
     }
     context.spread.lock().note_rows_read();
     let view = context.transaction.view(def.id)?;
@@ -216,13 +251,12 @@ fn table_to(
     write(context, path, options, &columns, batches.map(|batch| batch.map_err(SqlError::from)))
 }
 
-fn query_to(
-    context: &mut StatementContext<'_>,
-    body: &Query,
+fn rows_to(
+    context: &StatementContext<'_>,
+    rows: RowSet,
     path: &Path,
     options: &CopyOptions,
 ) -> Result<u64, SqlError> {
-    let rows = query::collect(context, body)?;
     let columns: Vec<(String, ColumnType)> = rows
         .schema
         .fields()

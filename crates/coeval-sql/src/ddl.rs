@@ -15,6 +15,7 @@ mod comment;
 mod constraints;
 mod create_table;
 mod dependents;
+mod domains;
 mod drop;
 mod drop_column;
 mod drop_constraint;

@@ -10,6 +10,7 @@
 
 mod assignments;
 mod bricks;
+mod check_options;
 mod conflict;
 mod delete;
 mod environment;
@@ -29,6 +30,7 @@ mod rows;
 mod selected;
 mod subqueries;
 mod target;
+mod target_view;
 mod underlying;
 mod update;
 
@@ -112,7 +114,9 @@ pub(crate) fn refuse_read_only(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let inner = match statement {
-        Statement::Query(body) => first_change(body),
+        Statement::Query(body) | Statement::Copy { source: CopySource::Query(body), .. } => {
+            first_change(body)
+        }
         other => Some(other),
     };
     let verb = match inner {

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a statement can answer instead of rows: an error with a SQLSTATE, as PostgreSQL words it.
 
-mod calls;
+mod columns;
 mod datafusion;
 mod file;
 mod instead;
 mod memory;
 mod parser;
-mod plan_words;
 mod secrets;
 mod state;
 mod store;
+mod texts;
 
 pub(crate) use store::of_rejection;
 
-pub(crate) use datafusion::{division_by_zero, out_of_range, place_in};
+pub(crate) use columns::unknown_column;
+pub(crate) use datafusion::{division_by_zero, is_in_words, out_of_range, own_error, place_in};
 pub(crate) use file::{cannot_read, file_error};
 pub(crate) use memory::out_of_memory;
 pub(crate) use parser::{character_position, syntax_error};
@@ -22,6 +23,9 @@ pub(crate) use secrets::{Secrets, TableName};
 pub use state::SqlState;
 
 use std::fmt;
+
+/// What tells `42P01` of a table that is missing in FROM from that of one that is nowhere.
+const MISSING_FROM: &str = "missing FROM-clause entry";
 
 /// A statement failed. Nothing of it remains in the database once its transaction ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +139,17 @@ impl SqlError {
     pub fn with_object(mut self, object: ErrorObject) -> Self {
         self.object = Some(Box::new(object));
         self
+    }
+
+    /// `42P01`: a table's name in front of a column, of a table that is not in FROM.
+    pub(crate) fn missing_from(table: &str) -> Self {
+        Self::new(SqlState::UndefinedTable, format!("{MISSING_FROM} for table \"{table}\""))
+    }
+
+    /// Whether it may be about a column of a query around the one that was planned alone.
+    pub(crate) fn may_name_outer_row(&self) -> bool {
+        self.state == SqlState::UndefinedColumn
+            || (self.state == SqlState::UndefinedTable && self.message.starts_with(MISSING_FROM))
     }
 
     /// Whether the same statement may succeed when it is run again.

@@ -4,7 +4,7 @@
 use crate::error::{Secrets, SqlError, SqlState, TableName};
 use crate::types::format_value;
 use chrono_tz::Tz;
-use coeval_store::{StoreError, TableDef, ValueRef};
+use coeval_store::{ConstraintError, StoreError, TableDef, ValueRef};
 
 /// The error of a change, with the row in its detail where PostgreSQL shows it. Who may not read the table is shown what the
 /// statement itself said: the columns of `given`, which it assigns or lists.
@@ -15,10 +15,26 @@ pub(crate) fn refused<'v>(
     value: impl Fn(usize) -> ValueRef<'v>,
     zone: Tz,
 ) -> SqlError {
+    // A domain refuses a value, and knows no row.
+    let is_of_value = matches!(
+        &error,
+        StoreError::Constraint(ConstraintError::DomainNull { .. } | ConstraintError::DomainCheck { .. })
+    );
     let error = SqlError::from(error);
-    if !matches!(error.state, SqlState::NotNullViolation | SqlState::CheckViolation) {
+    if is_of_value || !matches!(error.state, SqlState::NotNullViolation | SqlState::CheckViolation) {
         return error;
     }
+    with_row(error, def, given, value, zone)
+}
+
+/// An error with the row in its detail that it is about, as [`refused`] shows it.
+pub(crate) fn with_row<'v>(
+    error: SqlError,
+    def: &TableDef,
+    given: &[usize],
+    value: impl Fn(usize) -> ValueRef<'v>,
+    zone: Tz,
+) -> SqlError {
     let shown = def.live_columns().map(|(column, definition)| {
         let mut text = String::new();
         match value(column) {

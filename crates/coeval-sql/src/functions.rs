@@ -17,19 +17,28 @@
 //! | [`texts`] | `format`, `string_to_array` ... |
 //! | [`arrays`] | arrays with an element changed, shortened, filled |
 //! | [`bytes`] | bits and bytes of `bytea` |
+//! | [`delimited`] | `string_agg` whose delimiters differ |
+//! | [`normal_forms`] | `normalize` |
+//! | [`members`] | documents with a value at a subscript |
 //! | [`digests`] | `md5`, `sha256` ... |
 //! | [`long`] | `lower`, `btrim`, `strpos` ... of long texts; DataFusion has those of short ones |
 //! | [`ordered_sets`] | what `percentile_disc`, `percentile_cont` and `mode` find in an array |
+//! | [`domains`] | values on their way into a domain |
 //! | [`enums`] | `enum_first`, `enum_last`, `enum_range`, which take any enum and are no entries |
 
+mod aggregate_names;
 mod arrays;
 mod bytes;
 mod call;
 mod choice;
+mod delimited;
 mod digests;
+mod domains;
 mod enums;
 mod intervals;
 mod long;
+mod members;
+mod normal_forms;
 mod number_pattern;
 mod numbers;
 mod ordered_sets;
@@ -59,9 +68,12 @@ use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
+pub(crate) use aggregate_names::is_aggregate;
 pub(crate) use bytes::BYTES_LENGTH;
+pub(crate) use delimited::{DELIMITED, JOINED};
 pub(crate) use intervals::TIME_BETWEEN;
 pub(crate) use long::{LITTLE_WORK, product_of_texts};
+pub(crate) use normal_forms::IS_NORMALIZED;
 pub(crate) use ordered_sets::{MODE, PERCENTILE_CONT, PERCENTILE_DISC};
 pub(crate) use places::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE};
 pub(crate) use regular::{
@@ -106,11 +118,14 @@ pub(crate) fn function(name: &str) -> Result<Arc<ScalarUDF>, SqlError> {
 
 /// All of them, for the engine's registry.
 pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let lists: [&[Entry]; 12] = [
+    let lists: [&[Entry]; 15] = [
         arrays::ENTRIES,
         bytes::ENTRIES,
+        delimited::ENTRIES,
         digests::ENTRIES,
+        domains::ENTRIES,
         intervals::ENTRIES,
+        normal_forms::ENTRIES,
         number_pattern::ENTRIES,
         numbers::ENTRIES,
         places::ENTRIES,

@@ -9,6 +9,7 @@ mod changes;
 mod functions;
 mod operators;
 mod order;
+mod path;
 mod sets;
 mod written;
 

@@ -21,6 +21,7 @@
 //! session                             one client: blocks, prepared statements, cursors
 //! statement, explain                  which room runs what
 //! ddl, copy, tique, dml               statements that change something
+//! pieces                              parts of queries that run on other nodes of a cluster
 //! query, point                        the two ways in which a query runs
 //! spread                              rows of tables that are spread over a cluster
 //! context, sequences, values, stored  what a statement runs in, and what definitions hold
@@ -71,6 +72,7 @@ mod open_objects;
 mod opening;
 mod parse;
 mod password;
+mod pieces;
 mod point;
 mod provider;
 mod query;
@@ -114,7 +116,7 @@ pub use clock::Clock;
 pub use cluster::{
     Cluster, ClusterAges, ClusterDelete, ClusterFigures, ClusterLoad, ClusterLostMessages,
     ClusterMessageFigures, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState, ClusterNodeStatus,
-    ClusterSnapshot, CommitMode,
+    ClusterSnapshot, CommitMode, PieceOrder, PlacedBricks,
 };
 pub use context::SequenceValues;
 pub use copy::{CopyEncoding, CopyIn, CopyOut, CopyRows};
@@ -126,8 +128,9 @@ pub use followers::{Followers, Following, Lags, Reply};
 pub use json::ChangeAsJson;
 pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
+pub use pieces::run_piece;
 pub use point::Rows;
-pub use provider::BrickScan;
+pub use provider::{BrickScan, field_of_column};
 pub use quota::{Quota, QuotaShare};
 pub use registry::{
     Activity, ActivityState, Client, OpenTransaction, Registered, Registry, RegistryGuard, TransactionStatus,

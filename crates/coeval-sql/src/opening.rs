@@ -6,6 +6,7 @@ pub(crate) mod template;
 use crate::engine::{Engine, Parts};
 use crate::error::SqlError;
 use crate::memory::{QueryEnvironment, QueryMemory};
+use crate::pieces::PushPieces;
 use crate::query::{tasks_work_for_their_queries, with_postgres_types};
 use crate::session::run_own;
 use coeval_store::Store;
@@ -28,7 +29,9 @@ impl Engine {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         tasks_work_for_their_queries();
         let queries = QueryEnvironment::new(memory)?;
-        let template = with_postgres_types(template::session_state(threads, queries.query_max())?)?;
+        let pieces = Arc::new(PushPieces::default());
+        let template = with_postgres_types(template::session_state(threads, queries.query_max(), &pieces)?)?;
+        pieces.know(&template);
         Self::made_of(store, threads, Parts { template, queries, run_own })
     }
 }

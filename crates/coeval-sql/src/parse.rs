@@ -8,6 +8,7 @@
 mod balance;
 mod between;
 mod bricks;
+mod check_options;
 mod conflict_targets;
 mod copy_options;
 mod deferrable;
@@ -20,6 +21,7 @@ mod identity;
 mod like_columns;
 mod merge_actions;
 mod operators;
+mod order_operators;
 mod overriding;
 mod postgres;
 mod select_into;
@@ -30,12 +32,14 @@ mod whole_tables;
 mod with_data;
 
 pub(crate) use bricks::{BrickClause, DimensionClause};
+pub(crate) use check_options::CHECK_OPTION;
 pub(crate) use conflict_targets::{TARGET_EXPRESSION, TARGET_PREDICATE};
 pub(crate) use copy_options::{ALL_COLUMNS, MAX_REJECTED_MARK};
 pub(crate) use depth::STACK_BYTES;
 pub(crate) use distinct::regroup_distinct;
 pub(crate) use element_targets::ARRAY_WITH;
 pub(crate) use fetch_counts::WITH_TIES;
+pub(crate) use frame_exclusions::EXCLUDES_CURRENT_ROW;
 pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
@@ -45,6 +49,7 @@ use crate::error::{SqlError, SqlState, character_position, syntax_error};
 use crate::row_locking::spell_out;
 use crate::settings::Deferrable;
 use bricks::take_bricks;
+use check_options::{put_check_option, take_check_option};
 use conflict_targets::spell_targets;
 use copy_options::spell_copy_options;
 use datafusion::sql::sqlparser::ast::{Expr, Query, Statement};
@@ -60,6 +65,7 @@ use identity::order_identity_options;
 use like_columns::spell_like;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
+use order_operators::spell_orders;
 use overriding::{put_overriding, take_overriding};
 use postgres::Postgres;
 use select_into::as_definition;
@@ -140,10 +146,12 @@ pub(crate) fn pieces<O, P>(
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
     take_with_data(&mut tokens);
+    let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
+    tokens = spell_orders(tokens, sql)?;
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
         tokens,
     )))))));
@@ -172,6 +180,9 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
         }
         if has_into {
             as_definition(statement)?;
+        }
+        if let Some(which) = check_option {
+            put_check_option(statement, which);
         }
     }
     Ok(Piece { syntax, deferrable, bricks, server })

@@ -19,6 +19,7 @@ pub use bricks::BrickScan;
 pub(crate) use dimensions::{Condition, conditions};
 pub(crate) use selectivity::{distinct_results, selectivity};
 pub(crate) use snapshot::StatementSnapshot;
-pub(crate) use spread::SpreadScan;
+pub(crate) use spread::{BrickReader, SpreadScan};
 pub(crate) use statistics::{UNKNOWN_DISTINCT, known_distinct_values};
+pub use table::field_of_column;
 pub(crate) use table::{CoevalTable, HiddenColumns, Keys};

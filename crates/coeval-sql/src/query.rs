@@ -19,7 +19,9 @@ mod join_order;
 mod join_rows;
 mod lateral;
 mod likes;
+mod local_moments;
 mod matching;
+mod mistakes;
 mod ordering;
 mod origins;
 mod outer_aggregates;
@@ -28,6 +30,7 @@ mod packed_lists;
 mod plan;
 mod plan_size;
 mod planner;
+mod populated;
 mod pushdown;
 mod row_counts;
 mod run;
@@ -36,8 +39,10 @@ mod series;
 mod spawned;
 mod spreading;
 mod subqueries;
+mod table_ids;
 mod told;
 mod typing;
+mod unregistered;
 mod using;
 mod watch;
 mod watched;
@@ -46,10 +51,10 @@ mod whole_rows;
 mod window_memory;
 mod windowed;
 
-pub(crate) use arithmetic::CheckedArithmetic;
+pub(crate) use arithmetic::{CheckedArithmetic, checked_function, checked_operators};
 pub(crate) use array_bounds::ArrayBounds;
 pub(crate) use coded_groups::CodedGroups;
-pub(crate) use dialect::{compares, plain_type, refuse_collation};
+pub(crate) use dialect::{check_recursions, compares, plain_type, refuse_collation};
 pub(crate) use duplicate_groups::DuplicateGroups;
 pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
@@ -58,7 +63,8 @@ pub(crate) use join_rows::estimates;
 pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{
-    collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row, stream,
+    WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row,
+    stream,
 };
 pub(crate) use series::StreamSeries;
 pub(crate) use spawned::tasks_work_for_their_queries;
@@ -66,8 +72,9 @@ pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
 pub(crate) use told::told_types;
 pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
+pub(crate) use unregistered::{ZONED_FUNCTIONS, unregistered_aggregates, unregistered_scalars};
 pub(crate) use watch::Watch;
-pub(crate) use watched::WATCHED;
+pub(crate) use watched::{WATCHED, watched};
 pub(crate) use whole_groups::WholeGroups;
 
 pub(crate) use output_names::{named as named_outputs, shown as shown_names};

@@ -110,14 +110,20 @@ impl MadeFor {
     }
 }
 
+/// The schema of what stands for a view in the query that finds the rows of it which a statement changes.
+pub(crate) const CHANGED_VIEW: &str = "coeval changed view";
+
 /// Which of a statement's reads are checked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Checks {
     /// All.
     #[default]
     All,
     /// All but those of this table, which the statement changes: what that needs has been checked.
     AllBut(SpaceId),
+    /// All but those of this table by way of the view that the statement changes: what that needs has been checked. The view is this
+    /// one, with the table's primary key in front, where it goes by [`CHANGED_VIEW`].
+    OfView(SpaceId, Arc<ViewDef>),
     /// None: the statement's own rights have been checked, and what it reads serves it.
     Nothing,
 }

@@ -46,7 +46,7 @@ pub(crate) fn execute(
         Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Merge(_) => {
             dml::execute(context, statement)
         }
-        Statement::Copy { .. } => copy::execute(context, statement),
+        Statement::Copy { .. } => copy::execute(context, statement, execute),
         Statement::Explain { .. } => explain::execute(context, statement, execute),
         other => match ddl::execute(context, other)? {
             Some(result) => Ok(result),

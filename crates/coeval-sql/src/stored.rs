@@ -5,6 +5,7 @@
 pub(crate) mod expressions;
 pub(crate) mod index_keys;
 mod row_ids;
+pub(crate) mod updatable;
 pub(crate) mod view_query;
 
 pub(crate) use expressions::{columns_named, sequences_named};

@@ -4,6 +4,8 @@
 mod array_text;
 mod assign;
 mod binary;
+mod casts;
+mod common_type;
 mod date_text;
 mod date_tokens;
 mod datetime;
@@ -24,16 +26,24 @@ mod zones;
 pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
+pub(crate) use casts::{
+    CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, require_cast,
+};
+pub(crate) use common_type::{arrow_type_gives_way, common_arrow_type, common_type, require_common_type};
 pub(crate) use date_text::{read_date, read_timestamp};
 pub(crate) use datetime::{is_date, is_timestamp};
 pub use facts::type_number;
-pub(crate) use facts::{TypeFacts, cast_name, facts, facts_of_arrow, facts_of_name};
+pub(crate) use facts::{
+    TypeFacts, cast_name, category, facts, facts_of_arrow, facts_of_column, facts_of_name,
+};
 pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
 pub use names::{column_type, column_type_of_arrow};
-pub(crate) use names::{has_elements, parameter_beside, resolved_enum};
+pub(crate) use names::{
+    has_elements, parameter_beside, resolved_enum, second_digits, type_in_words, type_name,
+};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;

@@ -4,6 +4,12 @@
 //! A statement's casts are resolved once, before it is planned: the name of an enum type becomes one that says which
 //! version of it is meant, by the definitions of the statement's own snapshot. So everything behind works without a
 //! catalog. Text that is kept (defaults, checks, views) keeps the names as they were written.
+//!
+//! A cast to a domain becomes one to the type below, with what the domain asks of the value ([`domains`]).
+
+mod domains;
+
+pub(crate) use domains::{IN_DOMAIN, base_type, with_value};
 
 use crate::error::SqlError;
 use crate::names::split_name;
@@ -11,7 +17,8 @@ use crate::settings::Settings;
 use crate::types::{column_type, resolved_enum, type_number};
 use crate::walk::WalkMut;
 use coeval_store::{
-    Catalog, ColumnType, ElementType, EnumType, QualifiedName, TableDef, Transaction, TypeDef,
+    Catalog, ColumnDef, ColumnType, DomainDef, ElementType, EnumType, QualifiedName, TableDef, Transaction,
+    TypeDef,
 };
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType, Expr, ObjectName, Statement, VisitMut, VisitorMut,
@@ -52,7 +59,21 @@ pub(crate) fn declared_type(
     column_type(&resolved)
 }
 
-/// The statement with its casts to enum types resolved. Costs a look at the catalog if users have made no types.
+/// The domain that a declaration names.
+pub(crate) fn declared_domain(
+    ty: &DataType,
+    settings: &Settings,
+    transaction: &Transaction,
+) -> Option<Box<DomainDef>> {
+    match ty {
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => {
+            find(name, settings, transaction).ok().flatten()?.domain.clone()
+        }
+        _ => None,
+    }
+}
+
+/// The statement with its casts to types that users have made resolved. Costs a look at the catalog if users have made no types.
 pub(crate) fn resolved<'s>(
     statement: &'s Statement,
     settings: &Settings,
@@ -65,7 +86,7 @@ pub(crate) fn resolved<'s>(
     if resolve(&mut changed, settings, transaction) { Cow::Owned(changed) } else { Cow::Borrowed(statement) }
 }
 
-/// Resolves the casts of any syntax; whether there were any to enum types.
+/// Resolves the casts of any syntax; whether there were any to types that users have made.
 pub(crate) fn resolve<V: VisitMut>(syntax: &mut V, settings: &Settings, transaction: &Transaction) -> bool {
     transaction.catalog().user_types().next().is_some()
         && resolve_with(syntax, |name| by_name(name, settings, transaction))
@@ -75,13 +96,18 @@ pub(crate) fn resolve<V: VisitMut>(syntax: &mut V, settings: &Settings, transact
 pub(crate) fn resolve_for_table<V: VisitMut>(syntax: &mut V, table: &TableDef) {
     let own = |name: &ObjectName| {
         let (schema, name) = split_name(name).ok()?;
-        let mut types = table.columns.iter().filter_map(|column| column.ty.user_type());
-        types.find(|ty| {
-            let known = &ty.def().name;
+        let is_meant = |known: &QualifiedName| {
             known.name == name && schema.as_ref().is_none_or(|schema| *schema == known.schema)
-        })
+        };
+        let mut domains = table.columns.iter().filter_map(|column| column.domain.as_ref());
+        if let Some(domain) = domains.find(|domain| is_meant(&domain.name)) {
+            return Some(UserType::Domain(domain.clone()));
+        }
+        let mut types = table.columns.iter().filter_map(|column| column.ty.user_type());
+        types.find(|ty| is_meant(&ty.def().name)).map(UserType::Enum)
     };
-    if table.columns.iter().any(|column| column.ty.user_type().is_some()) {
+    let has_types = |column: &ColumnDef| column.ty.user_type().is_some() || column.domain.is_some();
+    if table.columns.iter().any(has_types) {
         resolve_with(syntax, own);
     }
 }
@@ -98,19 +124,29 @@ pub(crate) fn current(ty: ColumnType, catalog: &Catalog) -> ColumnType {
 
 /// The type with this number in `pg_type`.
 pub(crate) fn numbered(number: u32, catalog: &Catalog) -> Option<ColumnType> {
-    let types = catalog.user_types().map(|def| def.ty);
+    let types = catalog.user_types().filter(|def| def.domain.is_none()).map(|def| def.ty);
     let mut types = types.flat_map(|ty| [ColumnType::Enum(ty), ColumnType::Array(ElementType::Enum(ty))]);
     types.find(|ty| type_number(*ty).unsigned_abs() == number)
 }
 
-fn by_name(name: &ObjectName, settings: &Settings, transaction: &Transaction) -> Option<EnumType> {
-    find(name, settings, transaction).ok().flatten().map(|def| def.ty)
+/// A type that users have made.
+enum UserType {
+    Enum(EnumType),
+    Domain(Box<DomainDef>),
 }
 
-/// What makes an enum type of a name.
-type Find<'f> = dyn FnMut(&ObjectName) -> Option<EnumType> + 'f;
+fn by_name(name: &ObjectName, settings: &Settings, transaction: &Transaction) -> Option<UserType> {
+    let def = find(name, settings, transaction).ok().flatten()?;
+    Some(match &def.domain {
+        Some(domain) => UserType::Domain(domain.clone()),
+        None => UserType::Enum(def.ty),
+    })
+}
 
-fn resolve_with<V: VisitMut>(syntax: &mut V, mut find: impl FnMut(&ObjectName) -> Option<EnumType>) -> bool {
+/// What makes a type of a name.
+type Find<'f> = dyn FnMut(&ObjectName) -> Option<UserType> + 'f;
+
+fn resolve_with<V: VisitMut>(syntax: &mut V, mut find: impl FnMut(&ObjectName) -> Option<UserType>) -> bool {
     let mut casts = Casts { find: &mut find, found: false };
     // The visitor never breaks off.
     let _ = syntax.walk_mut(&mut casts);
@@ -121,16 +157,32 @@ fn resolve_with<V: VisitMut>(syntax: &mut V, mut find: impl FnMut(&ObjectName) -
 fn resolve_in(ty: &mut DataType, find: &mut Find<'_>) -> bool {
     match ty {
         DataType::Custom(name, modifiers) if modifiers.is_empty() => match find(name) {
-            Some(found) => {
+            Some(UserType::Enum(found)) => {
                 *ty = resolved_enum(found);
+                true
+            }
+            Some(UserType::Domain(domain)) => {
+                *ty = base_type(&domain);
                 true
             }
             None => false,
         },
+        // Nothing looks at the elements of an array, so arrays of domains are unknown.
         DataType::Array(
             ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element),
-        ) => resolve_in(element, find),
+        ) => domain_of(element, find).is_none() && resolve_in(element, find),
         _ => false,
+    }
+}
+
+/// The domain that a cast names.
+fn domain_of(ty: &DataType, find: &mut Find<'_>) -> Option<Box<DomainDef>> {
+    match ty {
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => match find(name) {
+            Some(UserType::Domain(domain)) => Some(domain),
+            Some(UserType::Enum(_)) | None => None,
+        },
+        _ => None,
     }
 }
 
@@ -142,13 +194,17 @@ struct Casts<'f> {
 impl VisitorMut for Casts<'_> {
     type Break = ();
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         let ty = match expression {
             Expr::Cast { data_type, .. } => data_type,
             Expr::TypedString(typed) => &mut typed.data_type,
             _ => return ControlFlow::Continue(()),
         };
+        let domain = domain_of(ty, self.find);
         self.found |= resolve_in(ty, self.find);
+        if let Some(domain) = domain {
+            *expression = domains::checked(expression, &domain);
+        }
         ControlFlow::Continue(())
     }
 }

@@ -4,6 +4,8 @@
 
 #[path = "spread/fake.rs"]
 mod fake;
+#[path = "spread/pieces.rs"]
+mod pieces;
 
 use arrow::util::display::array_value_to_string;
 use coeval_sql::{Acknowledgement, CommitMode, Engine, Execution, Session, SqlError, SqlState};

@@ -73,7 +73,8 @@ impl Store {
         loop {
             let def = self.ages_table()?;
             match self.try_change_age(&def, &change) {
-                Err(StoreError::Conflict(_)) => {}
+                // Who was first may wait for replicas before the next attempt sees it.
+                Err(StoreError::Conflict(conflict)) => self.wait_published(conflict.version)?,
                 outcome => return outcome,
             }
         }
@@ -113,7 +114,8 @@ impl Store {
             let def = TableDef::new(self.new_space_id(), name, columns, vec![0]);
             transaction.change_catalog(CatalogChange::PutTable(Box::new(def)))?;
             match transaction.commit() {
-                Ok(_) | Err(StoreError::Conflict(_)) => {}
+                Ok(_) => {}
+                Err(StoreError::Conflict(conflict)) => self.wait_published(conflict.version)?,
                 Err(error) => return Err(error),
             }
         }

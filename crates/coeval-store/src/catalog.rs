@@ -5,11 +5,13 @@
 //! statement keeps the ones of its snapshot. Expressions (defaults, checks, view bodies) are kept as SQL
 //! text: their meaning belongs to the SQL layer.
 
+mod domain;
 mod foreign_key;
 mod kept_bytes;
 mod objects;
 
 pub(crate) use crate::qualified_name::{DEFAULT_SCHEMA, QualifiedName};
+pub use domain::DomainDef;
 pub use foreign_key::{Deferral, ForeignKeyDef, ReferentialAction, Validity};
 pub use objects::Catalog;
 
@@ -123,6 +125,12 @@ pub struct ColumnDef {
     /// `GENERATED ALWAYS AS (...) STORED` as SQL text over the table's columns: the value of every row that is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
+    /// To how many digits of seconds its times are rounded, as in `timestamp(3)`; `None` if that is not said: all six are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_digits: Option<u8>,
+    /// The domain that it was declared of, as that is now; the column's type is the domain's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Box<DomainDef>>,
 }
 
 impl ColumnDef {
@@ -149,6 +157,8 @@ impl ColumnDef {
             state: ColumnState::Live,
             comment: None,
             generated: None,
+            second_digits: None,
+            domain: None,
         }
     }
 
@@ -501,6 +511,18 @@ pub struct ViewDef {
     /// keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Vec<ViewColumn>>,
+    /// What rows that are written through it have to satisfy: `WITH CHECK OPTION`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckOption>,
+}
+
+/// Which conditions rows have to satisfy that are written through a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckOption {
+    /// The view's own.
+    Local,
+    /// Those of the views that it stands on, too.
+    Cascaded,
 }
 
 /// A column of a view.
@@ -539,8 +561,11 @@ pub struct SequenceDef {
 /// A type that users have made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TypeDef {
-    /// What it is.
+    /// What it is. Of a domain its numbers and its name: there are no labels.
     pub ty: EnumType,
+    /// What it is if it is a domain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<Box<DomainDef>>,
     /// Its owner.
     #[serde(default, skip_serializing_if = "ObjectAccess::is_default")]
     pub access: ObjectAccess,

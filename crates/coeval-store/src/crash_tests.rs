@@ -17,3 +17,15 @@ mod random;
 mod seen_to_fail;
 mod threads;
 mod waived;
+
+use std::ops::Range;
+
+/// The seeds to run: those that `COEVAL_CRASH_SEEDS` names (`7` or `0..50000`), else so many from 0 on.
+pub(crate) fn seeds_or(usual: u64) -> Range<u64> {
+    let Ok(text) = std::env::var("COEVAL_CRASH_SEEDS") else { return 0..usual };
+    let number = |text: &str| text.trim().parse::<u64>().expect("COEVAL_CRASH_SEEDS is n or n..m");
+    match text.split_once("..") {
+        Some((first, end)) => number(first)..number(end),
+        None => number(&text)..number(&text) + 1,
+    }
+}

@@ -73,6 +73,20 @@ pub enum ConstraintError {
         /// The constraint.
         constraint: String,
     },
+    /// NULL in a column whose domain does not allow it (23502).
+    #[error("domain {domain} does not allow null values")]
+    DomainNull {
+        /// The domain.
+        domain: Box<QualifiedName>,
+    },
+    /// A CHECK of a column's domain that is false (23514).
+    #[error("value for domain {domain} violates check constraint \"{constraint}\"")]
+    DomainCheck {
+        /// The domain.
+        domain: Box<QualifiedName>,
+        /// The constraint.
+        constraint: String,
+    },
     /// An expression of the definition, a CHECK or a DEFAULT, that could not be computed for this row.
     #[error("{message}")]
     Expression {

@@ -184,6 +184,7 @@ fn build(files: &SimulatedFiles) -> SimulatedFiles {
             access: Default::default(),
             comment: None,
             output: None,
+            check: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     }

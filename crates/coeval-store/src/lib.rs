@@ -69,6 +69,7 @@ mod conflicts;
 mod crash_tests;
 mod cursor;
 mod delta;
+mod described;
 mod disk;
 mod durations;
 mod enum_type;
@@ -120,6 +121,7 @@ mod rewinding_mark;
 mod row;
 mod row_lock_error;
 mod safe_counts;
+mod second_digits;
 mod segment;
 mod sequence;
 mod serializable;
@@ -153,9 +155,9 @@ pub use brick_def::{BrickDef, BrickDimension, Retention};
 pub use bricks::{BrickRows, ScanOrder, bad_rows};
 pub use candidacy::{Candidacy, CandidacyError, NotPromoted};
 pub use catalog::{
-    Catalog, CatalogChange, CheckDef, ColumnDef, ColumnState, DeclaredOrder, Deferral, ForeignDef,
-    ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef, TableDef, TypeDef,
-    Uniqueness, Validity, ViewColumn, ViewDef,
+    Catalog, CatalogChange, CheckDef, CheckOption, ColumnDef, ColumnState, DeclaredOrder, Deferral,
+    DomainDef, ForeignDef, ForeignKeyDef, Identity, IndexDef, ObjectRef, ReferentialAction, SequenceDef,
+    TableDef, TypeDef, Uniqueness, Validity, ViewColumn, ViewDef,
 };
 pub use checkpoint::CheckpointReport;
 pub use checkpoints::CheckpointFailures;
@@ -215,6 +217,7 @@ pub use retention::{Slot, SlotError};
 pub use row::{Layout, Row, RowWriter, ValueTypeMismatch};
 pub use row_lock_error::RowLockError;
 pub use safe_counts::SafeSnapshotCounts;
+pub use second_digits::SECOND_DIGITS_MAX;
 pub use serializable::{DeferralError, SafeWorld, SnapshotLag};
 pub use space::{Base, Found, Space};
 pub use store::{SetValue, Store};

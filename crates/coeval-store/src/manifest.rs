@@ -8,7 +8,7 @@
 //! | bytes | field | value |
 //! |---|---|---|
 //! | 0..8 | magic | `COEVALMF` |
-//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, or constraints that are not valid |
+//! | 8..12 | version | 1; 2 if there are roles or owners; 3 if there are brick tables; 4 if there are types; 5 if there are rights on servers; 6 if there are terms, or times; 7 if there are synchronous replicas; 8 if columns were dropped, synchronous replicas follow others, or views have columns; 9 if there are columns of type `pg_lsn`, constraints that are not valid, or domains |
 //! | 12..16 | checksum | CRC32C of bytes 0..12 and 16.. |
 //! | 16..24 | length | of the body |
 //! | 24.. | body | JSON, see [`Manifest`] |
@@ -47,8 +47,8 @@ const FORMAT_VERSION_SYNCHRONOUS: u32 = 7;
 /// The version with rows and segments that have no room for dropped columns, and with a list of synchronous replicas that
 /// follows another, and with columns of views.
 const FORMAT_VERSION_DROPPED: u32 = 8;
-/// The version with columns of type `pg_lsn`, with constraints that are not valid, and with brick tables that are spread over nodes. The
-/// newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
+/// The version with columns of type `pg_lsn`, with constraints that are not valid, with brick tables that are spread over nodes, and with
+/// views that check what is written through them. The newest: a replica takes nothing from a program whose newest is above its own, so it also goes up when records of the log or
 /// files of segments get a new form. This one stands for records of new indexes that name files as well.
 pub const FORMAT_VERSION: u32 = 9;
 const HEADER_BYTES: usize = 24;
@@ -240,8 +240,12 @@ impl Manifest {
         };
         let is_spread =
             |table: &TableEntry| table.definition.bricks.as_ref().is_some_and(BrickDef::is_spread);
+        let has_domain =
+            |table: &TableEntry| table.definition.columns.iter().any(|column| column.domain.is_some());
         if self.column_types().any(is_place)
-            || self.tables.iter().any(|table| is_unsure(table) || is_spread(table))
+            || self.types.iter().any(|def| def.domain.is_some())
+            || self.tables.iter().any(|table| is_unsure(table) || is_spread(table) || has_domain(table))
+            || self.views.iter().any(|view| view.check.is_some())
         {
             return FORMAT_VERSION;
         }

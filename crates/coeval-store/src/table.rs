@@ -3,10 +3,11 @@
 
 use crate::bricks::BrickRows;
 use crate::bulk_load::{BulkLoad, inserted_entries};
-use crate::catalog::{IndexDef, TableDef};
+use crate::catalog::{ColumnDef, IndexDef, TableDef};
 use crate::checks::RowChecks;
 use crate::chunk::Chunk;
-use crate::column::{ColumnBuilder, missing_value};
+use crate::column::missing_value;
+use crate::described::described;
 use crate::error::{StoreError, TableDamage};
 use crate::ids::SpaceId;
 use crate::key::Key;
@@ -14,7 +15,6 @@ use crate::pieces::{Piece, Pieces};
 use crate::row::{Row, RowWriter};
 use crate::space::{Found, Space};
 use crate::table_writes::TableWrites;
-use crate::types::ColumnType;
 use crate::value::{KeyReader, KeyWriter, Nullable, Value, ValueRef};
 use std::sync::{Arc, OnceLock};
 
@@ -27,7 +27,7 @@ pub struct Table {
     indexes: Vec<Space>,
     /// What rows have in columns that were added after they were written, per column.
     missing: Arc<[Value]>,
-    /// Whether some of its columns are generated.
+    /// Whether values of some of its columns are made when a row is written.
     generates: bool,
     checks: CompiledChecks,
     /// For scans of this version.
@@ -58,7 +58,7 @@ impl Table {
         assert_eq!(indexes.len(), def.indexes.len(), "each index has its space");
         let missing = missing_values(&def);
         let (checks, pieces) = (CompiledChecks::default(), Pieces::default());
-        let generates = def.columns.iter().any(|column| column.generated.is_some());
+        let generates = def.columns.iter().any(ColumnDef::is_made_on_write);
         Self { def, rows, indexes, missing, generates, checks, pieces, bricks: None, damage: None }
     }
 
@@ -184,7 +184,7 @@ impl Table {
         &self.missing
     }
 
-    /// Whether some of its columns are generated.
+    /// Whether some of its columns are generated, or round what is written into them.
     pub(crate) fn generates(&self) -> bool {
         self.generates
     }
@@ -441,7 +441,8 @@ pub(crate) fn describe_columns<'a>(
     let columns: Vec<usize> =
         columns.iter().copied().filter(|&column| !def.columns[column].is_marker()).collect();
     let names: Vec<_> = columns.iter().map(|&column| def.columns[column].name.as_str()).collect();
-    let values: Vec<_> = columns.iter().map(|&column| describe_value(def, column, value(column))).collect();
+    let values: Vec<_> =
+        columns.iter().map(|&column| described(def.columns[column].ty, value(column))).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
@@ -472,22 +473,4 @@ impl Table {
         };
         (!known.is_empty()).then(|| describe_columns(self.def(), &known, value))
     }
-}
-
-/// A value as messages show it.
-fn describe_value(def: &TableDef, column: usize, value: ValueRef<'_>) -> String {
-    if value.is_null() {
-        return "null".to_owned();
-    }
-    if let ValueRef::Boolean(truth) = value {
-        return if truth { "t" } else { "f" }.to_owned();
-    }
-    let ty = def.columns[column].ty;
-    if let (ColumnType::Enum(ty), ValueRef::Int64(place)) = (ty, value) {
-        return ty.def().label_at(place).unwrap_or_default().to_owned();
-    }
-    let mut builder = ColumnBuilder::new(ty.stored(), 1);
-    builder.push(value);
-    let array = builder.finish();
-    arrow::util::display::array_value_to_string(&array, 0).unwrap_or_else(|_| value.to_string())
 }

@@ -2,15 +2,19 @@
 //! Batches of results as other programs know Arrow: enums as dictionaries, documents and identifiers with the names of Arrow's
 //! extension types. Everything else goes out as it is, without a copy, unless the program wants no views.
 
+mod row_column;
+
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray,
+    Array, ArrayRef, AsArray, DictionaryArray, Int32Array, ListArray, RecordBatch, RecordBatchOptions,
+    StringArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use coeval_sql::column_type_of_field;
 use coeval_store::log::Lsn;
-use coeval_store::{ColumnType, place_of, value_at};
+use coeval_store::{ColumnType, ElementType, EnumType, place_of, value_at};
+pub use row_column::RowColumn;
 use std::sync::Arc;
 
 const EXTENSION_NAME: &str = "ARROW:extension:name";
@@ -31,7 +35,7 @@ pub enum TextForm {
 #[derive(Debug)]
 pub struct Exporter {
     schema: SchemaRef,
-    /// Of the columns that are enums.
+    /// Of the columns that are enums, or arrays of them.
     labels: Vec<Option<Labels>>,
 }
 
@@ -40,6 +44,20 @@ pub struct Exporter {
 struct Labels {
     places: Vec<i64>,
     names: ArrayRef,
+}
+
+impl Labels {
+    fn of(ty: EnumType) -> Self {
+        let labels = &ty.def().labels;
+        let names: StringArray = labels.iter().map(|label| Some(&label.name)).collect();
+        let places = labels.iter().map(|label| label.place).collect();
+        Self { places, names: Arc::new(names) }
+    }
+
+    /// The type of columns that have them.
+    fn coded() -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+    }
 }
 
 impl Exporter {
@@ -63,14 +81,8 @@ impl Exporter {
     /// If its columns are not those of the schema.
     pub fn batch(&self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         let columns = batch.columns().iter().zip(&self.labels).zip(self.schema.fields());
-        let columns = columns.map(|((column, labels), field)| match labels {
-            Some(labels) => labelled(column, labels),
-            None if *column.data_type() == ColumnType::PgLsn.arrow() => {
-                cast(&places(column), field.data_type())
-            }
-            None if column.data_type() == field.data_type() => Ok(Arc::clone(column)),
-            None => cast(column, field.data_type()),
-        });
+        let columns =
+            columns.map(|((column, labels), field)| converted(column, labels.as_ref(), field.data_type()));
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
@@ -86,18 +98,38 @@ fn exported(field: &Field, form: TextForm) -> (Field, Option<Labels>) {
         formed.clone().with_metadata(marks.into())
     };
     match column_type_of_field(field) {
-        Some(ColumnType::Enum(ty)) => {
-            let labels = &ty.def().labels;
-            let names: StringArray = labels.iter().map(|label| Some(&label.name)).collect();
-            let places = labels.iter().map(|label| label.place).collect();
-            let codes = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-            (plain(codes), Some(Labels { places, names: Arc::new(names) }))
+        Some(ColumnType::Enum(ty)) => (plain(Labels::coded()), Some(Labels::of(ty))),
+        Some(ColumnType::Array(ElementType::Enum(ty))) => {
+            (plain(list_of(Labels::coded())), Some(Labels::of(ty)))
         }
         Some(ColumnType::Json | ColumnType::Jsonb) => (of_extension("arrow.json"), None),
         Some(ColumnType::Uuid) => (of_extension("arrow.uuid"), None),
         // Its eight bytes would say nothing to other programs.
         Some(ColumnType::PgLsn) => (plain(self::formed(&DataType::Utf8, form)), None),
+        Some(ColumnType::Array(ElementType::PgLsn)) => {
+            (plain(list_of(self::formed(&DataType::Utf8, form))), None)
+        }
         _ => (formed, None),
+    }
+}
+
+fn list_of(element: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(element, true)))
+}
+
+/// A column, or the elements of one, as they go out.
+fn converted(column: &ArrayRef, labels: Option<&Labels>, ty: &DataType) -> Result<ArrayRef, ArrowError> {
+    match (column.data_type(), ty, labels) {
+        (from, to, _) if from == to => Ok(Arc::clone(column)),
+        (DataType::List(_), DataType::List(item), _) => {
+            let lists = column.as_list::<i32>();
+            let values = converted(lists.values(), labels, item.data_type())?;
+            let (offsets, valid) = (lists.offsets().clone(), lists.nulls().cloned());
+            Ok(Arc::new(ListArray::try_new(Arc::clone(item), offsets, values, valid)?))
+        }
+        (DataType::Struct(_), _, Some(labels)) => labelled(column, labels),
+        (from, _, _) if *from == ColumnType::PgLsn.arrow() => cast(&places(column), ty),
+        _ => cast(column, ty),
     }
 }
 
@@ -138,3 +170,6 @@ fn labelled(column: &ArrayRef, labels: &Labels) -> Result<ArrayRef, ArrowError> 
     let codes = places.iter().map(|place| place.map(code).transpose()).collect::<Result<Int32Array, _>>()?;
     Ok(Arc::new(DictionaryArray::try_new(codes, Arc::clone(&labels.names))?))
 }
+
+#[cfg(test)]
+mod tests;

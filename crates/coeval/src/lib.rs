@@ -53,8 +53,8 @@ pub use append::AppendOptions;
 pub use coeval_sql::{
     Archiving, ArchivingStatus, BackupExtent, Backups, ChangeSource, Cluster, ClusterAges, ClusterDelete,
     ClusterFigures, ClusterLoad, ClusterLostMessages, ClusterMessageFigures, ClusterNodeRoles,
-    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, PromotionLoss,
-    SnapshotToken, Upstream, UpstreamState, UpstreamStatus,
+    ClusterNodeShare, ClusterNodeState, ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder,
+    PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus, run_piece,
 };
 pub use coeval_sql::{
     CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
@@ -74,16 +74,16 @@ pub use coeval_store::{
 #[doc(hidden)]
 pub use coeval_store::{
     BaseCopy, BrickSchema, CHANGE_FEED_NAME, CandidacyError, Catalog, ChangeFeed, ChangeFeedError,
-    ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken, FORMAT_VERSION, Fed, FedChange, FedTransaction,
-    Follower, FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise, Publication, Rewound,
-    SafeLogging, Store, TermNumber, Timeline, Word,
+    ChangeFeedOptions, ChangeSink, ChangeStart, ChangeToken, ChangedRow, FORMAT_VERSION, Fed, FedChange,
+    FedTransaction, Follower, FormerPrimary, Frame, LogFeed, LogMark, LogTime, MalformedToken, Promise,
+    Publication, Rewound, SafeLogging, Store, TermNumber, Timeline, Word,
     files::{DiskFiles, FileError, Holder},
     log::{LogRecord, Lsn},
 };
 pub use coeval_txn::{Isolation, Version};
 pub use database::{Database, DatabaseOptions};
 pub use error::Error;
-pub use exporting::{Exporter, TextForm};
+pub use exporting::{Exporter, RowColumn, TextForm};
 pub use reader::{Outcome, RowReader};
 pub use session::{Prepared, Session};
 pub use table::Table;

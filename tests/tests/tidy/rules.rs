@@ -12,6 +12,12 @@ pub(crate) struct Violation {
     what: String,
 }
 
+impl Violation {
+    pub(crate) fn new(file: &SourceFile, line: usize, what: impl Into<String>) -> Self {
+        Self { path: file.path.clone(), line, what: what.into() }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.path, self.line, self.what)
@@ -19,7 +25,7 @@ impl fmt::Display for Violation {
 }
 
 fn at(file: &SourceFile, line: usize, what: impl Into<String>) -> Violation {
-    Violation { path: file.path.clone(), line, what: what.into() }
+    Violation::new(file, line, what)
 }
 
 fn per_line(file: &SourceFile, text: &str, check: impl Fn(&str) -> Option<String>) -> Vec<Violation> {

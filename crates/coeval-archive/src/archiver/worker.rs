@@ -30,9 +30,6 @@ const LAST_ATTEMPTS: u32 = 3;
 /// A backup asks so often before it gives up, and goes on later with what was sent.
 const BACKUP_ATTEMPTS: u32 = 4;
 
-/// A backup without the rows of spread tables, since their node did not give them, is followed by another one after so long.
-const ROWS_PAUSE: Duration = Duration::from_secs(10 * 60);
-
 /// See the module.
 pub(super) struct Worker {
     store: Store,
@@ -40,7 +37,7 @@ pub(super) struct Worker {
     options: ArchiverOptions,
     /// Who has the rows of spread tables, if this process has to do with a cluster.
     source: Option<Arc<dyn SpreadSource>>,
-    /// Since when a backup with them is owed.
+    /// The last backup is without them: when they were asked for last.
     owes_rows: Option<Instant>,
     shared: Arc<Shared>,
     /// As long as nothing is sent.
@@ -219,12 +216,15 @@ impl Worker {
         let terms = self.store.terms();
         let Some(Archived { newest, end }) = self.archived(&terms)? else { return Ok(None) };
         self.archive.claim(terms.database_id())?;
-        let made = LogTime::from_micros(BackupEntry::fetch(&self.archive, newest)?.made);
+        let entry = BackupEntry::fetch(&self.archive, newest)?;
+        let made = LogTime::from_micros(entry.made);
         // The term that wrote the record that ends there.
         let before = terms.terms().iter().rfind(|term| term.start < end).or(terms.terms().first());
         match self.store.log_feed(before.map(|term| term.id), end) {
             Ok(feed) => {
                 self.last_backup = Some((newest.position, made));
+                let owes_rows = self.source.is_some() && !entry.left_out.is_empty();
+                self.owes_rows = owes_rows.then(Instant::now);
                 Ok(Some(feed))
             }
             Err(StoreError::ForeignHistory(error)) => {
@@ -255,15 +255,19 @@ impl Worker {
     }
 
     fn is_backup_due(&self) -> bool {
+        self.owes_rows.is_some_and(|since| since.elapsed() >= self.options.rows_pause) || self.is_due()
+    }
+
+    /// Whether one is due though it has no more rows of spread tables than the last one.
+    fn is_due(&self) -> bool {
         let Some((position, made)) = self.last_backup else { return true };
         let age = Duration::from_micros(LogTime::now().micros().saturating_sub(made.micros()));
         let end = self.sender.as_ref().map_or(position, |sender| sender.sent().end);
         let log_bytes = end.get().saturating_sub(position.get());
-        let owes_rows = self.owes_rows.is_some_and(|since| since.elapsed() >= ROWS_PAUSE);
         let has_rows = || self.source.is_some() && !spread_tables(&self.store).is_empty();
         // Without anything new, a backup would be the same. What is loaded into spread tables is not in the log.
         let is_old = age >= self.options.backup_interval && (log_bytes > 0 || has_rows());
-        owes_rows || is_old || (log_bytes > 0 && log_bytes >= self.options.backup_log_bytes)
+        is_old || (log_bytes > 0 && log_bytes >= self.options.backup_log_bytes)
     }
 
     /// Sends the rows of spread tables. If their node does not give them, the backup is made without: the log is to go on from it. That is
@@ -277,7 +281,7 @@ impl Worker {
             });
             match sent {
                 Err(error @ ArchiveError::Spread(_)) => {
-                    tracing::error!(place = archive.place(), %error, "a backup is made without the rows of spread tables");
+                    tracing::error!(place = archive.place(), %error, "the rows of spread tables are not to be had for a backup");
                 }
                 sent => return sent,
             }
@@ -300,6 +304,11 @@ impl Worker {
         let patient = self.patient();
         let spread = self.send_spread(&patient, begun)?;
         let owes_rows = self.source.is_some() && !spread.left_out.is_empty();
+        if owes_rows && self.owes_rows.is_some() && self.sender.is_some() && !self.is_due() {
+            // It would be as the last one is. Many of these would take the places of older ones, which have rows, among those that are kept.
+            self.owes_rows = Some(Instant::now());
+            return Ok(());
+        }
         let mut known = std::mem::take(&mut self.known);
         let store = self.store.clone();
         let outcome = Base::send(&store, &patient, &mut known, &mut |_| {

@@ -448,3 +448,33 @@ fn an_archiver_backs_up_rows_and_goes_on_without_them() {
     assert_eq!(report.spread.map(|spread| spread.rows()), Some(6));
     assert_eq!(brought_back(&archive, Target::Latest).1, [(hits, texts(&["one", "two"]))]);
 }
+
+/// To break it: have `Worker::back_up` go on without rows, whatever the backup is for. While a node is away for an hour, six backups without
+/// rows take the places of six others among those that are kept.
+#[test]
+fn while_rows_are_not_to_be_had_they_are_asked_for_and_no_more_backups_made() {
+    let storage = Faulty::in_memory(12, 0);
+    let mut primary = Primary::new(12);
+    let hits = primary.add_spread_table("hits");
+    let nodes = Arc::new(Nodes::with(hits, "hits"));
+    nodes.load(hits, "one");
+    *nodes.fails_behind.lock().unwrap() = Some(0);
+    let options = ArchiverOptions { rows_pause: Duration::from_millis(20), ..options() };
+    let source: Arc<dyn SpreadSource> = Arc::<Nodes>::clone(&nodes);
+    let archiver =
+        Archiver::start_with(primary.store().clone(), impatient(&storage), options, Some(source)).unwrap();
+    wait(&archiver, |status| status.last_backup.is_some());
+    let archive = archive_in(&storage);
+    std::thread::sleep(Duration::from_millis(500));
+    let found = check(&archive).unwrap();
+    assert_eq!((found.backups.len(), found.left_out.len()), (1, 1));
+    drop(archiver);
+    *nodes.fails_behind.lock().unwrap() = None;
+    // The next one finds in the archive what is owed.
+    let source: Arc<dyn SpreadSource> = Arc::<Nodes>::clone(&nodes);
+    let archiver =
+        Archiver::start_with(primary.store().clone(), impatient(&storage), options, Some(source)).unwrap();
+    wait(&archiver, |_| check(&archive).unwrap().spread.iter().any(|spread| spread.rows == 3));
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(check(&archive).unwrap().backups.len(), 2, "nothing is owed any more");
+}

@@ -59,13 +59,13 @@ impl Drop for Feed {
     }
 }
 
-fn command(source: &str, options: &[&str]) -> Command {
+pub(super) fn command(source: &str, options: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(["feed", source, "--poll", "0.1"]).args(options).stdin(Stdio::null());
     command
 }
 
-fn feed(source: &str, options: &[&str]) -> Output {
+pub(super) fn feed(source: &str, options: &[&str]) -> Output {
     command(source, options).output().unwrap()
 }
 
@@ -378,7 +378,8 @@ fn an_archive_is_fed_from_its_start_from_a_token_and_to_a_token() {
     let of_log = lines.iter().filter(|line| line["table"] == "public.log").count();
     assert_eq!(only.iter().filter(|line| line.get("table").is_some()).count(), of_log);
     assert!(only.iter().all(|line| line.get("table").is_none_or(|table| table == "public.log")));
-    as_arrow_it_is_the_same(&from, &lines);
+    as_json_in_arrow_it_is_the_same(&from, &lines);
+    super::feed_arrow::in_columns_it_is_the_same(&from, &lines);
 }
 
 fn the_lines_are_what_was_done(lines: &[Value]) {
@@ -456,6 +457,13 @@ fn the_function_gives_the_same(sql: &Sql, port: u16, lines: &[Value]) {
         assert_eq!(all.unwrap(), Some(keyed.to_string()), "{round}");
         sql.run("CHECKPOINT").unwrap();
     }
+    // Documents become columns of their table, as any others.
+    let typed = format!(
+        "SELECT a.word || ' ' || (a.amount + 1) FROM coeval_changes('{}') c, json_populate_record(NULL::accounts, c.after) a
+         WHERE c.table_name = 'accounts' AND c.operation = 'update'",
+        tokens[0]
+    );
+    assert_eq!(sql.value(&typed).unwrap().as_deref(), Some("word 7 8"));
     sql.run("CREATE ROLE nosy LOGIN; CREATE ROLE copier LOGIN REPLICATION").unwrap();
     let query = format!("SELECT count(*) FROM coeval_changes('{}')", tokens[2]);
     assert_eq!(Sql::open_as(port, "nosy", None).unwrap().refused(&query), "42501");
@@ -465,9 +473,9 @@ fn the_function_gives_the_same(sql: &Sql, port: u16, lines: &[Value]) {
     assert_eq!(sql.refused(&format!("SELECT * FROM coeval_changes('{foreign}')")), "55000");
 }
 
-fn as_arrow_it_is_the_same(from: &str, lines: &[Value]) {
+fn as_json_in_arrow_it_is_the_same(from: &str, lines: &[Value]) {
     use arrow::array::AsArray;
-    let output = feed(from, &["--from", "start", "--to", "now", "--format", "arrow"]);
+    let output = feed(from, &["--from", "start", "--to", "now", "--format", "arrow-json"]);
     assert!(output.status.success(), "{output:?}");
     let reader = arrow::ipc::reader::StreamReader::try_new(output.stdout.as_slice(), None).unwrap();
     let mut found = Vec::new();

@@ -9,6 +9,7 @@ use crate::node::NodeId;
 use crate::start_error::StartError;
 use std::collections::BTreeSet;
 use std::time::Duration;
+use tokio::time::timeout;
 
 /// Between two looks whether the next life of a node has begun.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -20,7 +21,7 @@ impl Node {
     ///
     /// # Errors
     /// If the keeper of the views is elsewhere or does not run, the node is not live, or fewer nodes than replicas would be
-    /// left. Nothing has changed.
+    /// left: nothing has changed. [`ChangeNodesError::NotSettled`] if too few nodes answer the keeper.
     pub async fn drain(&self, node: NodeId) -> Result<(), ChangeNodesError> {
         self.change(NodeChange::Drain(node)).await
     }
@@ -31,7 +32,7 @@ impl Node {
     ///
     /// # Errors
     /// If the keeper of the views is elsewhere, does not run, or is on that node; if fewer nodes than replicas would be left, or
-    /// some brick without one. Nothing has changed.
+    /// some brick without one: nothing has changed. [`ChangeNodesError::NotSettled`] if too few nodes answer the keeper.
     pub async fn remove(&self, node: NodeId) -> Result<(), ChangeNodesError> {
         if self.life().look(Engine::keeper_node) == Some(node) {
             return Err(ChangeNodesError::HasKeeper(node));
@@ -46,9 +47,12 @@ impl Node {
     /// # Errors
     /// If the keeper does not run here or has begun; if one of them has answered, some other member has not, or some bricks would have no
     /// replica. Nothing has changed. Right after the start of the keeper others may not have answered yet: ask again.
+    /// [`ChangeNodesError::NotSettled`] if it has begun, and too few of those that are left hold that: ask again, too.
     pub async fn recover(&self, lost: BTreeSet<NodeId>) -> Result<(), ChangeNodesError> {
-        let asked = self.life().look(|engine| engine.keeper.recover(lost));
-        let answered = asked.ok_or(ChangeNodesError::NoKeeper)?.await;
+        let life = self.life();
+        let answered = life.look(|engine| engine.keeper.recover(lost)).ok_or(ChangeNodesError::NoKeeper)?;
+        let after = life.options.timeouts.serve;
+        let answered = timeout(after, answered).await.map_err(|_| ChangeNodesError::NotSettled { after })?;
         answered.map_err(|_| ChangeNodesError::NoKeeper)?.map_err(ChangeNodesError::NotRecovered)
     }
 
@@ -60,7 +64,9 @@ impl Node {
             return Err(ChangeNodesError::Elsewhere { keeper, address });
         }
         let answered = life.look(|engine| engine.keeper.change(change)).ok_or(ChangeNodesError::NoKeeper)?;
-        answered.await.map_err(|_| ChangeNodesError::NoKeeper)?.map_err(ChangeNodesError::Refused)
+        let after = life.options.timeouts.serve;
+        let answered = timeout(after, answered).await.map_err(|_| ChangeNodesError::NotSettled { after })?;
+        answered.map_err(|_| ChangeNodesError::NoKeeper)?.map_err(ChangeNodesError::Refused)
     }
 
     /// Waits until the node has ended for good, and says why: it was stopped, could not go on, or was removed from the cluster.

@@ -65,7 +65,7 @@ async fn copy_all(life: &Life, from: Member, view: ViewNumber) -> Result<(), Cop
                 learned.ok_or(CopyError::NotNow)??;
                 continue;
             }
-            BrickAnswer::Bricks(_) | BrickAnswer::Share(_) => {
+            BrickAnswer::Bricks(_) | BrickAnswer::Share(_) | BrickAnswer::Made(_) | BrickAnswer::Running => {
                 return Err(Malformed::Contradiction("rows were asked for").into());
             }
             BrickAnswer::NotNow | BrickAnswer::BelowSafe => return Err(CopyError::NotNow),

@@ -113,6 +113,22 @@ pub enum ReadError {
     /// A row has a code of which this node does not know the text. This comes of no failure that the protocol is for.
     #[error(transparent)]
     NoText(#[from] NoText),
+    /// Another node has not run a piece of a query to its end. The snapshot stays; the bricks may be read in another way.
+    #[error("{node} has not done its piece: {why}")]
+    NotRun {
+        /// The node.
+        node: NodeId,
+        /// What it has answered, or what has become of the answer.
+        why: String,
+    },
+    /// A piece of another node's query reads a brick that others serve by now.
+    #[error("brick {brick} of table {table} is not served here at that view")]
+    NotHere {
+        /// The table.
+        table: u64,
+        /// The brick.
+        brick: u64,
+    },
     /// What tells the snapshot from later ones is gone: its node was out of the view.
     #[error("the snapshot is older than what is kept")]
     BelowSafe,
@@ -121,7 +137,7 @@ pub enum ReadError {
     Ended(String),
 }
 
-/// Why a node is not drained, or not removed, or no keeper begins without lost ones. Nothing has changed.
+/// Why a node is not drained, or not removed, or no keeper begins without lost ones. Nothing has changed, unless it is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeNodesError {
@@ -136,6 +152,12 @@ pub enum ChangeNodesError {
     /// The keeper does not run, or has too much to do to answer. It may be asked again.
     #[error("the keeper of the views does not run here, or has too much to do: ask again")]
     NoKeeper,
+    /// Too few nodes answer the keeper for it to begin, or to record anything. It may be done yet: asking again does no harm.
+    #[error("too few nodes have answered the keeper of the views for {} ms: what was asked for may be done later", after.as_millis())]
+    NotSettled {
+        /// How long was waited.
+        after: Duration,
+    },
     /// Without that node there would be no keeper.
     #[error("{0} has the keeper of the views, and cannot be removed")]
     HasKeeper(NodeId),

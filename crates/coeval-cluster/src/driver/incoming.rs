@@ -3,6 +3,7 @@
 
 use super::engine::{EndReason, Engine};
 use super::life::Life;
+use super::pieces::{AskedPiece, PieceOrder};
 use crate::brick_change::LabelledChanges;
 use crate::keeper::Outgoing;
 use crate::node::NodeId;
@@ -96,13 +97,17 @@ impl Handler for Incoming {
             self.0.step(|engine| engine.refuse(from.node, &error.to_string()));
             CallRefusal(error.to_string())
         })?;
-        match &request {
+        let request = match request {
             BrickRequest::List { view, table, snapshot } => {
-                return self.list(*view, *table, snapshot, &answer).await;
+                return self.list(view, table, &snapshot, &answer).await;
             }
             BrickRequest::Share => return self.share(&answer).await,
-            BrickRequest::Copy { .. } | BrickRequest::Read { .. } => {}
-        }
+            BrickRequest::Run { view, table, bricks, snapshot, order } => {
+                let order = PieceOrder { table, bricks, order };
+                return self.run(AskedPiece { view, snapshot, order }, &answer).await;
+            }
+            bricks @ (BrickRequest::Copy { .. } | BrickRequest::Read { .. }) => bricks,
+        };
         let given = self.0.look_into(|engine| {
             let bricks = engine.give(from.node, &request)?;
             Ok::<_, BrickAnswer>((bricks, engine.dictionaries_for(&request)))
@@ -269,7 +274,10 @@ impl Engine {
     fn dictionaries_for(&self, request: &BrickRequest) -> Vec<DictionaryId> {
         match request {
             BrickRequest::Copy { to, .. } => self.dictionaries.gives(*to),
-            BrickRequest::Read { .. } | BrickRequest::List { .. } | BrickRequest::Share => Vec::new(),
+            BrickRequest::Read { .. }
+            | BrickRequest::List { .. }
+            | BrickRequest::Share
+            | BrickRequest::Run { .. } => Vec::new(),
         }
     }
 
@@ -305,7 +313,9 @@ impl Engine {
                 }
             }
             // They are answered before, without rows.
-            BrickRequest::List { .. } | BrickRequest::Share => Err(BrickAnswer::NotNow),
+            BrickRequest::List { .. } | BrickRequest::Share | BrickRequest::Run { .. } => {
+                Err(BrickAnswer::NotNow)
+            }
         }
     }
 }

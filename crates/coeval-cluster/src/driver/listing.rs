@@ -136,7 +136,9 @@ impl Life {
                 | BrickAnswer::Part(_)
                 | BrickAnswer::Dictionaries(_)
                 | BrickAnswer::Share(_)
-                | BrickAnswer::Texts(_) => {
+                | BrickAnswer::Texts(_)
+                | BrickAnswer::Made(_)
+                | BrickAnswer::Running => {
                     return Err(Malformed::Contradiction("bricks of one table were asked for").into());
                 }
             }

@@ -23,6 +23,17 @@ pub(crate) async fn start_on_loopback(
     directory: &Path,
     runtime: &Handle,
 ) -> Result<Vec<Node>, StartError> {
+    start_on_loopback_with(nodes, replicas, directory, runtime, |_| {}).await
+}
+
+/// As [`start_on_loopback`], each node with options that were changed.
+pub(super) async fn start_on_loopback_with(
+    nodes: u32,
+    replicas: usize,
+    directory: &Path,
+    runtime: &Handle,
+    change: impl Fn(&mut NodeOptions),
+) -> Result<Vec<Node>, StartError> {
     let mut places = Vec::new();
     for number in 1..=nodes {
         let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(ConfigurationError::Listener)?;
@@ -38,6 +49,7 @@ pub(crate) async fn start_on_loopback(
         let tables = loopback_tables().map_err(StartError::Threads)?;
         let mut told = NodeOptions::new(transport, known.clone(), tables);
         told.replicas = replicas;
+        change(&mut told);
         let own = directory.join(format!("n{}", number.get()));
         std::fs::create_dir_all(&own).map_err(|error| LogError::File { path: own.clone(), error })?;
         let node = Node::start(told, listener, runtime, &own, Durability::Off)?;

@@ -100,6 +100,7 @@ impl Node {
         let own = listener.try_clone().map_err(crate::transport::ConfigurationError::Listener)?;
         let life = Life::begin(&options, own, runtime, &open_store, (&keeper, &holding))?;
         let member = life.member;
+        let disk_since = life.look(|engine| engine.protocol.log_since()).unwrap_or(member.incarnation);
         let inner = Arc::new(NodeInner {
             options,
             listener,
@@ -113,7 +114,7 @@ impl Node {
         });
         if let Some(directory) = &inner.options.holds_in {
             let (keeper, give) = (inner.keeper.clone(), carry_by(&inner.life));
-            inner.holding.set(Some(Holding::start(member, directory, keeper, give)?));
+            inner.holding.set(Some(Holding::start(member, disk_since, directory, keeper, give)?));
             inner.holding.at(ViewNumber::default());
         }
         runtime.spawn(live_on(Arc::downgrade(&inner), inner.end.clone()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a node is told when it starts.
 
+use super::pieces::PieceRunner;
 use crate::membership::Membership;
 use crate::node::NodeId;
 use crate::node_address::NodeAddress;
@@ -10,6 +11,7 @@ use crate::transport::TransportOptions;
 use coeval_txn::cluster::{DictionaryId, ViewNumber};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a node is told when it starts.
@@ -48,6 +50,8 @@ pub struct NodeOptions {
     /// Whether readers come with ages of rows ([`Node::snapshot_at`](super::Node::snapshot_at)). Then purge waits on all nodes until this
     /// one is told how old these may be ([`Node::note_oldest_age`](super::Node::note_oldest_age)), in each of its lives.
     pub expects_ages: bool,
+    /// What runs pieces of other nodes' queries here, on rows of bricks that are here. Without it, other nodes fetch the rows.
+    pub runner: Option<Arc<dyn PieceRunner>>,
     /// How long it waits.
     pub timeouts: ClusterTimeouts,
 }
@@ -75,6 +79,7 @@ impl NodeOptions {
             append_window: 64,
             copied_bytes_a_second: None,
             expects_ages: false,
+            runner: None,
             timeouts: ClusterTimeouts::default(),
         }
     }

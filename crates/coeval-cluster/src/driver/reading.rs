@@ -18,7 +18,7 @@ use tokio::time::sleep;
 pub(super) const PAUSE: Duration = Duration::from_millis(5);
 
 /// What a look at the own node gives.
-enum Here {
+pub(super) enum Here {
     Rows(BrickRows),
     /// Others serve the brick at this view, if anybody does.
     Elsewhere(ViewNumber, Vec<NodeId>),
@@ -76,7 +76,7 @@ impl Life {
         Err(ReadError::NotToBeHad { table, brick, after: self.options.timeouts.read, last })
     }
 
-    fn read_here(&self, brick: BrickAddress, snapshot: &EpochSet) -> Result<Here, ReadError> {
+    pub(super) fn read_here(&self, brick: BrickAddress, snapshot: &EpochSet) -> Result<Here, ReadError> {
         let here = self.look_into(|engine| {
             let view = engine.view();
             match engine.protocol.may_read(view, brick, snapshot) {
@@ -89,7 +89,7 @@ impl Life {
         here.map_err(|failed: StoreFailed| ReadError::Ended(failed.to_string()))
     }
 
-    async fn read_from(
+    pub(super) async fn read_from(
         &self,
         node: NodeId,
         view: ViewNumber,
@@ -107,7 +107,11 @@ impl Life {
                 BrickAnswer::Part(_) => {
                     return Err(Malformed::Contradiction("one brick was asked for").into());
                 }
-                BrickAnswer::Dictionaries(_) | BrickAnswer::Bricks(_) | BrickAnswer::Share(_) => {
+                BrickAnswer::Dictionaries(_)
+                | BrickAnswer::Bricks(_)
+                | BrickAnswer::Share(_)
+                | BrickAnswer::Made(_)
+                | BrickAnswer::Running => {
                     return Err(Malformed::Contradiction("rows were asked for").into());
                 }
                 BrickAnswer::Texts(more) => texts.push(more),

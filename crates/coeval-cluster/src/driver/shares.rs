@@ -101,7 +101,9 @@ impl Life {
             | BrickAnswer::Bricks(_)
             | BrickAnswer::Part(_)
             | BrickAnswer::Dictionaries(_)
-            | BrickAnswer::Texts(_) => Err(Malformed::Contradiction("numbers were asked for").into()),
+            | BrickAnswer::Texts(_)
+            | BrickAnswer::Made(_)
+            | BrickAnswer::Running => Err(Malformed::Contradiction("numbers were asked for").into()),
         }
     }
 }

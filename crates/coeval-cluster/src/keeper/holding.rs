@@ -7,7 +7,9 @@
 //! When much has been written to it since it was written whole, one record is put in the place of most of those that are settled, and the log is
 //! written anew: to another file, which is synced and then takes its name. So it stays small, however often views change.
 //!
-//! A node that is older than this log, and had the keeper, has a log `views.log` of all records: these are taken over.
+//! A node that is older than this log, and had the keeper, has a log `views.log` of all records: these are taken over. Of one that had
+//! not, this log says that it is there since the first life of the node's own log: it has promised nothing before, and lost nothing.
+//! If this file alone is taken away later, that is not true, so the folder is kept or put aside as a whole.
 
 use super::link::KeeperLink;
 use super::{Give, Outgoing};
@@ -63,9 +65,11 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Starts it on what `directory` has. `member` is the node in its present life.
+    /// Starts it on what `directory` has. `member` is the node in its present life, `disk_since` the first life that the node's own log there
+    /// has.
     pub(crate) fn start(
         member: Member,
+        disk_since: Incarnation,
         directory: &Path,
         keeper: KeeperLink,
         give: Give,
@@ -77,7 +81,7 @@ impl Holding {
         let mut records = records.map_err(|_| StartError::KeeperLog)?;
         let is_new = records.is_empty();
         if is_new {
-            records = taken_over(directory)?.unwrap_or_else(|| vec![HeldRecord::Since(member.incarnation)]);
+            records = taken_over(directory)?.unwrap_or_else(|| vec![HeldRecord::Since(disk_since)]);
         }
         let mut log_since = member.incarnation;
         let mut held = Vec::new();
@@ -324,7 +328,7 @@ impl HoldingLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coeval_txn::cluster::{HolderBody, KeeperPlace, KeeperTerm, ViewChange, WholeView};
+    use coeval_txn::cluster::{HolderBody, HolderSays, KeeperPlace, KeeperTerm, ViewChange, WholeView};
     use std::collections::BTreeMap;
     use std::sync::mpsc::channel;
     use std::time::Duration;
@@ -333,11 +337,17 @@ mod tests {
         Member { node: NodeId::new(2), incarnation: Incarnation::new(life) }
     }
 
-    /// What a thread on this directory answers to a keeper that asks.
-    fn asked(directory: &Path, life: u64, term: u64) -> coeval_txn::cluster::HolderSays {
+    /// What a thread on this directory answers to a keeper that asks. Its node's log has begun in this life.
+    fn asked(directory: &Path, life: u64, term: u64) -> HolderSays {
+        asked_since(directory, (life, life), term)
+    }
+
+    /// The same of a node whose log has begun in the second one of these lives.
+    fn asked_since(directory: &Path, (life, first): (u64, u64), term: u64) -> HolderSays {
         let (given, taken) = channel();
         let give = Box::new(move |outgoing| given.send(outgoing).unwrap());
-        let holding = Holding::start(member(life), directory, KeeperLink::default(), give).unwrap();
+        let (node, first) = (member(life), Incarnation::new(first));
+        let holding = Holding::start(node, first, directory, KeeperLink::default(), give).unwrap();
         let keeper = KeeperPlace { term: KeeperTerm::new(term, 0), node: NodeId::new(1) };
         holding.put(HoldingInput::Said(KeeperSays::Ask(keeper)));
         let Outgoing::Send(node, frame) = taken.recv_timeout(Duration::from_secs(20)).unwrap() else {
@@ -378,7 +388,8 @@ mod tests {
         }
         let (given, taken) = channel();
         let give = Box::new(move |outgoing| drop(given.send(outgoing)));
-        let holding = Holding::start(member(1), directory.path(), KeeperLink::default(), give).unwrap();
+        let (node, first) = (member(1), Incarnation::new(1));
+        let holding = Holding::start(node, first, directory.path(), KeeperLink::default(), give).unwrap();
         let mut after = ViewNumber::default();
         for part in records.chunks(16) {
             let settled = part.last().unwrap().number;
@@ -399,6 +410,15 @@ mod tests {
         assert_eq!(settled, after);
         assert!(held.len() < 5_000, "{}", held.len());
         assert_eq!(WholeView::of(&held), WholeView::of(&records));
+    }
+
+    /// To break it: have `start` begin the log in the present life. All nodes of a cluster that is older than this log would seem to have lost
+    /// their disks then, and no keeper could have its first record held by enough of them.
+    #[test]
+    fn a_node_that_is_older_than_this_log_has_lost_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(asked_since(directory.path(), (8, 3), 2).log_since, Incarnation::new(3));
+        assert_eq!(asked_since(directory.path(), (9, 9), 3).log_since, Incarnation::new(3));
     }
 
     /// To break it: do not look for the former log: the keeper of an older cluster finds none of its records then. Or leave it where it is.

@@ -83,7 +83,8 @@ enum Step {
 enum Owed {
     Added(oneshot::Sender<Result<NodeId, AddError>>, Result<NodeId, AddError>),
     Changed(oneshot::Sender<Result<(), ChangeError>>, Result<(), ChangeError>),
-    Recovered(oneshot::Sender<Result<(), RecoverError>>),
+    /// With the nodes without which the keeper has begun.
+    Recovered(BTreeSet<NodeId>, oneshot::Sender<Result<(), RecoverError>>),
 }
 
 impl Owed {
@@ -92,7 +93,7 @@ impl Owed {
         match self {
             Self::Added(answer, added) => drop(answer.send(added)),
             Self::Changed(answer, changed) => drop(answer.send(changed)),
-            Self::Recovered(answer) => drop(answer.send(Ok(()))),
+            Self::Recovered(_, answer) => drop(answer.send(Ok(()))),
         }
     }
 }
@@ -184,7 +185,7 @@ impl Keeping {
                 }
             }
             KeeperInput::Held(said) => self.take_held(&said),
-            KeeperInput::Recover(lost, answer) => self.recover(&lost, answer),
+            KeeperInput::Recover(lost, answer) => self.recover(lost, answer),
             asked @ (KeeperInput::Add(..) | KeeperInput::Change(..)) => {
                 if self.waiting.len() < WAITING_MAX {
                     self.waiting.push_back(asked);
@@ -226,11 +227,17 @@ impl Keeping {
     }
 
     /// Begins without nodes that are lost for good, as far as those that answer allow. Whoever has said so is answered when that is
-    /// settled.
-    fn recover(&mut self, lost: &BTreeSet<NodeId>, answer: oneshot::Sender<Result<(), RecoverError>>) {
+    /// settled; who asks again before that, in the place of the first one.
+    fn recover(&mut self, lost: BTreeSet<NodeId>, answer: oneshot::Sender<Result<(), RecoverError>>) {
         let begun = match &self.step {
-            Step::Asks(next) => next.begin_without(lost),
+            Step::Asks(next) => next.begin_without(&lost),
             Step::Keeps(keeper) => {
+                if let Some(Owed::Recovered(asked, owed)) = &mut self.owed
+                    && lost.is_subset(asked)
+                {
+                    *owed = answer;
+                    return;
+                }
                 let is_so = lost.is_subset(keeper.view().removed());
                 return drop(answer.send(if is_so { Ok(()) } else { Err(RecoverError::Begun) }));
             }
@@ -238,13 +245,13 @@ impl Keeping {
         };
         match begun {
             Ok(keeper) => {
-                let lost: Vec<String> = lost.iter().map(ToString::to_string).collect();
-                let (lost, last) = (lost.join(", "), keeper.last().get());
+                let names: Vec<String> = lost.iter().map(ToString::to_string).collect();
+                let (names, last) = (names.join(", "), keeper.last().get());
                 tracing::warn!(
-                    "lost for good, as somebody says: {lost}. Views go on without, from {last} on"
+                    "lost for good, as somebody says: {names}. Views go on without, from {last} on"
                 );
                 self.keep(keeper);
-                self.owed = Some(Owed::Recovered(answer));
+                self.owed = Some(Owed::Recovered(lost, answer));
             }
             // Whoever has given up waiting asks again.
             Err(error) => drop(answer.send(Err(error))),

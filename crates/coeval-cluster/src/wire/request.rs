@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests for bricks, and their answers in parts.
+//! Requests for bricks, or for what is made of their rows, and the answers in parts.
 
 use super::share::BrickShare;
-use super::writer::{put_list, put_u64};
+use super::writer::{put_bytes, put_len, put_list, put_u64};
 use super::{Malformed, Reader, Wire};
 use crate::brick_change::LabelledChanges;
 use crate::texts::RowTexts;
+use bytes::Bytes;
 use coeval_txn::EpochSet;
 use coeval_txn::cluster::{BrickAddress, DictionaryId, Member, ViewNumber};
 
@@ -46,6 +47,19 @@ pub(crate) enum BrickRequest {
     },
     /// What the asked one has of the bricks, in numbers.
     Share,
+    /// What a piece of a query makes of the rows that a snapshot sees in bricks of the asked one.
+    Run {
+        /// The view of the one that asks.
+        view: ViewNumber,
+        /// The table.
+        table: u64,
+        /// Its bricks.
+        bricks: Vec<u64>,
+        /// The snapshot.
+        snapshot: EpochSet,
+        /// What is to be done, in the words of those who run queries.
+        order: Bytes,
+    },
 }
 
 /// A part of an answer.
@@ -82,6 +96,15 @@ impl Wire for BrickRequest {
                 snapshot.put(out);
             }
             Self::Share => out.push(3),
+            Self::Run { view, table, bricks, snapshot, order } => {
+                out.push(4);
+                view.put(out);
+                put_u64(out, *table);
+                put_len(out, bricks.len());
+                bricks.iter().for_each(|brick| put_u64(out, *brick));
+                snapshot.put(out);
+                put_bytes(out, order);
+            }
         }
     }
 
@@ -104,6 +127,14 @@ impl Wire for BrickRequest {
                 snapshot: EpochSet::take(from)?,
             }),
             3 => Ok(Self::Share),
+            4 => {
+                let (view, table) = (ViewNumber::take(from)?, from.u64()?);
+                let mut bricks = Vec::new();
+                for _ in 0..from.len()? {
+                    bricks.push(from.u64()?);
+                }
+                Ok(Self::Run { view, table, bricks, snapshot: EpochSet::take(from)?, order: from.bytes()? })
+            }
             kind => Err(Malformed::Kind { what: "request", kind }),
         }
     }
@@ -145,6 +176,10 @@ pub(crate) enum BrickAnswer {
     Bricks(Vec<BrickAddress>),
     /// What the asked node has of the bricks, in numbers.
     Share(BrickShare),
+    /// A part of what a piece of a query has made. The whole is there when the answer ends.
+    Made(Bytes),
+    /// The piece runs, and has made nothing more yet.
+    Running,
 }
 
 impl Wire for BrickAnswer {
@@ -172,6 +207,11 @@ impl Wire for BrickAnswer {
                 out.push(6);
                 share.put(out);
             }
+            Self::Made(bytes) => {
+                out.push(7);
+                put_bytes(out, bytes);
+            }
+            Self::Running => out.push(8),
         }
     }
 
@@ -184,6 +224,8 @@ impl Wire for BrickAnswer {
             4 => Ok(Self::Texts(RowTexts::take(from)?)),
             5 => Ok(Self::Bricks(from.list()?)),
             6 => Ok(Self::Share(BrickShare::take(from)?)),
+            7 => Ok(Self::Made(from.bytes()?)),
+            8 => Ok(Self::Running),
             kind => Err(Malformed::Kind { what: "answer", kind }),
         }
     }

@@ -409,14 +409,21 @@ impl Values {
     }
 
     fn request(&mut self) -> BrickRequest {
-        match self.0.random_range(0..4) {
+        match self.0.random_range(0..5) {
             0 => {
                 let (to, from) = (self.member(), self.member());
                 BrickRequest::Copy { to, from, view: self.view(), has: self.list(Self::brick) }
             }
             1 => BrickRequest::Read { view: self.view(), brick: self.brick(), snapshot: self.set() },
             2 => BrickRequest::Share,
-            _ => BrickRequest::List { view: self.view(), table: self.number(), snapshot: self.set() },
+            3 => BrickRequest::List { view: self.view(), table: self.number(), snapshot: self.set() },
+            _ => BrickRequest::Run {
+                view: self.view(),
+                table: self.number(),
+                bricks: self.list(Self::number),
+                snapshot: self.set(),
+                order: self.rows(),
+            },
         }
     }
 
@@ -432,13 +439,15 @@ impl Values {
     }
 
     fn answer(&mut self) -> BrickAnswer {
-        match self.0.random_range(0..8) {
+        match self.0.random_range(0..10) {
             0 => BrickAnswer::NotNow,
             1 => BrickAnswer::BelowSafe,
             2 => BrickAnswer::Dictionaries(self.list(Self::dictionary)),
             3 => BrickAnswer::Texts(self.texts()),
             4 => BrickAnswer::Bricks(self.list(Self::brick)),
             5 => BrickAnswer::Share(self.share()),
+            6 => BrickAnswer::Made(self.rows()),
+            7 => BrickAnswer::Running,
             _ => BrickAnswer::Part(BrickPart {
                 brick: self.brick(),
                 rows: self.labelled(),

@@ -156,3 +156,46 @@ fn nobody_goes_on_before_all_others_have_answered() {
     cluster.settle();
     check(&cluster, &before);
 }
+
+/// Four nodes with three replicas. The only other one that is left has answered, and is gone before it holds anything. To break it: have
+/// `Node::recover` wait as long as it takes, or `Keeping::recover` tell who asks again that nothing has to be given up.
+#[test]
+fn nobody_waits_for_ever_for_those_that_are_left() {
+    let mut cluster = Cluster::start_with(4, 3, Duration::from_secs(2));
+    let before = loads(&cluster, 10);
+    (1..=4).for_each(|number| cluster.crash(number));
+    cluster.begin(2);
+    cluster.begin(4);
+    cluster.runtime.block_on(cluster.node(2).start_keeper(Founding::GoOn, 2)).unwrap();
+    let third = RecoverError::Unheard(vec![NodeId::new(3)]);
+    wait_until("the fourth node has answered", || {
+        recover(&cluster, &[1]) == Err(ChangeNodesError::NotRecovered(third.clone()))
+    });
+    cluster.crash(4);
+    for _ in 0..2 {
+        let asked = recover(&cluster, &[1, 3]);
+        assert!(matches!(asked, Err(ChangeNodesError::NotSettled { .. })), "{asked:?}");
+    }
+    cluster.begin(4);
+    cluster.settle();
+    assert_eq!(recover(&cluster, &[1, 3]), Ok(()));
+    check(&cluster, &before);
+}
+
+/// The keeper lives, and cannot have anything held by enough nodes. To break it: have `Node::change` wait as long as it takes.
+#[test]
+fn nobody_waits_for_ever_for_what_too_few_nodes_hold() {
+    let mut cluster = Cluster::start_with(3, 2, Duration::from_secs(2));
+    cluster.crash(2);
+    cluster.crash(3);
+    // By then it has recorded that one of them is gone, and is the only one that holds that.
+    std::thread::sleep(SILENCE * 3);
+    let asked = cluster.runtime.block_on(cluster.node(1).drain(NodeId::new(9)));
+    assert!(matches!(asked, Err(ChangeNodesError::NotSettled { .. })), "{asked:?}");
+    cluster.begin(2);
+    cluster.begin(3);
+    cluster.settle();
+    let asked = cluster.runtime.block_on(cluster.node(1).drain(NodeId::new(9)));
+    assert!(matches!(asked, Err(ChangeNodesError::Refused(_))), "{asked:?}");
+    check(&cluster, &[]);
+}

@@ -21,6 +21,7 @@ mod nodes;
 #[path = "../transport/proxy.rs"]
 #[allow(dead_code, reason = "each of the two test programs uses a part of it")]
 mod proxy;
+mod replicas;
 mod restarts;
 mod rows;
 mod shares;

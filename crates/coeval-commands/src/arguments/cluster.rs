@@ -55,6 +55,7 @@ pub(crate) struct ClusterArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClusterCommand {
     Status(ClusterStatusArguments),
+    Check(ClusterCheckArguments),
     Drain(ClusterDrainArguments),
     Remove(ClusterRemoveArguments),
     Recover(ClusterRecoverArguments),
@@ -80,6 +81,23 @@ Examples:
   coeval cluster status my-data
   coeval cluster status --server host=db1,user=app --password-file secret")]
 pub(crate) struct ClusterStatusArguments {
+    #[command(flatten)]
+    pub(crate) at: AskedNodeArguments,
+}
+
+/// Look whether all replicas of each brick have the same rows, in one snapshot
+///
+/// All nodes that serve a brick are asked for its rows, and these compared on the node that is asked, while loads and queries go on. It
+/// takes its time: all rows of spread tables come there, once for each replica. Where replicas differ, the brick and the nodes are
+/// named. Row tables are compared by `coeval check --replica`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The exit code is 0 if all replicas agree, and 1 if some differ or cannot be read.
+
+Examples:
+  coeval cluster check my-data
+  coeval cluster check --server host=db1,user=app --password-file secret")]
+pub(crate) struct ClusterCheckArguments {
     #[command(flatten)]
     pub(crate) at: AskedNodeArguments,
 }

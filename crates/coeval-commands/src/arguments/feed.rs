@@ -11,12 +11,14 @@ use std::path::PathBuf;
 pub(crate) enum FeedFormat {
     /// An object a line.
     Json,
-    /// A stream of Arrow batches.
+    /// Arrow streams, each of the rows of one table in its columns.
     Arrow,
+    /// One Arrow stream, with rows as JSON.
+    ArrowJson,
 }
 
 fn format() -> impl TypedValueParser<Value = FeedFormat> {
-    named(&[("json", FeedFormat::Json), ("arrow", FeedFormat::Arrow)])
+    named(&[("json", FeedFormat::Json), ("arrow", FeedFormat::Arrow), ("arrow-json", FeedFormat::ArrowJson)])
 }
 
 /// Write what committed transactions change, in commit order, with each row before and after
@@ -51,7 +53,8 @@ pub(crate) struct FeedArguments {
     /// Only changes of this table, as in public.orders. May be given more than once
     #[arg(long = "table", value_name = "NAME")]
     pub(crate) tables: Vec<String>,
-    /// json: an object a line; arrow: an Arrow stream, with rows as JSON in columns
+    /// json: an object a line; arrow: Arrow streams one behind the other, each with the columns of one table; arrow-json: one
+    /// Arrow stream, with rows as JSON
     #[arg(long, value_name = "FORMAT", default_value = "json", value_parser = format())]
     pub(crate) format: FeedFormat,
     /// Keep the copy in this directory, to go on from at the next start

@@ -2,7 +2,7 @@
 //! A feed as lines of JSON.
 
 use super::output::Writer;
-use coeval::{ChangeAsJson, ChangeToken, FedTransaction, LogTime, TableDef};
+use coeval::{ChangeAsJson, ChangeToken, FedChange, FedTransaction, LogTime};
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 
@@ -32,17 +32,13 @@ fn moment(time: LogTime) -> String {
 }
 
 impl<W: Write> Writer for JsonLines<W> {
-    fn change(
-        &mut self,
-        transaction: &FedTransaction,
-        table: &TableDef,
-        change: ChangeAsJson,
-    ) -> io::Result<()> {
+    fn change(&mut self, transaction: &FedTransaction, change: &FedChange<'_>) -> io::Result<()> {
         self.write_held("")?;
-        let name = format!("{}.{}", table.name.schema, table.name.name);
-        let mut line =
-            format!("{{\"table\":{},\"operation\":\"{}\"", serde_json::Value::String(name), change.operation);
-        for (field, value) in [("key", change.key), ("before", change.before), ("after", change.after)] {
+        let name = &change.table().name;
+        let name = serde_json::Value::String(format!("{}.{}", name.schema, name.name));
+        let ChangeAsJson { operation, key, before, after } = ChangeAsJson::of(change);
+        let mut line = format!("{{\"table\":{name},\"operation\":\"{operation}\"");
+        for (field, value) in [("key", key), ("before", before), ("after", after)] {
             // Writing to a String cannot fail.
             let _ = write!(line, ",\"{field}\":{}", value.as_deref().unwrap_or("null"));
         }

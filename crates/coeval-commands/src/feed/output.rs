@@ -14,12 +14,7 @@ const TOKEN_INTERVAL: Duration = Duration::from_secs(10);
 /// Writes lines in some format. The last one is held back until it is known whether it gets a token.
 pub(super) trait Writer {
     /// The next line.
-    fn change(
-        &mut self,
-        transaction: &FedTransaction,
-        table: &TableDef,
-        change: ChangeAsJson,
-    ) -> io::Result<()>;
+    fn change(&mut self, transaction: &FedTransaction, change: &FedChange<'_>) -> io::Result<()>;
 
     /// The token of the last line.
     fn token(&mut self, token: &ChangeToken) -> io::Result<()>;
@@ -99,7 +94,7 @@ impl ChangeSink for Output<'_> {
 
     fn change(&mut self, transaction: &FedTransaction, change: &FedChange<'_>) -> io::Result<()> {
         self.has_line = true;
-        self.writer.change(transaction, change.table(), ChangeAsJson::of(change))
+        self.writer.change(transaction, change)
     }
 
     fn end(&mut self, transaction: &FedTransaction) -> io::Result<()> {

@@ -23,11 +23,13 @@
 
 mod ages;
 mod belonging;
+mod comparing;
 mod declarations;
 mod errors;
 mod folder;
 mod own_node;
 mod part_writer;
+mod pieces;
 mod reading;
 mod restored;
 mod spread_source;
@@ -44,6 +46,7 @@ use coeval_archive::SpreadSource;
 use coeval_cluster::{Durability, Founding, LogError, Node, NodeAddress, NodeOptions, StartError, Tables};
 use declarations::{Declarations, Fate};
 use own_node::{OwnNode, Stage};
+use pieces::EngineRunner;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -125,7 +128,10 @@ fn database_id(store: &Store) -> u64 {
 /// If the command line contradicts itself or what is fixed, or the node cannot be started. What the directory has is as it was.
 pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<Option<Clustering>, Failure> {
     let Some(dir) = &arguments.dir else { return Ok(None) };
-    let Some(listen) = &arguments.node.cluster else { return restored::remind(dir).map(|()| None) };
+    let Some(listen) = &arguments.node.cluster else {
+        restored::remind(dir);
+        return Ok(None);
+    };
     let directory = dir.join(FOLDER);
     let store = database.engine().store().clone();
     let ask = belonging::ask_options(&arguments.node, listen, database_id(&store))?;
@@ -146,6 +152,7 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     declarations.follow().map_err(|error| failed(&error))?;
     let mut options = NodeOptions::of_member(&membership, membership.transport(&ask), tables);
     options.expects_ages = true;
+    options.runner = Some(Arc::new(EngineRunner(Arc::downgrade(database.engine()))));
     let place = Place { threads: of_work.handle().clone() };
     let node = Arc::new(OwnNode {
         number: membership.node,
@@ -160,12 +167,15 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     database.engine().set_cluster(Arc::<OwnNode>::clone(&node));
     eprintln!("Node {} of a cluster, at {}", node.number.get(), ask.address);
     node_threads.spawn(ages::keep(store.clone(), Arc::clone(&node)));
-    let durability = if arguments.node.without_cluster_sync { Durability::Off } else { Durability::Synced };
-    let threads = node_threads.clone();
-    let start = Start { options, listener, directory, founding, durability, store, term, threads };
+    let (durability, threads) = (durability(arguments), node_threads.clone());
+    let mut start = Start { options, listener, directory, founding, durability, store, term, threads };
     let clustering = Clustering { node: Arc::clone(&node), threads: Some((of_node, of_work)) };
     // Before anybody can come.
     restored::bring_back(dir, &start, &declarations, &|_| Ok(()))?;
+    if !folder::is_founding(&start.directory).map_err(|error| failed(&error))? {
+        // That has founded the cluster: ages that rows name by now are its own.
+        start.founding = Founding::GoOn;
+    }
     match attempt(&start, &declarations) {
         Ok(started) => node_threads.spawn(run(start, started, node)),
         Err(NotStarted::Waits(table)) => {
@@ -176,6 +186,17 @@ pub(super) fn begin(arguments: &ServeArguments, database: &Database) -> Result<O
     };
     node_threads.spawn(follow_tables(declarations));
     Ok(Some(clustering))
+}
+
+fn durability(arguments: &ServeArguments) -> Durability {
+    if arguments.node.without_cluster_sync {
+        tracing::warn!(
+            "--without-cluster-sync: what is loaded into spread tables is acknowledged on no disk, for measurements"
+        );
+        Durability::Off
+    } else {
+        Durability::Synced
+    }
 }
 
 fn threads(name: &str, count: usize) -> Result<Runtime, Failure> {

@@ -68,6 +68,7 @@ const REFUSED_TO_KEEPERS: &[&str] = &[
     "SELECT coeval_cluster_drain(1)",
     "SELECT coeval_cluster_remove(1)",
     "SELECT coeval_cluster_recover(1)",
+    "SELECT coeval_cluster_check()",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];
@@ -113,6 +114,7 @@ const REFUSED_TO_COPIERS: &[&str] = &[
     "SELECT coeval_cluster_drain(1)",
     "SELECT coeval_cluster_remove(1)",
     "SELECT coeval_cluster_recover(1)",
+    "SELECT coeval_cluster_check()",
     "CREATE SERVER s ENGINE datafusion",
     "CHECKPOINT",
 ];

@@ -9,10 +9,10 @@ use crate::oids;
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG};
 use crate::rights::{self, access_list, schema_access};
 use crate::temporary::is_temporary;
-use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_name};
+use crate::types::{TypeFacts, facts, facts_of_arrow, facts_of_column, facts_of_name};
 use coeval_store::{
-    ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef, Transaction, Uniqueness,
-    World,
+    CheckOption, ColumnDef, ColumnState, DeclaredOrder, Identity, SequenceDef, SpaceId, TableDef,
+    Transaction, Uniqueness, World,
 };
 use std::sync::Arc;
 
@@ -157,7 +157,18 @@ fn push_class(table: &mut Table, class: &Class, transaction: &Transaction) {
         ("relreplident", (if class.letter() == "r" { "d" } else { "n" }).into()),
         ("relfrozenxid", "0".into()),
         ("relminmxid", "0".into()),
+        ("reloptions", options(class)),
     ]);
+}
+
+/// `reloptions`: of a view, what is checked of rows that are written through it.
+fn options(class: &Class) -> Cell {
+    let Kind::View(view) = &class.kind else { return Cell::Null };
+    match view.check {
+        None => Cell::Null,
+        Some(CheckOption::Local) => Cell::Texts(vec!["check_option=local".to_owned()]),
+        Some(CheckOption::Cascaded) => Cell::Texts(vec!["check_option=cascaded".to_owned()]),
+    }
 }
 
 /// A column as `pg_attribute` lists it.
@@ -180,7 +191,7 @@ impl<'a> Attribute<'a> {
 
     fn of(def: &'a TableDef, number: usize, column: &'a ColumnDef, dropped_name: &'a str) -> Self {
         let dropped = column.is_dropped();
-        let facts = facts(column.ty);
+        let facts = facts_of_column(column);
         Self {
             name: if dropped { dropped_name } else { &column.name },
             number,
@@ -217,7 +228,7 @@ fn push_columns(table: &mut Table, class: &Class, objects: &Objects) {
             let Some(shape) = class.index() else { return };
             for (place, index) in shape.columns.iter().enumerate() {
                 let column = &def.columns[*index];
-                let attribute = Attribute::plain(&column.name, place + 1, facts(column.ty));
+                let attribute = Attribute::plain(&column.name, place + 1, facts_of_column(column));
                 push_attribute(table, class.oid, &attribute);
             }
         }

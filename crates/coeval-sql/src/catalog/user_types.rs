@@ -7,7 +7,8 @@ use super::roles::owner_oid;
 use super::rows::Table;
 use crate::oids;
 use crate::quoting::quoted;
-use coeval_store::{EnumDef, QualifiedName, TypeDef};
+use crate::types::{category, facts_of_column};
+use coeval_store::{ColumnDef, DomainDef, EnumDef, QualifiedName, TypeDef};
 use std::sync::Arc;
 
 /// Fills the relation if this module knows it. Fixed rows of `pg_type` are there already.
@@ -21,6 +22,14 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) {
 }
 
 fn push_type(table: &mut Table, def: &TypeDef) {
+    match &def.domain {
+        Some(domain) => push_domain(table, def, domain),
+        None => push_enum(table, def),
+    }
+    push_array(table, def);
+}
+
+fn push_enum(table: &mut Table, def: &TypeDef) {
     let name = def.name();
     let (oid, array) = (oids::of_space(def.id()), oids::of_space(def.ty.def().array_id));
     let (schema, owner) = (oids::of_schema(&name.schema), owner_oid(def.access.owner.as_deref()));
@@ -48,6 +57,47 @@ fn push_type(table: &mut Table, def: &TypeDef) {
         ("typstorage", "p".into()),
         ("typtypmod", (-1).into()),
     ]);
+}
+
+/// A domain, which has what its type has, but for its own rules.
+fn push_domain(table: &mut Table, def: &TypeDef, domain: &DomainDef) {
+    let facts = facts_of_column(&ColumnDef {
+        second_digits: domain.second_digits,
+        ..ColumnDef::new(String::new(), domain.ty)
+    });
+    let array = oids::of_space(def.ty.def().array_id);
+    table.push([
+        ("oid", oids::of_space(domain.id).into()),
+        ("typname", domain.name.name.as_str().into()),
+        ("typnamespace", oids::of_schema(&domain.name.schema).into()),
+        ("typowner", owner_oid(def.access.owner.as_deref()).into()),
+        ("typlen", i32::from(facts.length).into()),
+        ("typbyval", (facts.length > 0 && facts.length <= 8).into()),
+        ("typtype", "d".into()),
+        ("typcategory", category(domain.ty).into()),
+        ("typisdefined", true.into()),
+        ("typdelim", ",".into()),
+        ("typsubscript", "-".into()),
+        ("typarray", array.into()),
+        ("typinput", "domain_in".into()),
+        ("typreceive", "domain_recv".into()),
+        ("typmodin", "-".into()),
+        ("typmodout", "-".into()),
+        ("typanalyze", "-".into()),
+        ("typalign", facts.align.into()),
+        ("typstorage", facts.storage.into()),
+        ("typnotnull", domain.not_null.into()),
+        ("typbasetype", facts.oid.into()),
+        ("typtypmod", facts.modifier.into()),
+        ("typcollation", facts.collation.into()),
+        ("typdefault", domain.default.as_deref().into()),
+    ]);
+}
+
+fn push_array(table: &mut Table, def: &TypeDef) {
+    let name = def.name();
+    let (oid, array) = (oids::of_space(def.id()), oids::of_space(def.ty.def().array_id));
+    let (schema, owner) = (oids::of_schema(&name.schema), owner_oid(def.access.owner.as_deref()));
     table.push([
         ("oid", array.into()),
         ("typname", array_name(name).into()),

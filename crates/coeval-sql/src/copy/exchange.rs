@@ -10,8 +10,8 @@ use super::load::{Group, Loading};
 use super::options::{CopyDirection, CopyFormat, CopyOptions};
 use super::portions::{Gathered, PORTION_BYTES, PortionReader};
 use super::rejected::Rejections;
-use super::{copied_columns, copied_table};
-use crate::context::StatementContext;
+use super::{copied_columns, copied_table, returned_rows};
+use crate::context::{Execute, StatementContext};
 use crate::dml::refuse_read_only;
 use crate::error::SqlError;
 use crate::names::fold;
@@ -46,11 +46,15 @@ pub(crate) enum Exchange {
     Out(CopyOut),
 }
 
-/// Begins a COPY with the client.
+/// Begins a COPY with the client. A statement in it that changes rows is run by `run`, to its end.
 ///
 /// # Errors
 /// `42P01` and the like; `0A000` for a format that clients cannot exchange.
-pub(crate) fn begin(context: &mut StatementContext<'_>, statement: &Statement) -> Result<Exchange, SqlError> {
+pub(crate) fn begin(
+    context: &mut StatementContext<'_>,
+    statement: &Statement,
+    run: Execute,
+) -> Result<Exchange, SqlError> {
     let Statement::Copy { source, to, target, options, legacy_options, .. } = statement else {
         return Err(SqlError::internal("COPY was expected"));
     };
@@ -68,10 +72,20 @@ pub(crate) fn begin(context: &mut StatementContext<'_>, statement: &Statement) -
         }
         (CopyDirection::To, CopyTarget::Stdout, CopySource::Table { table_name, columns }) => {
             let (names, query) = query_of_table(context, table_name, columns)?;
-            begin_out(context, &query, Some(names), &options).map(Exchange::Out)
+            let planned = query::plan(context, &query, &[])?;
+            let rows = query::stream(context, &planned)?;
+            begin_out(context, rows, &names, &options).map(Exchange::Out)
         }
         (CopyDirection::To, CopyTarget::Stdout, CopySource::Query(query)) => {
-            begin_out(context, query, None, &options).map(Exchange::Out)
+            let rows = match returned_rows(context, query, run)? {
+                Some(rows) => RowStream::of_rows(rows),
+                None => {
+                    let planned = query::plan(context, query, &[])?;
+                    query::stream(context, &planned)?
+                }
+            };
+            let columns = columns_of(rows.schema())?;
+            begin_out(context, rows, &columns, &options).map(Exchange::Out)
         }
         _ => Err(SqlError::syntax("COPY is FROM STDIN or TO STDOUT")),
     }
@@ -309,25 +323,19 @@ enum AnyEncoder {
 }
 
 fn begin_out(
-    context: &mut StatementContext<'_>,
-    query: &Query,
-    names: Option<Vec<(String, ColumnType)>>,
+    context: &StatementContext<'_>,
+    rows: RowStream,
+    columns: &[(String, ColumnType)],
     options: &CopyOptions,
 ) -> Result<CopyOut, SqlError> {
-    let planned = query::plan(context, query, &[])?;
-    let columns = match names {
-        Some(names) => names,
-        None => columns_of(planned.columns())?,
-    };
     let zone = context.settings.zone();
     let encoder = match Columnar::of(options.format) {
-        None => AnyEncoder::Rows(Encoder::new(&columns, options, zone)?),
+        None => AnyEncoder::Rows(Encoder::new(columns, options, zone)?),
         Some(format) => {
             let kept = context.engine.queries.keep(0, "")?;
-            AnyEncoder::Batches(ColumnarEncoder::new(&columns, format, zone, kept)?)
+            AnyEncoder::Batches(ColumnarEncoder::new(columns, format, zone, kept)?)
         }
     };
-    let rows = query::stream(context, &planned)?;
     Ok(CopyOut { rows, encoder, encoding: encoding_of(options), column_count: columns.len() })
 }
 

@@ -191,7 +191,7 @@ impl Owned {
             }
             Self::Schema(schema, _) => CatalogChange::PutSchemaAccess(schema.clone(), access),
             Self::Server(server, _) => CatalogChange::PutServerAccess(server.clone(), access),
-            Self::Type(def) => CatalogChange::PutType(TypeDef { ty: def.ty, access }),
+            Self::Type(def) => CatalogChange::PutType(TypeDef { access, ..TypeDef::clone(def) }),
         };
         Ok(context.transaction.change_catalog(change)?)
     }

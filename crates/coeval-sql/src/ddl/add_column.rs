@@ -77,8 +77,13 @@ fn add(
     mut column: ColumnDef,
     default: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
+    if def.bricks.is_some() {
+        column.second_digits = None;
+    }
     let differs = column.sequence.is_some()
         || column.generated.is_some()
+        // Whether its default is in a domain is seen as a row is written.
+        || column.domain.is_some()
         || default.is_some_and(|expr| crate::values::is_volatile(context, expr));
     if differs && def.bricks.is_some() {
         let what = "a new column with a value of its own in each row that is there".to_owned();
@@ -88,7 +93,7 @@ fn add(
         return add_row_by_row(context, def, column);
     }
     let value = match default {
-        Some(expr) => values::evaluate(context, expr, column.ty)?,
+        Some(expr) => column.rounded(values::evaluate(context, expr, column.ty)?),
         None => Value::Null,
     };
     if def.is_spread() {

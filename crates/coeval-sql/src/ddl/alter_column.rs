@@ -6,8 +6,10 @@ use super::columns::{Place, owned_sequence};
 use super::{expressions, generated_columns, lookup, rewrite, validate, view_columns};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::types::second_digits;
+use crate::user_types::{declared_domain, declared_type};
 use crate::values;
-use coeval_store::{CatalogChange, ColumnType, Identity, SpaceId, TableDef};
+use coeval_store::{CatalogChange, ColumnType, Identity, SECOND_DIGITS_MAX, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, DataType, Expr, GeneratedAs, ObjectName, SequenceOptions,
 };
@@ -149,7 +151,7 @@ fn set_type(
     data_type: &DataType,
     using: Option<&Expr>,
 ) -> Result<SpaceId, SqlError> {
-    let ty = crate::user_types::declared_type(data_type, context.settings, context.transaction)?;
+    let ty = declared_type(data_type, context.settings, context.transaction)?;
     let column = &def.columns[index];
     if let Some(view) = view_columns::views_using(context, &def.name, &column.name)?.first() {
         return Err(SqlError::new(
@@ -158,15 +160,21 @@ fn set_type(
         )
         .with_detail(format!("View {view} depends on column \"{}\".", column.name)));
     }
-    if using.is_none() && is_wider_text(column.ty, ty) {
+    let domain = declared_domain(data_type, context.settings, context.transaction);
+    let digits = domain.as_deref().map_or_else(|| second_digits(data_type), |domain| domain.second_digits);
+    let loses_digits =
+        digits.unwrap_or(SECOND_DIGITS_MAX) < column.second_digits.unwrap_or(SECOND_DIGITS_MAX);
+    if using.is_none() && is_wider_text(column.ty, ty) && !loses_digits && column.domain == domain {
         let mut changed = def.clone();
         changed.columns[index].ty = ty;
+        changed.columns[index].second_digits = digits;
         return put(context, changed);
     }
     if let Some(expr) = using {
         expressions::check_columns(def, expr)?;
     }
-    let change = rewrite::Change::Type { column: index, ty, using: using.map(ToString::to_string) };
+    let using = using.map(ToString::to_string);
+    let change = rewrite::Change::Type { column: index, ty, second_digits: digits, domain, using };
     rewrite::execute(context, def, &change)
 }
 

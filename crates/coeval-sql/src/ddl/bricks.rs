@@ -6,7 +6,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::parse::{BrickClause, DimensionClause};
-use crate::types::{read_date, read_interval, read_timestamp};
+use crate::types::{is_text, read_date, read_interval, read_timestamp};
 use chrono_tz::Tz;
 use coeval_store::{
     BrickDef, BrickDimension, CatalogChange, ColumnDef, ColumnType, QualifiedName, Retention,
@@ -103,7 +103,7 @@ fn read(
     let invalid = |what: String| {
         SqlError::new(SqlState::InvalidTableDefinition, format!("dimension \"{}\": {what}", def.name))
     };
-    let is_text = matches!(def.ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
+    let is_text = is_text(def.ty);
     let is_number = matches!(def.ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt);
     let is_moment = matches!(def.ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
     if !(is_text || is_number || is_moment) {

@@ -7,8 +7,11 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::query::refuse_collation;
 use crate::stored::ROW_ID_COLUMN;
-use crate::user_types::declared_type;
-use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, QualifiedName, SequenceDef, SpaceId};
+use crate::types::{is_text, second_digits};
+use crate::user_types::{declared_domain, declared_type};
+use coeval_store::{
+    ColumnDef, ColumnState, ColumnType, DomainDef, Identity, QualifiedName, SequenceDef, SpaceId,
+};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, DataType, Expr, GeneratedAs, GeneratedExpressionMode, Ident, ObjectName,
     ObjectNamePart, SequenceOptions, TableConstraint,
@@ -63,11 +66,14 @@ pub(super) fn declare(
         Some(ty) => ty,
         None => declared_type(&declared.data_type, context.settings, context.transaction)?,
     };
+    let domain = declared_domain(&declared.data_type, context.settings, context.transaction);
+    let of_domain = |domain: &DomainDef| domain.second_digits;
+    let digits = domain.as_deref().map_or_else(|| second_digits(&declared.data_type), of_domain);
     let mut reader = OptionReader {
         context,
         place,
         declared: DeclaredColumn {
-            column: ColumnDef::new(name, ty),
+            column: ColumnDef { second_digits: digits, domain, ..ColumnDef::new(name, ty) },
             sequence: None,
             constraints: Vec::new(),
         },
@@ -83,6 +89,11 @@ pub(super) fn declare(
         } else {
             reader.option(&declared.name, &option.option)?;
         }
+    }
+    let column = &mut reader.declared.column;
+    let is_filled = column.identity.is_some() || column.sequence.is_some() || column.generated.is_some();
+    if column.default.is_none() && !is_filled {
+        column.default = column.domain.as_ref().and_then(|domain| domain.default.clone());
     }
     Ok(reader.declared)
 }
@@ -133,7 +144,7 @@ impl OptionReader<'_, '_> {
     /// Text compares by bytes, whatever is said.
     fn collation(&self, name: &ObjectName) -> Result<(), SqlError> {
         let ty = self.declared.column.ty;
-        if !matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_)) {
+        if !is_text(ty) {
             let message = format!("collations are not supported by type {ty}");
             return Err(SqlError::new(SqlState::DatatypeMismatch, message));
         }

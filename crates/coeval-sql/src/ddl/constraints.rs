@@ -193,12 +193,13 @@ fn name_for(
             is_taken(name) || naming::has_constraint(def, name)
         }));
     };
+    // A key is a relation before it is a constraint.
+    if is_taken(&given) {
+        return Err(SqlError::new(SqlState::DuplicateTable, format!("relation \"{given}\" already exists")));
+    }
     if naming::has_constraint(def, &given) {
         let message = format!("constraint \"{given}\" for relation \"{}\" already exists", def.name.name);
         return Err(SqlError::new(SqlState::DuplicateObject, message));
-    }
-    if is_taken(&given) {
-        return Err(SqlError::new(SqlState::DuplicateTable, format!("relation \"{given}\" already exists")));
     }
     Ok(given)
 }

@@ -262,6 +262,8 @@ impl Draft {
             return Err(SqlError::unsupported("a generated column of a brick table")
                 .with_hint("Compute it in the query that loads the rows, or in a view."));
         }
+        // What is appended is kept as it came, all six digits.
+        self.columns.iter_mut().for_each(|column| column.second_digits = None);
         let layout = bricks::layout(clause, &mut self.columns, &self.constraints, zone)?;
         let mut hidden = ColumnDef::new(ROW_ID_COLUMN, ColumnType::BigInt);
         hidden.state = ColumnState::Hidden;
@@ -275,8 +277,18 @@ impl Draft {
     }
 }
 
-/// Refuses the name of the hidden row id for a column of the user's.
+/// Names that every table of PostgreSQL has columns of.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"];
+
+/// Refuses the names of system columns and of the hidden row id for a column of the user's.
+///
+/// # Errors
+/// `42701`, `42602`.
 pub(super) fn refuse_reserved_column(name: &str) -> Result<(), SqlError> {
+    if SYSTEM_COLUMNS.contains(&name) {
+        let message = format!("column name \"{name}\" conflicts with a system column name");
+        return Err(SqlError::new(SqlState::DuplicateColumn, message));
+    }
     if name == ROW_ID_COLUMN {
         let message = format!("column name \"{name}\" is reserved");
         return Err(SqlError::new(SqlState::InvalidName, message));

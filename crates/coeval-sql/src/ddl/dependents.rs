@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Whether what depends on a dropped object goes too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Behavior {
+pub(crate) enum Behavior {
     /// It goes.
     Cascade,
     /// Its being there is an error.

@@ -8,7 +8,7 @@ use super::alter_table::put;
 use super::dependents::{Behavior, still_needed};
 use super::drop::Missing;
 use super::role_syntax::RoleName;
-use super::{expressions, lookup, owners};
+use super::{domains, expressions, lookup, owners};
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -20,8 +20,8 @@ use crate::user_types::find;
 use crate::values;
 use crate::walk::visit_expressions;
 use coeval_store::{
-    CatalogChange, ColumnType, ElementType, EnumDef, EnumType, LabelPlace, QualifiedName, SpaceId, TableDef,
-    TypeDef, ViewColumn, ViewDef,
+    CatalogChange, ColumnDef, ColumnType, DomainDef, ElementType, EnumDef, EnumType, LabelPlace,
+    QualifiedName, SpaceId, TableDef, TypeDef, ViewColumn, ViewDef,
 };
 use datafusion::sql::sqlparser::ast::{
     AlterType, AlterTypeAddValue, AlterTypeAddValuePosition, AlterTypeOperation, ArrayElemTypeDef, DataType,
@@ -62,7 +62,7 @@ pub(super) fn create(
     let store = context.engine.store();
     let (id, array_id) = (store.new_space_id(), store.new_space_id());
     let def = EnumDef::new(id, array_id, name, labels.iter().map(|label| label.value.clone()));
-    let def = TypeDef { ty: defined(def)?, access: lookup::own_access(context) };
+    let def = TypeDef { ty: defined(def)?, domain: None, access: lookup::own_access(context) };
     context.transaction.change_catalog(CatalogChange::PutType(def))?;
     Ok(StatementResult::plain("CREATE TYPE"))
 }
@@ -71,7 +71,7 @@ pub(super) fn create(
 ///
 /// # Errors
 /// `53200` if it has kept too many.
-fn defined(def: EnumDef) -> Result<EnumType, SqlError> {
+pub(super) fn defined(def: EnumDef) -> Result<EnumType, SqlError> {
     EnumType::defined(def).ok_or_else(|| {
         SqlError::new(SqlState::OutOfMemory, "out of memory for definitions of enum types")
             .with_detail(
@@ -97,6 +97,10 @@ pub(super) fn alter(
         AlterTypeOperation::Rename(rename) => {
             let name = QualifiedName::new(&def.name.schema, fold(&rename.new_name));
             move_to(context, &old, name)?;
+        }
+        AlterTypeOperation::AddValue(_) | AlterTypeOperation::RenameValue(_) if old.domain.is_some() => {
+            let message = format!("{} is not an enum", def.name);
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
         }
         AlterTypeOperation::AddValue(add) => add_label(context, &old, add)?,
         AlterTypeOperation::RenameValue(rename) => {
@@ -148,12 +152,21 @@ pub(super) fn set_schema(
 }
 
 /// Gives a type another name, unless definitions say the old one in their text.
-fn move_to(context: &mut StatementContext<'_>, old: &TypeDef, name: QualifiedName) -> Result<(), SqlError> {
+///
+/// # Errors
+/// `42710` for a name that is taken, `0A000` if definitions say the old one.
+pub(super) fn move_to(
+    context: &mut StatementContext<'_>,
+    old: &TypeDef,
+    name: QualifiedName,
+) -> Result<(), SqlError> {
     refuse_taken(context, &name)?;
     let def = old.ty.def();
     refuse_in_text(context, old, &|expr| casts_to(expr, &def.name.name))?;
-    change(context, old, EnumDef { name, ..def.clone() })?;
-    Ok(())
+    match &old.domain {
+        Some(domain) => domains::put(context, old, DomainDef { name, ..DomainDef::clone(domain) }),
+        None => change(context, old, EnumDef { name, ..def.clone() }).map(|_| ()),
+    }
 }
 
 /// DROP TYPE.
@@ -219,7 +232,13 @@ pub(super) fn drop_with_schema(context: &mut StatementContext<'_>, def: &TypeDef
 }
 
 /// The type of this name, which the session may change.
-fn owned(context: &StatementContext<'_>, name: &ObjectName) -> Result<Option<Arc<TypeDef>>, SqlError> {
+///
+/// # Errors
+/// `42501` for others than its owner.
+pub(super) fn owned(
+    context: &StatementContext<'_>,
+    name: &ObjectName,
+) -> Result<Option<Arc<TypeDef>>, SqlError> {
     let found = find(name, context.settings, context.transaction)?;
     if let Some(def) = &found {
         context.rights().require_owner(Object::Type(def))?;
@@ -227,12 +246,16 @@ fn owned(context: &StatementContext<'_>, name: &ObjectName) -> Result<Option<Arc
     Ok(found)
 }
 
-fn unknown(name: &ObjectName) -> SqlError {
+/// `42704`.
+pub(super) fn unknown(name: &ObjectName) -> SqlError {
     SqlError::new(SqlState::UndefinedObject, format!("type \"{name}\" does not exist"))
 }
 
 /// `42710` for a name that a type or a relation has, whose rows are of a type of its name.
-fn refuse_taken(context: &StatementContext<'_>, name: &QualifiedName) -> Result<(), SqlError> {
+///
+/// # Errors
+/// It.
+pub(super) fn refuse_taken(context: &StatementContext<'_>, name: &QualifiedName) -> Result<(), SqlError> {
     let catalog = context.transaction.catalog();
     if catalog.user_type(name).is_none() && catalog.resolve(name).is_none() {
         return Ok(());
@@ -295,7 +318,7 @@ fn add_label(
 fn change(context: &mut StatementContext<'_>, old: &TypeDef, new: EnumDef) -> Result<EnumType, SqlError> {
     let ty = defined(new)?;
     let access = old.access.clone();
-    context.transaction.change_catalog(CatalogChange::PutType(TypeDef { ty, access }))?;
+    context.transaction.change_catalog(CatalogChange::PutType(TypeDef { ty, domain: None, access }))?;
     for table in tables_with(context, old.id()) {
         let mut changed = TableDef::clone(&table);
         changed.columns.iter_mut().for_each(|column| follow(&mut column.ty, ty));
@@ -323,11 +346,15 @@ fn follow(column: &mut ColumnType, new: EnumType) {
 }
 
 /// The tables with columns of a type, dropped ones included: they keep their place and their type.
-fn tables_with(context: &StatementContext<'_>, id: SpaceId) -> Vec<Arc<TableDef>> {
-    let is_used = |table: &Arc<TableDef>| {
-        table.columns.iter().any(|column| column.ty.user_type().is_some_and(|ty| ty.def().id == id))
-    };
+pub(super) fn tables_with(context: &StatementContext<'_>, id: SpaceId) -> Vec<Arc<TableDef>> {
+    let is_used = |table: &Arc<TableDef>| table.columns.iter().any(|column| is_of(column, id));
     lookup::tables(context).into_iter().filter(is_used).collect()
+}
+
+/// Whether a column is of the type with this number.
+fn is_of(column: &ColumnDef, id: SpaceId) -> bool {
+    column.ty.user_type().is_some_and(|ty| ty.def().id == id)
+        || column.domain.as_ref().is_some_and(|domain| domain.id == id)
 }
 
 /// Defaults follow a label's new name.
@@ -360,7 +387,7 @@ fn users_of(context: &StatementContext<'_>, def: &TypeDef) -> Result<Vec<String>
     let mut users = Vec::new();
     for table in lookup::tables(context) {
         for (_, column) in table.live_columns() {
-            if column.ty.user_type().is_some_and(|ty| ty.def().id == def.id()) {
+            if is_of(column, def.id()) {
                 users.push(format!(
                     "column {} of table {} depends on type {}",
                     column.name, table.name, def.ty

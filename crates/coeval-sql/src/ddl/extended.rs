@@ -4,6 +4,7 @@
 
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
+use super::domains::{self, DomainStatement};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
 use super::{alter_column, create_table};
@@ -75,6 +76,8 @@ pub(crate) enum Extended {
         /// What changes.
         change: TypeChange,
     },
+    /// A statement about domains.
+    Domain(Box<DomainStatement>),
     /// A statement about roles or rights.
     Role(Box<RoleStatement>),
     /// `COMMENT ON CONSTRAINT`.
@@ -160,6 +163,9 @@ impl Extended {
         }
         if let Some(comment) = ConstraintComment::parse(parser)? {
             return Ok(Some(Self::Comment(Box::new(comment))));
+        }
+        if let Some(domain) = DomainStatement::parse(parser)? {
+            return Ok(Some(Self::Domain(Box::new(domain))));
         }
         if let Some(found) = Self::parse_schema_owner(parser)? {
             return Ok(Some(found));
@@ -440,6 +446,7 @@ pub(crate) fn execute(
             }
             Ok(StatementResult::plain("ALTER TYPE"))
         }
+        Extended::Domain(statement) => domains::execute(context, statement),
         Extended::Role(statement) => roles::execute(context, statement),
         Extended::Comment(comment) => comment.execute(context),
     }

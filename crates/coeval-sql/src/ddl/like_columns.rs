@@ -76,6 +76,9 @@ impl Like {
     ) -> Result<DeclaredColumn, SqlError> {
         let mut copy = ColumnDef::new(column.name.clone(), column.ty);
         copy.not_null = column.not_null;
+        copy.second_digits = column.second_digits;
+        copy.domain.clone_from(&column.domain);
+        copy.default = column.domain.as_ref().and_then(|domain| domain.default.clone());
         if self.has(Part::Comments) {
             copy.comment.clone_from(&column.comment);
         }

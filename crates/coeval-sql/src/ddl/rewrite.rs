@@ -10,13 +10,13 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::sequences;
 use crate::stored::view_query::quoted;
-use crate::types::assign_array;
+use crate::types::{CastContext, assign_array, has_cast, type_name};
 use crate::values;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnDef, ColumnState, ColumnType, ForeignKeyDef, IndexDef, SequenceDef, SpaceId,
-    StoreError, TableDef,
+    CatalogChange, ColumnDef, ColumnState, ColumnType, DomainDef, ForeignKeyDef, IndexDef, SequenceDef,
+    SpaceId, StoreError, TableDef,
 };
 use std::sync::Arc;
 
@@ -37,6 +37,10 @@ pub(super) enum Change {
         column: usize,
         /// The new type.
         ty: ColumnType,
+        /// The digits of seconds that it is declared with.
+        second_digits: Option<u8>,
+        /// The domain that it is declared of.
+        domain: Option<Box<DomainDef>>,
         /// `USING` as SQL text.
         using: Option<String>,
     },
@@ -74,7 +78,7 @@ pub(super) fn execute(
         return Err(StoreError::BrickDefinition { table: Box::new(def.name.clone()), what }.into());
     }
     let id = context.engine.store().new_space_id();
-    if let Change::Type { column, ty, using } = change {
+    if let Change::Type { column, ty, using, .. } = change {
         refuse_type(def, *column, *ty, using.as_deref())?;
         refuse_in_foreign_keys(context, def, *column, *ty)?;
     }
@@ -106,19 +110,19 @@ pub(super) fn execute(
     Ok(id)
 }
 
-/// Text is cast only where the user says how, as in PostgreSQL.
+/// Without the user's word for how, values become what an assignment makes of them.
 fn refuse_type(def: &TableDef, column: usize, ty: ColumnType, using: Option<&str>) -> Result<(), SqlError> {
-    let is_text = |ty| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     let column = &def.columns[column];
     if column.identity.is_some() && !matches!(ty, ColumnType::SmallInt | ColumnType::Int | ColumnType::BigInt)
     {
         let message = "identity column type must be smallint, integer, or bigint";
         return Err(SqlError::new(SqlState::InvalidParameterValue, message));
     }
-    if using.is_none() && is_text(column.ty) && !is_text(ty) {
-        let message = format!("column \"{}\" cannot be cast automatically to type {ty}", column.name);
+    if using.is_none() && !has_cast(column.ty, ty, CastContext::Assignment) {
+        let (name, to) = (&column.name, type_name(ty));
+        let message = format!("column \"{name}\" cannot be cast automatically to type {to}");
         return Err(SqlError::new(SqlState::DatatypeMismatch, message)
-            .with_hint(format!("You might need to specify \"USING {}::{ty}\".", column.name)));
+            .with_hint(format!("You might need to specify \"USING {name}::{ty}\".")));
     }
     Ok(())
 }
@@ -160,7 +164,10 @@ fn map_columns(def: &TableDef, change: &Change) -> Mapping {
         if stays {
             let mut column = ColumnDef { missing: None, ..column.clone() };
             match change {
-                Change::Type { column: changed, ty, .. } if *changed == index => column.ty = *ty,
+                Change::Type { column: changed, ty, second_digits, domain, .. } if *changed == index => {
+                    (column.ty, column.second_digits) = (*ty, *second_digits);
+                    column.domain.clone_from(domain);
+                }
                 Change::PrimaryKey { .. } | Change::RowId | Change::Type { .. } => {}
             }
             mapping.columns.push(column);

@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlState};
 use crate::result::RowSet;
 use crate::stored::parse_query;
 use crate::stored::view_query::quoted;
-use crate::types::{column_type_of_arrow, format_value};
+use crate::types::{format_value, no_condition, type_in_words};
 use crate::values;
 use arrow::datatypes::DataType;
 use coeval_store::{CheckDef, ForeignKeyDef, TableDef, value_at};
@@ -140,10 +140,6 @@ pub(super) fn validate_check(
     let schema = values::schema_of(context, &*parse_query(&sql)?)?;
     match schema.field(0).data_type() {
         DataType::Boolean | DataType::Null => Ok(()),
-        other => {
-            let ty = column_type_of_arrow(other).map_or(other.to_string(), |ty| ty.to_string());
-            let message = format!("argument of CHECK must be type boolean, not type {ty}");
-            Err(SqlError::new(SqlState::DatatypeMismatch, message))
-        }
+        other => Err(no_condition("CHECK", &type_in_words(other))),
     }
 }

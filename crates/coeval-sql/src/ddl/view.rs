@@ -5,8 +5,10 @@ use super::lookup;
 use super::temporary::{self, Lasting};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parse::CHECK_OPTION;
 use crate::result::StatementResult;
 use crate::rights::Object;
+use crate::stored::updatable::Updatable;
 use crate::stored::view_query::quoted;
 use crate::stored::{view_query, view_query_of};
 use crate::temporary::is_temporary;
@@ -15,9 +17,12 @@ use crate::values;
 use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field, Schema};
 use coeval_store::{
-    CatalogChange, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn, ViewDef,
+    CatalogChange, CheckOption, ColumnType, ElementType, ObjectRef, QualifiedName, TableDef, ViewColumn,
+    ViewDef,
 };
-use datafusion::sql::sqlparser::ast::{CreateTableOptions, CreateView, Query, SelectItem, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    CreateTableOptions, CreateView, Query, SelectItem, SqlOption, Visitor,
+};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -32,6 +37,7 @@ pub(super) fn create(
     create: &CreateView,
 ) -> Result<StatementResult, SqlError> {
     refuse_unsupported(create)?;
+    let check = check_option(&create.options)?;
     context.open = context.open.for_a_definition();
     let mut body = Query::clone(&create.query);
     qualify(context, &mut body);
@@ -72,9 +78,55 @@ pub(super) fn create(
     let output =
         names.into_iter().zip(schema.fields()).map(|(name, field)| ViewColumn { name, ty: type_of(field) });
     let output = Some(output.collect());
-    let view = ViewDef { name, columns, query, access, comment, output };
+    let view = ViewDef { name, columns, query, access, comment, output, check };
+    if check.is_some() {
+        refuse_check(context, &view)?;
+    }
     context.transaction.change_catalog(CatalogChange::PutView(view))?;
     Ok(StatementResult::plain("CREATE VIEW"))
+}
+
+/// What is checked of rows that are written through the view: the option that `WITH CHECK OPTION` stands for.
+///
+/// # Errors
+/// `0A000` for another option, `22023` for another value.
+fn check_option(options: &CreateTableOptions) -> Result<Option<CheckOption>, SqlError> {
+    let options = match options {
+        CreateTableOptions::None => return Ok(None),
+        CreateTableOptions::With(options) => options,
+        other => return Err(SqlError::unsupported(format!("option {other} of a view"))),
+    };
+    let mut check = None;
+    for option in options {
+        let SqlOption::KeyValue { key, value } = option else {
+            return Err(SqlError::unsupported(format!("option {option} of a view")));
+        };
+        if lookup::fold(key) != CHECK_OPTION {
+            return Err(SqlError::unsupported(format!("option {option} of a view")));
+        }
+        check = match value.to_string().trim_matches('\'').to_lowercase().as_str() {
+            "local" => Some(CheckOption::Local),
+            "cascaded" => Some(CheckOption::Cascaded),
+            _ => {
+                let message = format!("invalid value for enum option \"{CHECK_OPTION}\": {value}");
+                return Err(SqlError::new(SqlState::InvalidParameterValue, message)
+                    .with_detail("Valid values are \"local\" and \"cascaded\"."));
+            }
+        };
+    }
+    Ok(check)
+}
+
+/// Refuses a check of a view through which nothing is written.
+///
+/// # Errors
+/// `0A000`.
+fn refuse_check(context: &StatementContext<'_>, view: &ViewDef) -> Result<(), SqlError> {
+    let found = Updatable::of_view(&Arc::new(view.clone()), context.transaction);
+    found.and_then(|updatable| updatable.require_columns()).map_err(|why| {
+        let message = "WITH CHECK OPTION is supported only on automatically updatable views";
+        SqlError::new(SqlState::FeatureNotSupported, message).with_hint(why.reason)
+    })
 }
 
 /// The type that the view's definition has for a column. Rows, and arrays of arrays, are shown as text.
@@ -126,7 +178,7 @@ fn existing(
 fn refuse_unsupported(create: &CreateView) -> Result<(), SqlError> {
     let named = [
         ("materialized view", create.materialized),
-        ("option of a view", create.options != CreateTableOptions::None || create.params.is_some()),
+        ("option of a view", create.params.is_some()),
         ("SECURE view", create.secure),
         (
             "this clause of CREATE VIEW",

@@ -4,6 +4,7 @@
 use super::target::Target;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::pieces::SpreadPieces;
 use crate::provider::{BrickScan, Condition, SpreadScan, conditions};
 use crate::query;
 use crate::result::{CommandTag, StatementResult};
@@ -173,7 +174,7 @@ fn conditions_of(
     let types: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
     let planned = query::plan_with_hidden(context, &select, &types)?;
     let (physical, _) = query::optimized_physical_plan(context, &planned)?;
-    let mut found = Vec::new();
+    let (mut found, mut everywhere) = (Vec::new(), None);
     let mut plan: &Arc<dyn ExecutionPlan> = &physical;
     loop {
         if plan.downcast_ref::<EmptyExec>().is_some() {
@@ -183,9 +184,13 @@ fn conditions_of(
             return Ok(Some(Conditions { conditions: found, bricks: Vec::new() }));
         }
         if let Some(scan) = plan.downcast_ref::<SpreadScan>() {
-            return Ok(Some(Conditions { conditions: found, bricks: scan.bricks().collect() }));
+            let bricks = everywhere.unwrap_or_else(|| scan.bricks().collect());
+            return Ok(Some(Conditions { conditions: found, bricks }));
         }
-        if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        if let Some(pieces) = plan.downcast_ref::<SpreadPieces>() {
+            // Below are only those that are here.
+            everywhere = Some(pieces.bricks().collect());
+        } else if let Some(filter) = plan.downcast_ref::<FilterExec>() {
             let schema = filter.input().schema();
             let column = |name: &String| {
                 let index = def.column_index(name);

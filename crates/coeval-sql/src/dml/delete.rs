@@ -7,6 +7,7 @@ use super::joined::JoinedTables;
 use super::returning::{Relation, Returning};
 use super::rows::{found_rows, values_of};
 use super::target::Target;
+use super::target_view::ViewChange;
 use crate::cancel;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
@@ -31,8 +32,8 @@ pub(super) fn run(
     let [table] = tables.as_slice() else {
         return Err(SqlError::unsupported("DELETE from several tables"));
     };
-    let target = Target::of_from(context, table)?;
-    needs::require_of_target(context, &target.def, needs::needs_of_delete(delete))?;
+    let target = Target::of_from(context, table, ViewChange::Delete)?;
+    target.require_to_find(context, needs::needs_of_delete(delete))?;
     if target.def.bricks.is_some() {
         return super::bricks::delete(context, delete, &target, with);
     }

@@ -7,12 +7,14 @@ mod values;
 
 use super::assignments::always_generated;
 use super::bricks::BrickRowsToInsert;
+use super::check_options::CheckOptions;
 use super::environment;
 use super::expressions::Rows;
 use super::generated::{Generator, generators};
-use super::returning::{Relation, Returning};
+use super::returning::{Done, Relation, Returning};
 use super::rows::encoded;
 use super::target::Target;
+use super::target_view::ViewChange;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
@@ -65,6 +67,8 @@ struct Shape {
     target: Target,
     /// The columns that the source gives values for, in its order.
     columns: Vec<usize>,
+    /// Why it gives none for what would be the next column, one of a view.
+    barred: Option<SqlError>,
     /// For all columns of the definition: where a value comes from that is not given.
     generators: Vec<Generator>,
     overriding: Overriding,
@@ -76,10 +80,10 @@ impl Shape {
             return Err(SqlError::unsupported(format_args!("INSERT INTO {}", insert.table)));
         };
         let alias = insert.table_alias.as_ref().map(|alias| &alias.alias);
-        let target = Target::resolve(context, name, alias)?;
-        let columns = listed_columns(&target, &insert.columns)?;
+        let target = Target::resolve_changed(context, name, alias, ViewChange::Insert)?;
+        let (columns, barred) = listed_columns(&target, &insert.columns)?;
         let generators = generators(context, &target.def)?;
-        Ok(Self { target, columns, generators, overriding: Overriding::of(insert) })
+        Ok(Self { target, columns, barred, generators, overriding: Overriding::of(insert) })
     }
 
     /// Whether the given value of a column is replaced by a generated one.
@@ -107,21 +111,38 @@ impl Shape {
     /// The columns that a source with this many columns fills.
     fn filled(&self, width: usize, list: ColumnList) -> Result<&[usize], SqlError> {
         if width > self.columns.len() {
+            if let Some(barred) = &self.barred {
+                return Err(barred.clone());
+            }
             return Err(SqlError::syntax("INSERT has more expressions than target columns"));
         }
         if width < self.columns.len() && list == ColumnList::Given {
             return Err(SqlError::syntax("INSERT has more target columns than expressions"));
         }
-        Ok(&self.columns[..width])
+        let filled = &self.columns[..width];
+        let is_twice = |place: usize| filled[..place].contains(&filled[place]);
+        if self.target.view().is_some()
+            && let Some(twice) = (0..width).find(|&place| is_twice(place))
+        {
+            let name = &self.target.def.columns[filled[twice]].name;
+            return Err(SqlError::syntax(format!("multiple assignments to same column \"{name}\"")));
+        }
+        Ok(filled)
     }
 }
 
-/// The columns of the list, or all live ones.
-fn listed_columns(target: &Target, list: &[ObjectName]) -> Result<Vec<usize>, SqlError> {
-    if list.is_empty() {
-        return Ok(target.def.live_columns().map(|(column, _)| column).collect());
-    }
+/// The columns of the list, or all live ones; those of a view up to one that takes no value, with the reason.
+fn listed_columns(target: &Target, list: &[ObjectName]) -> Result<(Vec<usize>, Option<SqlError>), SqlError> {
     let mut columns = Vec::with_capacity(list.len());
+    if list.is_empty() {
+        for column in target.all_columns() {
+            match column {
+                Ok(column) => columns.push(column),
+                Err(barred) => return Ok((columns, Some(barred))),
+            }
+        }
+        return Ok((columns, None));
+    }
     for name in list {
         let column = target.column_of_name(name)?;
         if columns.contains(&column) {
@@ -131,7 +152,7 @@ fn listed_columns(target: &Target, list: &[ObjectName]) -> Result<Vec<usize>, Sq
         }
         columns.push(column);
     }
-    Ok(columns)
+    Ok((columns, None))
 }
 
 /// Runs an INSERT. The source is read to its end before the first row is written.
@@ -145,7 +166,8 @@ pub(super) fn run(
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(insert)?;
     let shape = Shape::new(context, insert)?;
-    needs::require(context, &shape.target.def, needs::needs_of_insert(insert))?;
+    shape.target.require(context, needs::needs_of_insert(insert))?;
+    let options = CheckOptions::compile(context, &shape.target)?;
     let list = if insert.columns.is_empty() { ColumnList::Implied } else { ColumnList::Given };
     if insert.on.is_some() {
         let instead = "Rows of brick tables have no unique keys: append without ON CONFLICT.";
@@ -156,7 +178,7 @@ pub(super) fn run(
         Some(OnInsert::OnConflict(clause)) => Some(Upsert::compile(context, &shape.target, clause)?),
         Some(other) => return Err(SqlError::unsupported(other.to_string().trim())),
     };
-    let relations = [Relation::of_target(&shape.target)];
+    let relations = [Relation::of_inserted(&shape.target)];
     let returning = Returning::compile(context, insert.returning.as_deref(), &relations)?;
     let mut given: Vec<usize> = Vec::new();
     let rows = match insert.source.as_deref() {
@@ -182,11 +204,12 @@ pub(super) fn run(
         && upsert.is_none()
         && returning.is_none()
         && context.parts.is_none()
+        && options.is_empty()
     {
         let inserted = rows.insert_in_bulk(context, &shape)?;
         return Ok(StatementResult::tagged(CommandTag::Insert(inserted)));
     }
-    write_rows(context, &shape, rows, &given, upsert, returning)
+    write_rows(context, &shape, rows, &options.of_given(given), upsert, returning)
 }
 
 /// The columns of a target that a list of values fills, with the values: all those of `columns`, or the first ones
@@ -200,8 +223,10 @@ pub(super) fn given_columns(
     columns: &[ObjectName],
     values: &[Expr],
 ) -> Result<Vec<(usize, Expr)>, SqlError> {
+    let (listed, barred) = listed_columns(target, columns)?;
     let shape = Shape {
-        columns: listed_columns(target, columns)?,
+        columns: listed,
+        barred,
         generators: generators(context, &target.def)?,
         target: target.clone(),
         overriding: Overriding::Nothing,
@@ -227,8 +252,9 @@ pub(super) fn add_rows(
 ) -> Result<u64, SqlError> {
     let generators = generators(context, &target.def)?;
     let overriding = Overriding::Nothing;
-    let shape = Shape { target: target.clone(), columns: Vec::new(), generators, overriding };
-    let written = write_rows(context, &shape, RowsToInsert::Given(rows), &[], None, None)?;
+    let options = CheckOptions::compile(context, target)?;
+    let shape = Shape { target: target.clone(), columns: Vec::new(), barred: None, generators, overriding };
+    let written = write_rows(context, &shape, RowsToInsert::Given(rows), &options, None, None)?;
     Ok(written.tag.rows().unwrap_or(0))
 }
 
@@ -252,12 +278,12 @@ impl RowsToInsert {
 /// if it loses, it fails and runs again.
 const LOCKED_AHEAD_MAX: usize = 1_000;
 
-/// Writes the rows, for which the statement gives values of these columns.
+/// Writes the rows, which satisfy these options.
 fn write_rows(
     context: &mut StatementContext<'_>,
     shape: &Shape,
     rows: RowsToInsert,
-    given_columns: &[usize],
+    options: &CheckOptions,
     mut upsert: Option<Upsert>,
     mut returning: Option<Returning>,
 ) -> Result<StatementResult, SqlError> {
@@ -285,21 +311,25 @@ fn write_rows(
         let written = match (&mut bricks, &mut upsert) {
             (Some(bricks), _) => {
                 bricks.push(&values);
-                Written::Row(values)
+                Written::Row(Done::Inserted, values)
             }
-            (None, Some(upsert)) => upsert.write(transaction, &environment, target, given_columns, values)?,
+            (None, Some(upsert)) => {
+                upsert.write(transaction, &environment, target, options.given(), values)?
+            }
             (None, None) => {
                 let (row, values) = encoded(transaction, &target.def, values)?;
                 transaction.insert(target.id(), row).map_err(|error| {
                     let value = |column: usize| values[column].borrow();
-                    refused(error, &target.def, given_columns, value, environment.zone)
+                    refused(error, &target.def, options.given(), value, environment.zone)
                 })?;
-                Written::Row(values)
+                Written::Row(Done::Inserted, values)
             }
         };
-        if let Written::Row(values) = written {
+        if let Written::Row(done, values) = written {
             inserted += 1;
+            options.hold_for(&values, &environment)?;
             if let Some(returning) = &mut returning {
+                returning.note(done);
                 returning.push(&Rows(&[&values]), &environment)?;
             }
         }

@@ -74,7 +74,7 @@ impl<'s> JoinedTables<'s> {
         let mut places = Vec::new();
         let mut fields = found.schema.fields().iter().enumerate().skip(start);
         for name in &self.names {
-            let mut relation = Relation { name: fold(name), columns: Vec::new() };
+            let mut relation = Relation::joined(fold(name));
             let mut columns = Vec::new();
             for (place, field) in fields.by_ref() {
                 if field.name().starts_with(MARKER) {

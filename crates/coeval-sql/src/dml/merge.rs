@@ -14,10 +14,12 @@ use super::insert;
 use super::rows::{FoundRow, found_pairs};
 use super::selected::{self, source_type};
 use super::target::Target;
+use super::target_view::ViewChange;
 use crate::cancel;
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
+use crate::names;
 use crate::needs;
 use crate::parse::{MERGE_DEFAULTS, MERGE_NOTHING, is_default};
 use crate::query;
@@ -91,7 +93,15 @@ pub(super) fn run(
 /// The table that is changed.
 pub(super) fn target_of(context: &StatementContext<'_>, merge: &Merge) -> Result<Target, SqlError> {
     let table = TableWithJoins { relation: merge.table.clone(), joins: Vec::new() };
-    Target::of_from(context, &table)
+    if let TableFactor::Table { name, .. } = &merge.table
+        && let Some(found) = names::existing_name(name, context.settings, context.transaction)?
+        && context.transaction.catalog().view(&found).is_some()
+    {
+        let message = format!("cannot execute MERGE on relation \"{}\"", found.name);
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+            .with_detail("This operation is not supported for views."));
+    }
+    Target::of_from(context, &table, ViewChange::Update)
 }
 
 fn needs_of(merge: &Merge) -> Vec<Privilege> {

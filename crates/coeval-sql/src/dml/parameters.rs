@@ -4,6 +4,7 @@
 
 use super::parts_described::described;
 use super::target::Target;
+use super::target_view::ViewChange;
 use super::underlying::underlying;
 use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
@@ -131,7 +132,7 @@ fn parameter(expression: &Expr) -> Option<usize> {
 fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<(&'s Expr, ColumnType)> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
-        Statement::Update(update) => match Target::of_from(context, &update.table) {
+        Statement::Update(update) => match Target::of_from(context, &update.table, ViewChange::Update) {
             Ok(target) => of_assignments(&target, &update.assignments),
             Err(_) => Vec::new(),
         },
@@ -165,7 +166,9 @@ fn of_merge<'s>(
 /// The types of the columns that are named, or of all.
 fn types_of_columns(target: &Target, columns: &[ObjectName]) -> Result<Vec<ColumnType>, SqlError> {
     if columns.is_empty() {
-        return Ok(target.def.live_columns().map(|(_, column)| column.ty).collect());
+        // What is behind a column of a view that takes no value gives none.
+        let columns = target.all_columns().into_iter().map_while(Result::ok);
+        return Ok(columns.map(|column| target.def.columns[column].ty).collect());
     }
     let ty = |name: &ObjectName| target.column_of_name(name).map(|column| target.def.columns[column].ty);
     columns.iter().map(ty).collect()
@@ -176,7 +179,7 @@ fn of_insert<'s>(
     insert: &'s Insert,
 ) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
     let TableObject::TableName(name) = &insert.table else { return Ok(Vec::new()) };
-    let target = Target::resolve(context, name, None)?;
+    let target = Target::resolve_changed(context, name, None, ViewChange::Insert)?;
     let types = types_of_columns(&target, &insert.columns)?;
     let mut assigned = Vec::new();
     match insert.source.as_deref().map(|query| query.body.as_ref()) {

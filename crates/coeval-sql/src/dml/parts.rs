@@ -75,7 +75,7 @@ fn run(
     query: &Query,
     began: &Savepoint,
 ) -> Result<StatementResult, SqlError> {
-    let checks = context.checks;
+    let checks = context.checks.clone();
     let (read, unread): (Vec<_>, Vec<_>) =
         parts_of(query).partition(|(part, _)| is_named(query, &part.alias.name));
     let has_written = read.iter().any(|(part, _)| statement_of(&part.query).is_some());
@@ -86,7 +86,7 @@ fn run(
             None if query::locks_rows(&part.query) => locked(context, part, writes)?,
             None => Some(query::collect(context, &alone(part, recursive))?),
         };
-        context.checks = checks;
+        context.checks = checks.clone();
         context.transaction.require_unmoved_since(began)?;
         let rows = rows.map(|rows| under_names(rows, &part.alias)).transpose()?;
         add(context, fold(&part.alias.name), rows);
@@ -101,7 +101,7 @@ fn run(
     };
     for (part, _) in unread {
         if let Some(statement) = statement_of(&part.query) {
-            context.checks = checks;
+            context.checks = checks.clone();
             context.transaction.require_unmoved_since(began)?;
             change(context, part, statement)?;
         }
@@ -147,9 +147,7 @@ fn locked(
     }
     let is_subquery = part.alias.name.value.starts_with(super::locks_in_front::PART);
     execute_query(context, &part.query).map(|result| result.rows).map_err(|error| {
-        let is_outer = error.state == SqlState::UndefinedColumn
-            || error.message.starts_with("missing FROM-clause entry");
-        if is_subquery && is_outer {
+        if is_subquery && error.may_name_outer_row() {
             return SqlError::unsupported("a locking subquery that refers to a row outside of it")
                 .with_detail(error.message)
                 .with_hint("Lock the rows by a statement of its own, in the same transaction.");
@@ -273,7 +271,8 @@ fn refuse_bricks(context: &StatementContext<'_>, statement: &Statement) -> Resul
         }
         _ => return Ok(()),
     };
-    let def = crate::names::table(target, context.settings, context.transaction)?;
+    // What is no table is none with bricks, and refused where it is changed if it is to be.
+    let Ok(def) = crate::names::table(target, context.settings, context.transaction) else { return Ok(()) };
     let instead = "Change the brick table in a statement of its own, in the same transaction.";
     super::bricks::refuse_rows(&def, "a change in WITH", instead)
 }

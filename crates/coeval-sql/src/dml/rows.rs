@@ -4,7 +4,8 @@
 use crate::error::SqlError;
 use arrow::array::{ArrayRef, RecordBatch};
 use coeval_store::{
-    Key, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef, value_at,
+    ColumnDef, Key, KeyWriter, Row, RowRef, RowWriter, StoreError, TableDef, Transaction, Value, ValueRef,
+    value_at,
 };
 use std::collections::HashSet;
 
@@ -93,7 +94,8 @@ pub(super) fn encode(def: &TableDef, values: &[Value]) -> Result<Row, SqlError> 
     Ok(writer.finish())
 }
 
-/// The row with these values, and all its values: those of generated columns are computed.
+/// The row with these values, and all its values as the table keeps them: those of generated columns are computed, times rounded
+/// to the digits of their columns.
 ///
 /// # Errors
 /// As [`encode`]; `23514` and the like if one cannot be computed.
@@ -103,7 +105,7 @@ pub(super) fn encoded(
     mut values: Vec<Value>,
 ) -> Result<(Row, Vec<Value>), SqlError> {
     let row = encode(def, &values)?;
-    if def.columns.iter().all(|column| column.generated.is_none()) {
+    if !def.columns.iter().any(ColumnDef::is_made_on_write) {
         return Ok((row, values));
     }
     let row = transaction.with_generated(def.id, row)?;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Columns of a query's result on their way into columns of a table: PostgreSQL's assignment casts.
 
-use crate::error::{SqlError, SqlState};
-use crate::types::{assign_array, column_type_of_arrow};
+use crate::error::SqlError;
+use crate::types::{CastContext, assign_array, cannot_assign, column_type_of_arrow, has_cast};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use chrono_tz::Tz;
-use coeval_store::{ColumnDef, ColumnType, EnumType};
+use coeval_store::ColumnDef;
 use datafusion::sql::sqlparser::ast::{Expr, Query, SelectItem, SetExpr, Value};
 
 /// Whether an expression of a SELECT list has a type of its own.
@@ -59,66 +59,12 @@ pub(super) fn check(from: &DataType, source: SourceType, column: &ColumnDef) -> 
         from => *from == DataType::Null,
     };
     let Some(from) = column_type_of_arrow(from).filter(|_| !is_open) else { return Ok(()) };
-    if source == SourceType::Open || is_assignable(from, column.ty) {
+    // Arrow carries documents as text, so a query cannot tell them apart.
+    let may_be_document = Some(from) == column_type_of_arrow(&column.ty.arrow());
+    if source == SourceType::Open || may_be_document || has_cast(from, column.ty, CastContext::Assignment) {
         return Ok(());
     }
-    let message =
-        format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.ty);
-    Err(SqlError::new(SqlState::DatatypeMismatch, message)
-        .with_hint("You will need to rewrite or cast the expression."))
-}
-
-/// The families of types between which assignment casts exist.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Family {
-    Number,
-    Text,
-    Moment,
-    Time,
-    Interval,
-    Boolean,
-    Bytes,
-    Uuid,
-    Place,
-    Enum(EnumType),
-    Array,
-}
-
-fn family(ty: ColumnType) -> Family {
-    match ty {
-        ColumnType::SmallInt
-        | ColumnType::Int
-        | ColumnType::BigInt
-        | ColumnType::Real
-        | ColumnType::Double
-        | ColumnType::Numeric { .. } => Family::Number,
-        // Arrow carries json as text, so a query cannot tell them apart.
-        ColumnType::Text
-        | ColumnType::Varchar(_)
-        | ColumnType::Char(_)
-        | ColumnType::Json
-        | ColumnType::Jsonb => Family::Text,
-        ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz => Family::Moment,
-        ColumnType::Time => Family::Time,
-        ColumnType::Interval => Family::Interval,
-        ColumnType::Boolean => Family::Boolean,
-        ColumnType::Bytea => Family::Bytes,
-        ColumnType::Uuid => Family::Uuid,
-        ColumnType::PgLsn => Family::Place,
-        ColumnType::Enum(ty) => Family::Enum(ty),
-        ColumnType::Array(_) => Family::Array,
-    }
-}
-
-fn is_assignable(from: ColumnType, to: ColumnType) -> bool {
-    if let (ColumnType::Array(from), ColumnType::Array(to)) = (from, to) {
-        return is_assignable(from.column_type(), to.column_type());
-    }
-    let pair = (family(from), family(to));
-    pair.0 == pair.1
-        || pair.1 == Family::Text && !matches!(to, ColumnType::Json | ColumnType::Jsonb)
-        || matches!(pair, (Family::Moment | Family::Interval, Family::Time)) && from != ColumnType::Date
-        || pair == (Family::Time, Family::Interval)
+    Err(cannot_assign(&column.name, column.ty, from))
 }
 
 /// The query's column as the table's.

@@ -108,9 +108,7 @@ impl VisitorMut for Evaluation<'_, '_> {
 impl Evaluation<'_, '_> {
     fn rows(&mut self, query: &Query) -> Result<RowSet, SqlError> {
         query::collect(self.context, query).map_err(|error| {
-            let is_outer = error.state == SqlState::UndefinedColumn
-                || error.message.starts_with("missing FROM-clause entry");
-            if is_outer {
+            if error.may_name_outer_row() {
                 return SqlError::unsupported("a subquery that refers to the row in this clause")
                     .with_detail(error.message);
             }

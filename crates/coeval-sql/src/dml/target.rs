@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The table that a statement changes, and the name its rows go by in the statement.
 
+use super::target_view::{EXCLUDED, TargetView, ViewChange};
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{self, fold};
+use crate::needs;
 use crate::scalar::ScopeTable;
 use crate::select::{self, quoted};
-use coeval_store::{SpaceId, TableDef};
+use crate::stored::updatable::key_name;
+use coeval_store::{Privilege, SpaceId, TableDef};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, SelectItem, TableAlias, TableFactor, TableWithJoins,
 };
@@ -15,10 +18,13 @@ use std::sync::Arc;
 /// The table that a statement changes.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
+    /// The table; of a view, the one below it.
     pub(super) def: Arc<TableDef>,
     /// The alias, or the table's own name.
     name: Ident,
     has_alias: bool,
+    /// The view, if it is one that is changed.
+    view: Option<Arc<TargetView>>,
 }
 
 impl Target {
@@ -34,14 +40,37 @@ impl Target {
         let def = names::table(name, context.settings, context.transaction)?;
         let own = || quoted(def.name.name.clone());
         let name = alias.map_or_else(own, |alias| quoted(fold(alias)));
-        Ok(Self { def, name, has_alias: alias.is_some() })
+        Ok(Self { def, name, has_alias: alias.is_some(), view: None })
     }
 
-    /// The table that stands in a FROM clause.
+    /// The table of this name, or the view through which it is changed so.
     ///
     /// # Errors
-    /// As [`Self::resolve`]; `0A000` for what cannot be changed: joins, subqueries, functions.
-    pub(super) fn of_from(context: &StatementContext<'_>, table: &TableWithJoins) -> Result<Self, SqlError> {
+    /// As [`Self::resolve`]; `55000` for a view through which nothing is written, `0A000` for one that has to be supported yet.
+    pub(super) fn resolve_changed(
+        context: &StatementContext<'_>,
+        name: &ObjectName,
+        alias: Option<&Ident>,
+        change: ViewChange,
+    ) -> Result<Self, SqlError> {
+        let found = names::existing_name(name, context.settings, context.transaction)?;
+        let view = found.and_then(|found| context.transaction.catalog().view(&found).cloned());
+        let Some(view) = view else { return Self::resolve(context, name, alias) };
+        let view = TargetView::resolve(context, &view, change)?;
+        let name = alias.map_or_else(|| quoted(view.name()), |alias| quoted(fold(alias)));
+        let (def, has_alias) = (Arc::clone(view.table()), alias.is_some());
+        Ok(Self { def, name, has_alias, view: Some(Arc::new(view)) })
+    }
+
+    /// The table or view that stands in a FROM clause.
+    ///
+    /// # Errors
+    /// As [`Self::resolve_changed`]; `0A000` for what cannot be changed: joins, subqueries, functions.
+    pub(super) fn of_from(
+        context: &StatementContext<'_>,
+        table: &TableWithJoins,
+        change: ViewChange,
+    ) -> Result<Self, SqlError> {
         match &table.relation {
             TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
                 if let Some(alias) = alias.as_ref().filter(|alias| !alias.columns.is_empty()) {
@@ -49,9 +78,52 @@ impl Target {
                         "an alias with columns, {alias}, of a target"
                     )));
                 }
-                Self::resolve(context, name, alias.as_ref().map(|alias| &alias.name))
+                Self::resolve_changed(context, name, alias.as_ref().map(|alias| &alias.name), change)
             }
             _ => Err(SqlError::unsupported(format_args!("changing {table}"))),
+        }
+    }
+
+    /// The view that is changed, if it is one.
+    pub(super) fn view(&self) -> Option<&Arc<TargetView>> {
+        self.view.as_ref()
+    }
+
+    /// Refuses a change if the session lacks one of these privileges.
+    ///
+    /// # Errors
+    /// `42501`.
+    pub(super) fn require(
+        &self,
+        context: &StatementContext<'_>,
+        needed: &[Privilege],
+    ) -> Result<(), SqlError> {
+        match &self.view {
+            None => needs::require(context, &self.def, needed),
+            Some(view) => view.require(context, needed),
+        }
+    }
+
+    /// As [`Self::require`], for a statement that then finds the rows by a query of its own.
+    ///
+    /// # Errors
+    /// As [`Self::require`].
+    pub(super) fn require_to_find(
+        &self,
+        context: &mut StatementContext<'_>,
+        needed: &[Privilege],
+    ) -> Result<(), SqlError> {
+        let Some(view) = &self.view else { return needs::require_of_target(context, &self.def, needed) };
+        view.require(context, needed)?;
+        context.checks = view.checks_of_reads();
+        Ok(())
+    }
+
+    /// The columns that an INSERT without a list gives values for, in order; an error in the place of one that takes none.
+    pub(super) fn all_columns(&self) -> Vec<Result<usize, SqlError>> {
+        match &self.view {
+            None => self.def.live_columns().map(|(column, _)| Ok(column)).collect(),
+            Some(view) => view.columns().collect(),
         }
     }
 
@@ -65,12 +137,16 @@ impl Target {
         &self.name
     }
 
-    /// The column that a SET or INSERT list names.
+    /// The column of the table that a SET or INSERT list names.
     ///
     /// # Errors
-    /// `42703` if there is none.
+    /// `42703` if there is none; `0A000` for a column of a view that is none of the table.
     pub(super) fn column(&self, name: &Ident) -> Result<usize, SqlError> {
-        self.def.column_index(&fold(name)).ok_or_else(|| self.unknown_column(name))
+        let found = match &self.view {
+            None => self.def.column_index(&fold(name)).map(Ok),
+            Some(view) => view.column(&fold(name)),
+        };
+        found.unwrap_or_else(|| Err(self.unknown_column(name)))
     }
 
     /// As [`Self::column`], of a name that may be qualified (which PostgreSQL refuses: it reads `t.a` as a
@@ -84,7 +160,8 @@ impl Target {
     }
 
     fn unknown_column(&self, name: &Ident) -> SqlError {
-        let (column, table, start) = (fold(name), &self.def.name.name, name.span.start);
+        let table = self.view.as_ref().map_or(self.def.name.name.as_str(), |view| view.name());
+        let (column, start) = (fold(name), name.span.start);
         let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
         SqlError::new(SqlState::UndefinedColumn, message).at(start.line, start.column)
     }
@@ -93,17 +170,47 @@ impl Target {
     /// hides it.
     pub(super) fn from(&self) -> TableWithJoins {
         let parts = [&self.def.name.schema, &self.def.name.name].map(|part| quoted(part.as_str()));
+        let own = || ObjectName::from(parts.to_vec());
+        let name = self.view.as_ref().map_or_else(own, |view| view.found_by());
         let alias = TableAlias { explicit: true, name: self.name.clone(), columns: Vec::new(), at: None };
-        select::table(ObjectName::from(parts.to_vec()), Some(alias))
+        select::table(name, Some(alias))
     }
 
     /// Its primary key as the first columns of a query.
     pub(super) fn key_items(&self) -> Vec<SelectItem> {
-        key_items(&self.def, &self.name, "key")
+        if self.view.is_none() {
+            return key_items(&self.def, &self.name, "key");
+        }
+        let keys = 0..self.def.primary_key.len();
+        keys.map(|number| {
+            select::item(select::column(&self.name, &key_name(number)), format!("key {number}"))
+        })
+        .collect()
     }
 
-    /// Its columns for expressions over one row.
+    /// An expression of DO UPDATE, over the row that is there and [the one that was proposed](Self::proposed_table), of the columns that
+    /// [`Self::scope_table`] has.
+    ///
+    /// # Errors
+    /// `42702`, `42703` and `0A000` for columns of a view.
+    pub(super) fn of_rows(&self, expression: &Expr) -> Result<Expr, SqlError> {
+        match &self.view {
+            None => Ok(expression.clone()),
+            // Both rows have all of its columns: a name alone is one of two.
+            Some(view) => view.of_table(expression, &self.name.value, &|_| true),
+        }
+    }
+
+    /// The row that was proposed, for expressions of DO UPDATE.
+    pub(super) fn proposed_table(&self) -> ScopeTable {
+        ScopeTable::of_table(&self.def).with_alias(EXCLUDED)
+    }
+
+    /// Its columns for expressions over one row; of a view, those of the table, for expressions as [`Self::of_rows`] writes them.
     pub(super) fn scope_table(&self) -> ScopeTable {
+        if let Some(view) = &self.view {
+            return view.scope_table();
+        }
         let table = ScopeTable::of_table(&self.def);
         if self.has_alias { table.with_alias(self.name.value.clone()) } else { table }
     }

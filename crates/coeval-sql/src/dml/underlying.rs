@@ -2,13 +2,19 @@
 //! Queries with the expressions of a changing statement over its tables, for the types of its parameters and of what it
 //! returns.
 
+use super::returning::XMAX;
 use super::{merge, statement_of};
+use crate::column_name::column_name;
 use crate::context::StatementContext;
+use crate::names::fold;
 use crate::select;
+use crate::walk::visit_expressions_mut;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, OnConflictAction, OnInsert, Query,
-    SelectItem, Statement, TableAlias, TableObject, TableWithJoins, Update, UpdateTableFromKind, Value, With,
+    Assignment, AssignmentTarget, CastKind, DataType, Delete, Expr, FromTable, Ident, OnConflictAction,
+    OnInsert, Query, SelectItem, SetExpr, Statement, TableAlias, TableObject, TableWithJoins, Update,
+    UpdateTableFromKind, Value, With,
 };
+use std::ops::ControlFlow;
 
 /// Queries that together have all expressions of the statement, to infer types from.
 pub(super) fn underlying(
@@ -98,7 +104,9 @@ pub(crate) fn returned(statement: &Statement) -> Option<Query> {
             let items = insert.returning.as_ref()?.iter().map(ToString::to_string).collect::<Vec<_>>();
             let alias = insert.table_alias.as_ref().map(|alias| format!(" AS {}", alias.alias));
             let text = format!("SELECT {} FROM {name}{}", items.join(", "), alias.unwrap_or_default());
-            crate::parse::parse_query(&text).ok()
+            let mut query = crate::parse::parse_query(&text).ok()?;
+            number_rows_written(&mut query);
+            Some(query)
         }
         Statement::Update(update) => {
             let mut from = vec![update.table.clone()];
@@ -115,5 +123,41 @@ pub(crate) fn returned(statement: &Statement) -> Option<Query> {
             Some(select::query(with, delete.returning.clone()?, from, None))
         }
         _ => None,
+    }
+}
+
+/// What an INSERT says of a row by `xmax`, which no query knows, as a number in its place.
+fn number_rows_written(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    for output in &mut select.projection {
+        let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) =
+            output
+        else {
+            continue;
+        };
+        let name = column_name(expression);
+        let mut is_changed = false;
+        // Nothing breaks off the visit.
+        let _ = visit_expressions_mut(expression, |part| {
+            let last = match part {
+                Expr::Identifier(name) => Some(&*name),
+                Expr::CompoundIdentifier(parts) => parts.last(),
+                _ => None,
+            };
+            if last.is_some_and(|name| fold(name) == XMAX) {
+                *part = Expr::Cast {
+                    kind: CastKind::DoubleColon,
+                    expr: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
+                    data_type: DataType::Int8(None),
+                    array: false,
+                    format: None,
+                };
+                is_changed = true;
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        if let (SelectItem::UnnamedExpr(expression), true) = (&*output, is_changed) {
+            *output = select::item(expression.clone(), name);
+        }
     }
 }

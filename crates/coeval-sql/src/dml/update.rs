@@ -6,6 +6,7 @@
 //! before the first row is changed, so no row is met twice.
 
 use super::assignments::{self, SetColumn, SetValue};
+use super::check_options::CheckOptions;
 use super::environment::{self, StatementEnvironment};
 use super::expressions::{ColumnExpression, Expressions, Rows, StoredRow};
 use super::generated::{Generator, generators};
@@ -14,6 +15,7 @@ use super::returning::{Relation, Returning};
 use super::rows::{FoundRow, found_rows};
 use super::selected::{self, source_type};
 use super::target::Target;
+use super::target_view::ViewChange;
 use crate::cancel;
 use crate::context::{StatementContext, has_written};
 use crate::error::SqlError;
@@ -57,10 +59,12 @@ pub(super) fn run(
     with: Option<&With>,
 ) -> Result<StatementResult, SqlError> {
     refuse_clauses(update)?;
-    let target = Target::of_from(context, &update.table)?;
-    needs::require_of_target(context, &target.def, needs::needs_of_update(update))?;
+    let target = Target::of_from(context, &update.table, ViewChange::Update)?;
+    target.require_to_find(context, needs::needs_of_update(update))?;
     super::bricks::refuse_rows(&target.def, "UPDATE", REPLACE)?;
     let sets = assignments::resolve(&target, &update.assignments)?;
+    let options = CheckOptions::compile(context, &target)?;
+    let options = options.of_given(sets.iter().map(|set| set.column).collect());
     let from = from_tables(update);
     let mut items = target.key_items();
     let changes = new_values(context, &target, &sets, from, &mut items)?;
@@ -104,10 +108,13 @@ pub(super) fn run(
             )
         })?;
         updated += 1;
+        if returning.is_none() && options.is_empty() {
+            continue;
+        }
+        let columns = 0..target.def.columns.len();
+        let new: Vec<Value> = columns.map(|column| value_of(&new, &target.def, column).to_owned()).collect();
+        options.hold_for(&new, &environment)?;
         if let Some(returning) = &mut returning {
-            let columns = 0..target.def.columns.len();
-            let new: Vec<Value> =
-                columns.map(|column| value_of(&new, &target.def, column).to_owned()).collect();
             let others = joined.values(row);
             let mut all: Vec<&[Value]> = vec![&new];
             all.extend(others.iter().map(Vec::as_slice));
@@ -143,8 +150,9 @@ fn new_values(
     from: &[TableWithJoins],
     items: &mut Vec<SelectItem>,
 ) -> Result<Vec<Change>, SqlError> {
-    // With other tables in play, names are for the query to resolve; only what names nothing is made here.
-    let scope = if from.is_empty() { Scope::new(vec![target.scope_table()]) } else { Scope::empty() };
+    // With other tables in play, or a view, names are for the query to resolve; only what names nothing is made here.
+    let is_for_query = !from.is_empty() || target.view().is_some();
+    let scope = if is_for_query { Scope::empty() } else { Scope::new(vec![target.scope_table()]) };
     let mut expressions = Expressions::new(context, &scope);
     let mut defaults = None;
     let mut changes = Vec::with_capacity(sets.len());
@@ -160,7 +168,7 @@ fn new_values(
             SetValue::Expression(expression) => {
                 let column = &target.def.columns[set.column];
                 let rowwise = match expressions.column(expression, column) {
-                    Err(_) if !from.is_empty() && !matches!(expression, Expr::Value(_)) => None,
+                    Err(_) if is_for_query && !matches!(expression, Expr::Value(_)) => None,
                     result => result?,
                 };
                 rowwise.map_or_else(

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors of DataFusion and Arrow as SQL errors.
-//!
-//! Both tell kinds apart by their text where PostgreSQL has a SQLSTATE of its own, so the texts are matched
-//! here and nowhere else.
+//! Errors of DataFusion and Arrow as SQL errors. Where both tell kinds apart by their text alone, [`texts`](super::texts) does.
 
+use super::columns::unknown_column;
 use super::memory::out_of_memory;
+use super::texts::{cast_error, execution_error, internal_error, not_implemented, plan_error};
 use crate::error::{SqlError, SqlState};
 use arrow::error::ArrowError;
 use coeval_store::EnumType;
@@ -30,6 +29,31 @@ fn with_enum_names(mut message: String) -> String {
         message.replace_range(start..start + length + END.len(), &ty.to_string());
     }
     message
+}
+
+/// Whether what an error is about stands in a text alone: it has no type of its own, and is none of ours.
+pub(crate) fn is_in_words(error: &DataFusionError) -> bool {
+    match error {
+        DataFusionError::Plan(_)
+        | DataFusionError::NotImplemented(_)
+        | DataFusionError::Execution(_)
+        | DataFusionError::Internal(_) => true,
+        DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => is_in_words(error),
+        DataFusionError::Shared(error) => is_in_words(error),
+        DataFusionError::Collection(errors) => errors.first().is_some_and(is_in_words),
+        _ => false,
+    }
+}
+
+/// The error of ours that one of DataFusion's carries.
+pub(crate) fn own_error(error: &DataFusionError) -> Option<&SqlError> {
+    match error {
+        DataFusionError::External(error) => error.downcast_ref(),
+        DataFusionError::Context(_, error) | DataFusionError::Diagnostic(_, error) => own_error(error),
+        DataFusionError::Shared(error) => own_error(error),
+        DataFusionError::Collection(errors) => errors.first().and_then(own_error),
+        _ => None,
+    }
 }
 
 fn converted(error: DataFusionError) -> SqlError {
@@ -169,18 +193,10 @@ fn schema_error(error: &SchemaError) -> SqlError {
                     valid.relation.as_ref().is_some_and(|known| known.table() == relation.table())
                 }) =>
             {
-                SqlError::new(
-                    SqlState::UndefinedTable,
-                    format!("missing FROM-clause entry for table \"{}\"", relation.table()),
-                )
+                SqlError::missing_from(relation.table())
             }
-            Some(relation) => SqlError::new(
-                SqlState::UndefinedColumn,
-                format!("column {}.{} does not exist", relation.table(), field.name),
-            ),
-            None => {
-                SqlError::new(SqlState::UndefinedColumn, format!("column \"{}\" does not exist", field.name))
-            }
+            Some(relation) => unknown_column(Some(relation.table()), &field.name),
+            None => unknown_column(None, &field.name),
         },
         SchemaError::AmbiguousReference { field } => SqlError::new(
             SqlState::AmbiguousColumn,
@@ -192,267 +208,5 @@ fn schema_error(error: &SchemaError) -> SqlError {
         SchemaError::DuplicateUnqualifiedField { name } => {
             SqlError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))
         }
-    }
-}
-
-/// Functions that are windows and nothing else.
-const WINDOWS_ALONE: [&str; 11] = [
-    "row_number",
-    "rank",
-    "dense_rank",
-    "percent_rank",
-    "cume_dist",
-    "ntile",
-    "lag",
-    "lead",
-    "first_value",
-    "last_value",
-    "nth_value",
-];
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
-}
-
-/// The name between the first pair of single quotes.
-fn quoted(text: &str) -> Option<&str> {
-    text.split('\'').nth(1)
-}
-
-fn plan_error(text: &str) -> SqlError {
-    let line = first_line(text);
-    if let Some(name) = line.strip_prefix("Invalid function ").and_then(quoted_rest) {
-        if WINDOWS_ALONE.contains(&name) {
-            let message = format!("window function {name} requires an OVER clause");
-            return SqlError::new(SqlState::WrongObjectType, message);
-        }
-        return SqlError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
-            .with_hint("No function matches the given name and argument types.");
-    }
-    if let Some(error) = super::calls::unmatched(text) {
-        return error;
-    }
-    let contains = |pattern: &str| text.contains(pattern);
-    if let Some(error) = known_plan_error(&line) {
-        return error;
-    }
-    if contains("LIMIT must be") {
-        return SqlError::new(SqlState::InvalidRowCountInLimitClause, "LIMIT must not be negative");
-    }
-    if contains("OFFSET must be") {
-        return SqlError::new(SqlState::InvalidRowCountInResultOffsetClause, "OFFSET must not be negative");
-    }
-    if let Some((from, to)) = line.strip_prefix("Cannot cast ").and_then(|rest| rest.split_once(" to ")) {
-        let message = format!("cannot cast type {} to {}", type_name(from), type_name(to));
-        return SqlError::new(SqlState::CannotCoerce, message);
-    }
-    let state = if contains("must appear in the GROUP BY") || contains("must be in the GROUP BY") {
-        SqlState::GroupingError
-    } else if contains("Failed to coerce arguments")
-        || contains("No function matches")
-        || contains("does not support")
-        || contains("Cannot coerce")
-        || contains("Cannot infer common")
-        || contains("Can't find common type")
-    {
-        SqlState::UndefinedFunction
-    } else if contains("Cannot automatically convert")
-        || contains("Unsupported CAST")
-        || contains("Cannot cast")
-    {
-        SqlState::CannotCoerce
-    } else if contains("not found") && contains("table") {
-        SqlState::UndefinedTable
-    } else if contains("Projections require unique") || contains("duplicate") {
-        SqlState::DuplicateAlias
-    } else if contains("placeholder") || contains("Placeholder") {
-        SqlState::UndefinedParameter
-    } else if contains("must have the same number of columns")
-        || contains("different number of columns")
-        || contains("should only return one column")
-    {
-        SqlState::SyntaxError
-    } else {
-        SqlState::SyntaxErrorOrAccessRuleViolation
-    };
-    SqlError::new(state, line)
-}
-
-fn not_implemented(text: &str) -> SqlError {
-    if text.contains("does not support logical expression WindowFunction") {
-        return SqlError::new(SqlState::WindowingError, "window functions are not allowed here");
-    }
-    for (expression, words) in [
-        ("logical expression Exists", "EXISTS outside a condition"),
-        ("logical expression InSubquery", "IN with a subquery outside a condition"),
-        ("logical expression OuterReferenceColumn", "LATERAL subquery that refers to a table beside it"),
-    ] {
-        if text.contains(expression) {
-            return SqlError::unsupported(words);
-        }
-    }
-    SqlError::new(SqlState::FeatureNotSupported, first_line(text))
-}
-
-/// DataFusion calls some mistakes of users a bug of its own.
-fn internal_error(text: &str) -> SqlError {
-    if let Some(error) = super::calls::unmatched(text) {
-        return error;
-    }
-    let is_mistake = ["Failed to coerce", "failed to match any signature", "No function matches"];
-    if is_mistake.iter().any(|words| text.contains(words)) {
-        return SqlError::new(SqlState::UndefinedFunction, first_line(text));
-    }
-    if text.contains("regex parse error") {
-        let reason = text.lines().next_back().unwrap_or_default().trim_start_matches("error: ");
-        return SqlError::new(
-            SqlState::InvalidRegularExpression,
-            format!("invalid regular expression: {reason}"),
-        );
-    }
-    SqlError::internal(text)
-}
-
-/// Mistakes for which PostgreSQL has words of its own.
-fn known_plan_error(line: &str) -> Option<SqlError> {
-    let number = |behind: &str| {
-        let rest = line.split_once(behind)?.1;
-        rest.split(|c: char| !c.is_ascii_digit()).next().map(str::to_owned)
-    };
-    if let Some(place) = number("Order by column out of bounds, specified: ") {
-        let message = format!("ORDER BY position {place} is not in select list");
-        return Some(SqlError::new(SqlState::InvalidColumnReference, message));
-    }
-    if line.contains("Cannot create filter with non-boolean predicate") {
-        let ty = line.rsplit_once("returning ").map_or("text", |(_, ty)| type_name(ty));
-        let message = format!("argument of WHERE must be type boolean, not type {ty}");
-        return Some(SqlError::new(SqlState::DatatypeMismatch, message));
-    }
-    if let Some((_, rest)) = line.split_once("column \"")
-        && let Some((column, rest)) = rest.split_once('"')
-        && rest.starts_with(" must appear in the GROUP BY clause")
-    {
-        let message = format!(
-            "column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function"
-        );
-        return Some(SqlError::new(SqlState::GroupingError, message));
-    }
-    if line.contains("Aggregate functions are not allowed in the WHERE clause") {
-        let message = "aggregate functions are not allowed in WHERE";
-        return Some(SqlError::new(SqlState::GroupingError, message));
-    }
-    if line.contains("DISTINCT ON expressions must match initial ORDER BY expressions") {
-        return Some(SqlError::new(SqlState::InvalidColumnReference, line));
-    }
-    if line.contains("Inconsistent data length across values list") {
-        return Some(SqlError::syntax("VALUES lists must all be the same length"));
-    }
-    if line.contains("UNION queries have different number of columns") {
-        return Some(SqlError::syntax("each UNION query must have the same number of columns"));
-    }
-    if line.contains("Correlated scalar subquery must be aggregated") {
-        return Some(SqlError::unsupported("a subquery that refers to the outer row and is no aggregate"));
-    }
-    super::plan_words::in_words(line)
-}
-
-fn quoted_rest(text: &str) -> Option<&str> {
-    quoted(text)
-}
-
-fn execution_error(text: &str) -> SqlError {
-    let lower = text.to_ascii_lowercase();
-    if lower.contains("divide by zero") || lower.contains("division by zero") {
-        return division_by_zero();
-    }
-    if lower.contains("overflow") || lower.contains("out of range") || lower.contains("too large") {
-        return SqlError::new(SqlState::NumericValueOutOfRange, first_line(text));
-    }
-    if lower.contains("scalar subquery") && lower.contains("more than one") {
-        return SqlError::new(
-            SqlState::CardinalityViolation,
-            "more than one row returned by a subquery used as an expression",
-        );
-    }
-    if lower.contains("regex") || lower.contains("regular expression") {
-        return SqlError::new(SqlState::InvalidRegularExpression, first_line(text));
-    }
-    if lower.contains("cast") || lower.contains("parse") {
-        return cast_error(text);
-    }
-    SqlError::new(SqlState::InvalidParameterValue, first_line(text))
-}
-
-/// Arrow's messages of a failed cast, in PostgreSQL's words.
-fn cast_error(text: &str) -> SqlError {
-    // Cannot cast string 'abc' to value of Int32 type
-    if let Some(rest) = text.strip_prefix("Cannot cast string '")
-        && let Some((value, ty)) = rest.rsplit_once("' to value of ")
-    {
-        let ty = ty.trim_end_matches(" type");
-        let name = type_name(ty);
-        if matches!(name, "smallint" | "integer" | "bigint") && is_whole(value) {
-            return out_of_range(&format!("value \"{value}\" is out of range for type {name}"));
-        }
-        let state = match name {
-            "date" | "time" | "timestamp" | "interval" => SqlState::InvalidDatetimeFormat,
-            _ => SqlState::InvalidTextRepresentation,
-        };
-        return SqlError::new(state, format!("invalid input syntax for type {name}: \"{value}\""));
-    }
-    // Can't cast value 3000000000 to type Int32
-    if let Some((_, ty)) =
-        text.strip_prefix("Can't cast value ").and_then(|rest| rest.split_once(" to type "))
-    {
-        return out_of_range(&format!("{} out of range", type_name(ty)));
-    }
-    // Error parsing timestamp from 'abc': error parsing date
-    if let Some((kind, rest)) = text
-        .strip_prefix("Error parsing ")
-        .or_else(|| text.strip_prefix("Parser error: Error parsing "))
-        .and_then(|rest| rest.split_once(" from '"))
-    {
-        let value = rest.split('\'').next().unwrap_or_default();
-        return SqlError::new(
-            SqlState::InvalidDatetimeFormat,
-            format!("invalid input syntax for type {kind}: \"{value}\""),
-        );
-    }
-    let lower = text.to_ascii_lowercase();
-    if lower.contains("too large to store") || lower.contains("overflow") || lower.contains("out of range") {
-        return SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow")
-            .with_detail(first_line(text));
-    }
-    if lower.contains("divide by zero") {
-        return division_by_zero();
-    }
-    SqlError::new(SqlState::InvalidTextRepresentation, first_line(text))
-}
-
-/// Whether a text is a whole number, of however many digits.
-fn is_whole(text: &str) -> bool {
-    let text = text.trim();
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// PostgreSQL's name of an Arrow type as Arrow prints it.
-pub(super) fn type_name(arrow: &str) -> &str {
-    match arrow {
-        "Int16" => "smallint",
-        "Int32" => "integer",
-        "Int64" => "bigint",
-        "Float32" => "real",
-        "Float64" => "double precision",
-        "Boolean" => "boolean",
-        "Date32" => "date",
-        "Utf8" | "LargeUtf8" | "Utf8View" => "text",
-        "FixedSizeBinary(8)" => "pg_lsn",
-        "FixedSizeBinary(16)" => "uuid",
-        other if other.starts_with("Decimal") => "numeric",
-        other if other.starts_with("Timestamp") => "timestamp",
-        other if other.starts_with("Time") => "time",
-        other if other.starts_with("Interval") => "interval",
-        other => other,
     }
 }

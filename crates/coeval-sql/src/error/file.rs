@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of files that statements name.
 
+use super::texts::system_words;
 use super::{SqlError, SqlState};
 use std::io;
 use std::path::Path;
@@ -16,8 +17,6 @@ pub(crate) fn file_error(error: &io::Error, path: &Path, what: &str, purpose: &s
         io::ErrorKind::NotFound => SqlState::UndefinedFile,
         _ => SqlState::of_io(error),
     };
-    // The system's words without Rust's number behind them.
-    let words = error.to_string();
-    let words = words.split(" (os error").next().unwrap_or_default();
+    let words = system_words(error);
     SqlError::new(state, format!("could not {what} file \"{}\" for {purpose}: {words}", path.display()))
 }

@@ -18,6 +18,10 @@ const INSTEAD: &[(&str, &str)] = &[
     ),
     ("materialized view", "Make a table and fill it with INSERT ... SELECT."),
     (
+        "DEFERRABLE unique constraint",
+        "Leave DEFERRABLE out: the key holds for each row that is written. Exchange keys by way of values that are free.",
+    ),
+    (
         "table partition",
         "Leave out PARTITION: one table holds them all. For rows that only come, see CREATE TABLE ... USING brick.",
     ),

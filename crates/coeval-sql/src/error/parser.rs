@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Errors of the parser as SQL errors, with the position in the statement.
 
+use super::texts::word_as_postgres;
 use crate::error::{SqlError, SqlState};
 use coeval_tique::place_of_parser;
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -18,18 +19,6 @@ pub(crate) fn syntax_error(error: ParserError, sql: &str) -> SqlError {
     match place.and_then(|place| character_position(sql, place.line, place.column)) {
         Some(position) => error.with_position(position),
         None => error,
-    }
-}
-
-/// `Expected: an expression, found: FROM` as `syntax error at or near "FROM"`.
-fn word_as_postgres(text: &str) -> String {
-    match text.split_once(", found: ") {
-        Some((_, "EOF")) => "syntax error at end of input".to_owned(),
-        Some((expected, found)) => {
-            let expected = expected.strip_prefix("Expected: ").unwrap_or(expected);
-            format!("syntax error at or near \"{found}\": expected {expected}")
-        }
-        None => format!("syntax error: {text}"),
     }
 }
 

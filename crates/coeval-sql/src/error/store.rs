@@ -33,7 +33,10 @@ impl From<ConstraintError> for SqlError {
             ConstraintError::Expression { state, .. } => {
                 Self::new(SqlState::of_code(state).unwrap_or(SqlState::CheckViolation), message)
             }
-            ConstraintError::Check { .. } => Self::new(SqlState::CheckViolation, message),
+            ConstraintError::Check { .. } | ConstraintError::DomainCheck { .. } => {
+                Self::new(SqlState::CheckViolation, message)
+            }
+            ConstraintError::DomainNull { .. } => Self::new(SqlState::NotNullViolation, message),
             other => Self::new(SqlState::IntegrityConstraintViolation, other.to_string()),
         };
         match object {
@@ -56,6 +59,10 @@ fn secrets_of(conflict: &ConflictError) -> Secrets {
 
 /// What a violated constraint is about; the table is the one whose constraint it is.
 fn object_of(error: &ConstraintError) -> Option<ErrorObject> {
+    if let ConstraintError::DomainCheck { domain, constraint } = error {
+        let (schema, constraint) = (Some(domain.schema.clone()), Some(constraint.clone()));
+        return Some(ErrorObject { schema, constraint, ..ErrorObject::default() });
+    }
     let (table, column, constraint) = match error {
         ConstraintError::NotNull { table, column } => (table, Some(column), None),
         ConstraintError::Unique { table, constraint, .. }
@@ -126,11 +133,15 @@ impl SqlState {
     pub fn of(error: &StoreError) -> Self {
         match error {
             StoreError::Constraint(ConstraintError::Unique { .. }) => Self::UniqueViolation,
-            StoreError::Constraint(ConstraintError::NotNull { .. }) => Self::NotNullViolation,
+            StoreError::Constraint(ConstraintError::NotNull { .. } | ConstraintError::DomainNull { .. }) => {
+                Self::NotNullViolation
+            }
             StoreError::Constraint(
                 ConstraintError::ForeignKeyMissing { .. } | ConstraintError::ForeignKeyReferenced { .. },
             ) => Self::ForeignKeyViolation,
-            StoreError::Constraint(ConstraintError::Check { .. }) => Self::CheckViolation,
+            StoreError::Constraint(ConstraintError::Check { .. } | ConstraintError::DomainCheck { .. }) => {
+                Self::CheckViolation
+            }
             StoreError::Constraint(_) => Self::IntegrityConstraintViolation,
             StoreError::Conflict(_) => Self::SerializationFailure,
             StoreError::RowLock(RowLockError::Deadlock { .. }) => Self::DeadlockDetected,

@@ -24,9 +24,13 @@ fn positions_count_characters_from_one() {
 }
 
 #[test]
-fn texts_of_failed_casts_get_the_sqlstate_that_postgresql_has() {
-    let state = |text: &str| SqlError::from(ArrowError::CastError(text.to_owned())).state.code();
-    assert_eq!(state("Cannot cast string 'abc' to value of Int32 type"), "22P02");
-    assert_eq!(state("Can't cast value 3000000000 to type Int32"), "22003");
-    assert_eq!(SqlError::from(ArrowError::DivideByZero).state.code(), "22012");
+fn errors_with_a_type_of_their_own_need_no_text() {
+    let state = |error: ArrowError| SqlError::from(error).state.code();
+    assert_eq!(state(ArrowError::DivideByZero), "22012");
+    assert_eq!(state(ArrowError::ArithmeticOverflow(String::new())), "22003");
+    assert_eq!(
+        state(ArrowError::CastError("Cannot cast string 'abc' to value of Int32 type".to_owned())),
+        "22P02"
+    );
+    assert_eq!(state(ArrowError::CastError("Can't cast value 3000000000 to type Int32".to_owned())), "22003");
 }

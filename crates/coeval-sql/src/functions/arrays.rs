@@ -3,6 +3,7 @@
 
 use super::call::{Call, invalid, text};
 use super::choice::{Form, Takes};
+use super::members::with_member;
 use super::{Entry, called, strict};
 use crate::error::{SqlError, SqlState};
 use crate::parse::ARRAY_WITH;
@@ -12,6 +13,7 @@ use coeval_store::{ColumnType, ElementType, ListEncoder, Value};
 use datafusion::common::ScalarValue;
 
 const INT: Takes = Takes::Type(ColumnType::Int);
+const TEXT: Takes = Takes::Type(ColumnType::Text);
 
 /// The most elements that a function makes of nothing.
 const LENGTH_MAX: i64 = 1 << 27;
@@ -19,7 +21,11 @@ const LENGTH_MAX: i64 = 1 << 27;
 pub(super) const ENTRIES: &[Entry] = &[
     called(
         ARRAY_WITH,
-        &[Form::new(&[Takes::Any, INT, Takes::Any], ColumnType::Text, with_element).giving(as_first)],
+        &[
+            Form::new(&[Takes::Any, INT, Takes::Any], ColumnType::Text, with_element).giving(as_first),
+            // What is a text here is a document there.
+            Form::new(&[TEXT, Takes::Any, TEXT], ColumnType::Jsonb, with_member),
+        ],
     ),
     strict("trim_array", &[Form::new(&[Takes::Any, INT], ColumnType::Text, trimmed).giving(as_first)]),
     strict(

@@ -3,7 +3,7 @@
 
 use super::call::Call;
 use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_arrow;
+use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, ElementType, Value};
 use datafusion::common::ScalarValue;
@@ -128,7 +128,7 @@ fn numeric(ty: &DataType) -> ColumnType {
 fn distance(takes: Takes, ty: &DataType) -> Option<u32> {
     const TEXT_AS_UNKNOWN: u32 = 4;
     let is_integer = matches!(ty, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64);
-    let is_text = matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_text = ty.is_string();
     let of_type = |wanted: ColumnType| match (wanted, ty) {
         _ if *ty == wanted.arrow() => Some(0),
         (ColumnType::Text, _) if is_text => Some(0),
@@ -172,11 +172,7 @@ pub(super) fn nearest(
     let fitting = forms.iter().filter_map(|form| form.distance(types).map(|distance| (distance, form)));
     // The first one of the least distance.
     fitting.min_by_key(|(distance, _)| *distance).map(|(_, form)| form).ok_or_else(|| {
-        let type_name = |ty: &DataType| match column_type_of_arrow(ty) {
-            Some(known) => known.to_string(),
-            None => "unknown".to_owned(),
-        };
-        let types: Vec<String> = types.iter().map(type_name).collect();
+        let types: Vec<String> = types.iter().map(type_in_words).collect();
         let message = format!("function {name}({}) does not exist", types.join(", "));
         SqlError::new(SqlState::UndefinedFunction, message).with_hint(
             "No function matches the given name and argument types. You might need to add explicit type casts.",

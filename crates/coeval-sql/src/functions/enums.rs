@@ -2,7 +2,7 @@
 //! `enum_first`, `enum_last`, `enum_range`: the labels of an enum type, which is that of the arguments, NULL or not.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_arrow;
+use crate::types::{column_type_of_arrow, type_in_words};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{
     ColumnBuilder, ColumnType, ElementType, EnumType, ListEncoder, Value, ValueRef, value_at,
@@ -63,9 +63,9 @@ impl Labels {
                 Some(ColumnType::Enum(ty)) if found.is_none_or(|known| known == ty) => found = Some(ty),
                 // A bound without a type is of the other's.
                 _ if ty.is_null() || ty.is_string() => {}
-                other => {
-                    let name = other.map_or_else(|| ty.to_string(), |ty| ty.to_string());
-                    let message = format!("function {}({name}) does not exist", self.question.name());
+                _ => {
+                    let (function, ty) = (self.question.name(), type_in_words(ty));
+                    let message = format!("function {function}({ty}) does not exist");
                     return Err(SqlError::new(SqlState::UndefinedFunction, message)
                         .with_hint("It takes a value of an enum type, such as NULL::type."));
                 }

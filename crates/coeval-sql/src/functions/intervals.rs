@@ -94,6 +94,10 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 /// `end - start`, in days and time.
 fn time_between(call: &Call<'_>) -> Result<Value, SqlError> {
+    if [0, 1].iter().any(|&place| matches!(call.int(place), i64::MAX | i64::MIN)) {
+        let message = "cannot subtract infinite timestamps";
+        return Err(SqlError::new(SqlState::DatetimeFieldOverflow, message));
+    }
     let micros = finite(call, 0)? - finite(call, 1)?;
     let per_day = NANOS_PER_DAY / 1_000;
     let days = i32::try_from(micros / per_day).map_err(|_| interval_out_of_range())?;

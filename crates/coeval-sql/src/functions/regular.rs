@@ -62,6 +62,12 @@ pub(super) const ENTRIES: &[Entry] = &[
             similar::as_regular(call.text(0), call.text(1)).map(text)
         })],
     ),
+    strict(
+        "coeval_similar_part",
+        &[Form::new(&[TEXT, TEXT], ColumnType::Text, |call| {
+            similar::as_part(call.text(0), call.text(1)).map(text)
+        })],
+    ),
 ];
 
 /// The options at this place; none if there is no such argument.

@@ -25,23 +25,42 @@ impl ChangeAsJson {
     /// What a change is. Values are as `to_json` makes them, times with time zone in UTC.
     #[must_use]
     pub fn of(change: &FedChange<'_>) -> Self {
-        let of = |operation, key, before, after| Self { operation, key, before, after };
+        let of = |key, before, after| Self { operation: Self::operation_of(change), key, before, after };
         match change {
             FedChange::Inserted { table, after, .. } => {
-                of("insert", key_of(table, after), None, Some(row_of(table, after)))
+                of(key_of(table, after), None, Some(row_of(table, after)))
             }
             FedChange::Updated { table, before, after, .. } => {
-                of("update", key_of(table, after), Some(row_of(table, before)), Some(row_of(table, after)))
+                of(key_of(table, after), Some(row_of(table, before)), Some(row_of(table, after)))
             }
             FedChange::Deleted { table, before, .. } => {
-                of("delete", key_of(table, before), Some(row_of(table, before)), None)
+                of(key_of(table, before), Some(row_of(table, before)), None)
             }
-            FedChange::Emptied { .. } => of("truncate", None, None, None),
+            FedChange::Emptied { .. } => of(None, None, None),
             FedChange::Defined { before, table } => {
-                of("definition", None, before.map(definition_of), Some(definition_of(table)))
+                of(None, before.map(definition_of), Some(definition_of(table)))
             }
-            FedChange::Dropped { table } => of("drop", None, Some(definition_of(table)), None),
+            FedChange::Dropped { table } => of(None, Some(definition_of(table)), None),
         }
+    }
+
+    /// What a change is called, without its rows.
+    #[must_use]
+    pub fn operation_of(change: &FedChange<'_>) -> &'static str {
+        match change {
+            FedChange::Inserted { .. } => "insert",
+            FedChange::Updated { .. } => "update",
+            FedChange::Deleted { .. } => "delete",
+            FedChange::Emptied { .. } => "truncate",
+            FedChange::Defined { .. } => "definition",
+            FedChange::Dropped { .. } => "drop",
+        }
+    }
+
+    /// What a table is: what [`after`](Self::after) says of its definition.
+    #[must_use]
+    pub fn definition_of(table: &TableDef) -> String {
+        definition_of(table)
     }
 
     /// Whether changes of a table are part of a feed: all but those of temporary tables.

@@ -4,6 +4,7 @@
 use super::changes::{self, Change};
 use super::operators::MEMBER;
 use super::order::order_key;
+use super::path::{Errors, Search, functions as path_functions};
 use super::written::push_value;
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
@@ -17,6 +18,7 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
@@ -158,6 +160,30 @@ const ENTRIES: &[Entry] = &[
     entry("jsonb_build_array", 0..=MANY, Gives::Jsonb, |call, row| {
         Ok(Some(Answer::Text(canonical(&call.array(row)?)?)))
     }),
+    entry("jsonb_path_exists", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+    }),
+    entry("jsonb_path_match", 2..=4, Gives::Bool, |call, row| {
+        call.searched(row, None, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
+    }),
+    entry("coeval_jsonb_path_exists", 2..=2, Gives::Bool, |call, row| {
+        let silent = Some(Errors::Silent);
+        call.searched(row, silent, |search, document| Ok(search.exists(document)?.map(Answer::Truth)))
+    }),
+    entry("coeval_jsonb_path_holds", 2..=2, Gives::Bool, |call, row| {
+        let silent = Some(Errors::Silent);
+        call.searched(row, silent, |search, document| Ok(search.holds(document)?.map(Answer::Truth)))
+    }),
+    entry("jsonb_path_query_array", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, |search, document| {
+            Ok(Some(Answer::Text(format!("[{}]", search.found(document)?.join(", ")))))
+        })
+    }),
+    entry("jsonb_path_query_first", 2..=4, Gives::Jsonb, |call, row| {
+        call.searched(row, None, |search, document| {
+            Ok(search.found(document)?.into_iter().next().map(|first| Answer::Text(first.into_owned())))
+        })
+    }),
     // What gives a document says so, though its text comes from where that is forgotten.
     entry("coeval_json_kept", 1..=1, Gives::Json, same),
     entry("coeval_jsonb_kept", 1..=1, Gives::Jsonb, same),
@@ -209,7 +235,7 @@ pub(crate) fn functions() -> Vec<ScalarUDF> {
         let volatility = if writes_values(entry.name) { Volatility::Stable } else { Volatility::Immutable };
         ScalarUDF::from(JsonFunction { entry, signature: Signature::user_defined(volatility) })
     };
-    ENTRIES.iter().map(function).chain(super::sets::functions()).collect()
+    ENTRIES.iter().map(function).chain(super::sets::functions()).chain(path_functions()).collect()
 }
 
 fn text(part: Part<'_>) -> Answer {
@@ -275,6 +301,39 @@ impl<'a> Arguments<'a> {
         let Some(text) = self.text(index, row) else { return Ok(None) };
         crate::types::parse_value(text, ColumnType::Json, Tz::UTC)?;
         canonical(text).map(Some)
+    }
+
+    /// What a search gives by the path of the second argument in the document of the first one, with the values of its variables
+    /// and whether errors are left unsaid as the third and the fourth. NULL if one of them is.
+    fn searched(
+        &self,
+        row: usize,
+        errors: Option<Errors>,
+        answer: impl FnOnce(&Search<'_>, &str) -> std::result::Result<Option<Answer>, SqlError>,
+    ) -> std::result::Result<Option<Answer>, SqlError> {
+        let (Some(document), Some(path)) = (self.jsonb(0, row)?, self.text(1, row)) else { return Ok(None) };
+        let variables = match self.arrays.get(2) {
+            None => None,
+            Some(_) => match self.jsonb(2, row)? {
+                None => return Ok(None),
+                variables => variables,
+            },
+        };
+        let errors = match (errors, self.truth(3, row)) {
+            (Some(errors), _) => errors,
+            (None, None | Some(Some(false))) => Errors::Told,
+            (None, Some(Some(true))) => Errors::Silent,
+            (None, Some(None)) => return Ok(None),
+        };
+        answer(&Search { path, variables: variables.as_deref(), errors, meter: self.meter }, &document)
+    }
+
+    /// A document as `jsonb` is written: one that is a `jsonb` is so already.
+    fn jsonb(&self, index: usize, row: usize) -> std::result::Result<Option<Cow<'a, str>>, SqlError> {
+        if self.is_jsonb(index) {
+            return Ok(self.text(index, row).map(Cow::Borrowed));
+        }
+        Ok(self.given(index, row)?.map(Cow::Owned))
     }
 
     /// What one step of the second argument leads to.

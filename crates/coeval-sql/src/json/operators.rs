@@ -15,6 +15,8 @@ pub(crate) fn operator(operator: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::QuestionPipe => "coeval_json_exists_any",
         BinaryOperator::QuestionAnd => "coeval_json_exists_all",
         BinaryOperator::HashMinus => "jsonb_delete_path",
+        BinaryOperator::AtQuestion => "coeval_jsonb_path_exists",
+        BinaryOperator::AtAt => "coeval_jsonb_path_holds",
         _ => return None,
     })
 }

@@ -61,6 +61,7 @@ const ELEMENTS_B: &[SetColumn] = &[column("value", "coeval_json_elements", Some(
 const ELEMENT_TEXTS: &[SetColumn] = &[column("value", "coeval_json_element_texts", None)];
 const OBJECT_KEYS: &[SetColumn] = &[column("json_object_keys", "coeval_json_keys", None)];
 const OBJECT_KEYS_B: &[SetColumn] = &[column("jsonb_object_keys", "coeval_json_keys", None)];
+const PATH: &[SetColumn] = &[column("jsonb_path_query", "coeval_jsonb_path_rows", Some(Document::Jsonb))];
 const EACH: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Json))];
 const EACH_B: &[SetColumn] = &[KEYS, column("value", "coeval_json_values", Some(Document::Jsonb))];
 const EACH_TEXT: &[SetColumn] = &[KEYS, column("value", "coeval_json_value_texts", None)];
@@ -73,6 +74,7 @@ pub(crate) fn set_columns(function: &str) -> &'static [SetColumn] {
         "json_array_elements_text" | "jsonb_array_elements_text" => ELEMENT_TEXTS,
         "json_object_keys" => OBJECT_KEYS,
         "jsonb_object_keys" => OBJECT_KEYS_B,
+        "jsonb_path_query" => PATH,
         "json_each" => EACH,
         "jsonb_each" => EACH_B,
         "json_each_text" | "jsonb_each_text" => EACH_TEXT,

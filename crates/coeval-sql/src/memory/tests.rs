@@ -201,7 +201,7 @@ fn exchanges_that_put_rows_aside_come_to_an_end() {
     let reservation = MemoryConsumer::new("join").register(&others);
     reservation.grow(QUERY_MEMORY_MIN);
     let session = || {
-        let state = session_state(2, environment.query_max()).unwrap();
+        let state = session_state(2, environment.query_max(), &Arc::default()).unwrap();
         let config = state.config().clone().with_batch_size(64);
         let state = SessionStateBuilder::new_from_existing(state).with_config(config);
         SessionContext::new_with_state(state.with_runtime_env(environment.of_statement()).build())

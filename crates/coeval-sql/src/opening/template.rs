@@ -3,6 +3,7 @@
 
 use crate::error::SqlError;
 use crate::guarded::GuardConditions;
+use crate::pieces::PushPieces;
 use crate::provider::BeginBrickAggregates;
 use crate::query::{
     ArrayBounds, CheckedArithmetic, ClearPushdown, CodedGroups, CountSpreading, DuplicateGroups,
@@ -21,8 +22,12 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use std::sync::Arc;
 
-/// The state that statements clone.
-pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<SessionState, SqlError> {
+/// The state that statements clone. `pieces` is to be told which functions there are, once all are registered.
+pub(crate) fn session_state(
+    threads: usize,
+    query_bytes_max: usize,
+    pieces: &Arc<PushPieces>,
+) -> Result<SessionState, SqlError> {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_default_catalog_and_schema(crate::relations::CATALOG_NAME, "public")
@@ -46,7 +51,7 @@ pub(crate) fn session_state(threads: usize, query_bytes_max: usize) -> Result<Se
         .with_default_features()
         .with_analyzer_rule(Arc::new(CheckedArithmetic))
         .with_optimizer_rules(optimizer_rules())
-        .with_physical_optimizer_rules(physical_optimizer_rules())
+        .with_physical_optimizer_rules(physical_optimizer_rules(pieces))
         .with_statistics_registry(estimates())
         .build();
     for name in NOT_OURS {
@@ -117,9 +122,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 
 /// DataFusion's rules for physical plans, with filters pushed down only where that is right, those that change without arrays,
 /// and before them the one that makes series while they are read. Once the plan stands, groups that keep all are made in one
-/// step, aggregates of brick tables are begun at the bricks, others by codes of their groups, rows beyond the best of their
-/// group are dropped before they are sorted, and conditions guard each other.
-fn physical_optimizer_rules() -> Vec<PhysicalRule> {
+/// step, what can be done where the bricks of spread tables are becomes pieces, aggregates of brick tables are begun at the bricks,
+/// others by codes of their groups, rows beyond the best of their group are dropped before they are sorted, and conditions guard each
+/// other.
+fn physical_optimizer_rules(pieces: &Arc<PushPieces>) -> Vec<PhysicalRule> {
     let handing_down_bounds = FilterPushdown::new_post_optimization();
     let mut rules: Vec<PhysicalRule> = vec![Arc::new(StreamSeries)];
     for rule in PhysicalOptimizer::new().rules {
@@ -131,8 +137,9 @@ fn physical_optimizer_rules() -> Vec<PhysicalRule> {
             None => rule,
         });
     }
-    let last: [PhysicalRule; 5] = [
+    let last: [PhysicalRule; 6] = [
         Arc::new(WholeGroups),
+        Arc::clone(pieces) as _,
         Arc::new(BeginBrickAggregates),
         Arc::new(CodedGroups),
         Arc::new(GroupTop),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forms that leave something out and that the parser takes for others or does not know: `x ISNULL`, where it takes the word
-//! for the name of an output, and `trim(LEADING FROM x)`, which is `trim(LEADING x)`.
+//! for the name of an output, and `trim(LEADING FROM x)`, which is `trim(LEADING x)`. And one with more words:
+//! `substring(x SIMILAR y ESCAPE z)` is `substring(x, y, z)`.
 
 use super::{is_space, is_word};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
@@ -9,7 +10,10 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 const SIDES: [&str; 3] = ["leading", "trailing", "both"];
 
 /// Writes these forms in full.
-pub(super) fn spell_short_forms(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub(super) fn spell_short_forms(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    if tokens.iter().any(|token| is_word(token, "substring")) {
+        spell_parts(&mut tokens);
+    }
     if !tokens.iter().any(|token| is_word(token, "isnull") || is_word(token, "trim")) {
         return tokens;
     }
@@ -42,4 +46,57 @@ fn is_of_trim(before: &[Option<&TokenWithSpan>; 3]) -> bool {
     let opens = |place: usize| before[place].is_some_and(|token| token.token == Token::LParen);
     let names_a_side = SIDES.iter().any(|side| is(0, side));
     (opens(0) && is(1, "trim")) || (names_a_side && opens(1) && is(2, "trim"))
+}
+
+/// Puts commas in the places of SIMILAR and ESCAPE between the parentheses of `substring(...)`, but not of those of a test inside of
+/// it, `x SIMILAR TO y ESCAPE z`.
+fn spell_parts(tokens: &mut [TokenWithSpan]) {
+    /// What has been read of one pair of parentheses.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Inside {
+        Other,
+        Substring,
+        BehindSimilar,
+    }
+    let places: Vec<usize> = (0..tokens.len()).filter(|&place| !is_space(&tokens[place])).collect();
+    let mut open = vec![Inside::Other];
+    for (index, &place) in places.iter().enumerate() {
+        let before = index.checked_sub(1).map(|before| &tokens[places[before]]);
+        let behind = places.get(index + 1).map(|&behind| &tokens[behind]);
+        let token = &tokens[place];
+        let inside = open.last().copied().unwrap_or(Inside::Other);
+        let next = match inside {
+            Inside::Substring
+                if is_word(token, "similar")
+                    && before.is_some_and(ends_operand)
+                    && behind.is_none_or(|next| !is_word(next, "to")) =>
+            {
+                Some(Inside::BehindSimilar)
+            }
+            Inside::BehindSimilar if is_word(token, "escape") => Some(Inside::Other),
+            _ => None,
+        };
+        match &token.token {
+            Token::LParen if before.is_some_and(|before| is_word(before, "substring")) => {
+                open.push(Inside::Substring);
+            }
+            Token::LParen => open.push(Inside::Other),
+            Token::RParen => drop(open.pop()),
+            _ => {}
+        }
+        if let Some(next) = next {
+            if let Some(inside) = open.last_mut() {
+                *inside = next;
+            }
+            tokens[place].token = Token::Comma;
+        }
+    }
+}
+
+/// Whether an operand may end with a token, behind which a word is no name of a column then.
+fn ends_operand(token: &TokenWithSpan) -> bool {
+    matches!(
+        token.token,
+        Token::Word(_) | Token::SingleQuotedString(_) | Token::Number(..) | Token::RParen | Token::RBracket
+    )
 }

@@ -131,7 +131,8 @@ impl ConflictPlan {
             }
             .map_err(StoreError::from)?;
         }
-        Ok(Resolution::Update(key, writer.finish()))
+        let new = transaction.with_generated(table.id, writer.finish())?;
+        Ok(Resolution::Update(key, new))
     }
 
     /// Locks what the rows are going to write, where that is worth while before anything is written.

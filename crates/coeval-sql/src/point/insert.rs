@@ -88,11 +88,12 @@ impl InsertPlan {
         });
         let mut ahead = Vec::new();
         if let Some(conflict) = self.conflict.as_ref().filter(|_| transaction.locks_ahead()) {
-            ahead = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
+            let proposed = rows.by_ref().collect::<Result<Vec<_>, _>>()?;
+            ahead = self.kept(transaction, proposed)?;
             conflict.lock_ahead(transaction, &self.table, &ahead)?;
         }
         for row in ahead.into_iter().map(Ok).chain(rows) {
-            let row = row?;
+            let row = transaction.with_generated(self.table.id, row?)?;
             let written = match &self.conflict {
                 None => {
                     transaction.insert(self.table.id, row.clone()).map_err(refused(&row))?;
@@ -132,6 +133,12 @@ impl InsertPlan {
             }
         }
         Ok(Outcome { count, rows: returned })
+    }
+
+    /// The rows as the table keeps them, by which their keys are found.
+    fn kept(&self, transaction: &Transaction, rows: Vec<Row>) -> Result<Vec<Row>, SqlError> {
+        let kept = rows.into_iter().map(|row| transaction.with_generated(self.table.id, row));
+        Ok(kept.collect::<Result<_, StoreError>>()?)
     }
 
     /// For EXPLAIN.

@@ -4,6 +4,7 @@
 use super::access::{Access, Edge, KeyBound, NextColumn};
 use crate::error::SqlError;
 use crate::scalar::{Datum, Inputs, Scalar, is_integer, power_of_ten};
+use crate::types::is_text;
 use coeval_store::{ColumnType, Key, KeyRange, KeyWriter, Nullable, Physical, ValueRef};
 use smallvec::SmallVec;
 use std::ops::Bound;
@@ -32,7 +33,6 @@ pub(super) enum Fitting {
 
 /// How values of one type can be looked up in a key column of another.
 pub(super) fn fitting(value: ColumnType, column: ColumnType) -> Option<Fitting> {
-    let text = |ty| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     match (value, column) {
         (ColumnType::Json | ColumnType::Jsonb, _) | (_, ColumnType::Json | ColumnType::Jsonb) => None,
         (value, column) if is_integer(value) && is_integer(column) => {
@@ -48,7 +48,7 @@ pub(super) fn fitting(value: ColumnType, column: ColumnType) -> Option<Fitting> 
         (value, ColumnType::Numeric { scale: to, .. }) if is_integer(value) => {
             Some(Fitting::Multiplied(power_of_ten(i32::from(to))?))
         }
-        (value, column) if text(value) && text(column) => Some(Fitting::Same),
+        (value, column) if is_text(value) && is_text(column) => Some(Fitting::Same),
         (value, column) => (value == column).then_some(Fitting::Same),
     }
 }

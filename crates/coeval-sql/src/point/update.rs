@@ -102,6 +102,7 @@ impl UpdatePlan {
         let count = changed.len() as u64;
         let mut rows = self.output.as_ref().map(Output::rows);
         for (key, row) in changed {
+            let row = transaction.with_generated(self.table.id, row)?;
             if let (Some(output), Some(rows)) = (&self.output, &mut rows) {
                 let source = NewRow { table: &self.table, row: &row };
                 output.push_row(Inputs { rows: &source, parameters, environment }, rows)?;

@@ -5,7 +5,7 @@
 //! by the least and greatest values of metrics. Filters themselves stay above the scan. A brick is read by one part.
 
 use super::prune::{Pruner, SourceColumn};
-use super::table::field_of;
+use super::table::field_of_column;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, Schema, SchemaRef};
@@ -124,7 +124,7 @@ impl BrickScan {
         let def = Arc::clone(store.world().table(order.table()).ok_or_else(unknown)?.def());
         let columns = || order.columns().iter().map(|index| &def.columns[*index]);
         let types = columns().map(|column| column.ty).collect();
-        let fields: Vec<_> = columns().map(field_of).collect();
+        let fields: Vec<_> = columns().map(field_of_column).collect();
         let (bricks, output) = (snapshot.bricks().to_vec(), Arc::new(Schema::new(fields)));
         let what = Kept { snapshot, def, bricks, pruned: 0, places, types };
         Self::of_kept(what, output, None, partitions)

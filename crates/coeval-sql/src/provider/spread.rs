@@ -47,8 +47,11 @@ pub(super) struct SpreadRequest {
 #[derive(Clone)]
 pub(crate) struct SpreadScan {
     source: BrickReader,
-    def: Arc<TableDef>,
+    /// The table's.
+    name: Arc<str>,
     output: SchemaRef,
+    /// Into so many parts it is divided at most.
+    partitions: usize,
     /// What each part reads.
     parts: Arc<[Vec<u64>]>,
     /// How many bricks they are.
@@ -60,11 +63,12 @@ pub(crate) struct SpreadScan {
 
 /// Where the rows of bricks come from.
 #[derive(Clone)]
-struct BrickReader {
-    snapshot: Arc<dyn ClusterSnapshot>,
-    table: u64,
+pub(crate) struct BrickReader {
+    pub(crate) snapshot: Arc<dyn ClusterSnapshot>,
+    /// The table's number in the cluster.
+    pub(crate) table: u64,
     /// The columns that are read, by position among the table's live ones; one at least, so that rows are counted.
-    columns: Arc<[usize]>,
+    pub(crate) columns: Arc<[usize]>,
 }
 
 impl BrickReader {
@@ -109,22 +113,49 @@ impl SpreadScan {
                 || stats_of(&of_bricks, &def, *brick).is_none_or(|stats| pruner.may_match(&stats))
         };
         let kept: Vec<u64> = all.iter().copied().filter(is_kept).collect();
-        let (bricks, pruned) = (kept.len(), all.len() - kept.len());
-        let parts: Arc<[Vec<u64>]> = divided(&kept, partitions).into();
         let output = Arc::new(schema.project(&projection)?);
+        let source = BrickReader { snapshot, table, columns: places.into() };
+        let scan = Self::of_bricks(source, (def.name.to_string().into(), output), &kept, partitions);
+        Ok(Self { pruned: all.len() - kept.len(), ..scan })
+    }
+
+    /// A scan of these bricks of the table of this name, whose rows come out as these columns, in at most so many parts.
+    pub(crate) fn of_bricks(
+        source: BrickReader,
+        (name, output): (Arc<str>, SchemaRef),
+        bricks: &[u64],
+        partitions: usize,
+    ) -> Self {
+        let parts: Arc<[Vec<u64>]> = divided(bricks, partitions).into();
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&output)),
             Partitioning::UnknownPartitioning(parts.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        let source = BrickReader { snapshot, table, columns: places.into() };
-        Ok(Self { source, def, output, parts, bricks, pruned, properties })
+        Self { source, name, output, partitions, parts, bricks: bricks.len(), pruned: 0, properties }
+    }
+
+    /// The same of these of its bricks.
+    pub(crate) fn with_bricks(&self, bricks: &[u64]) -> Self {
+        let what = (Arc::clone(&self.name), Arc::clone(&self.output));
+        let scan = Self::of_bricks(self.source.clone(), what, bricks, self.partitions);
+        Self { pruned: self.pruned, ..scan }
     }
 
     /// The bricks that it reads.
     pub(crate) fn bricks(&self) -> impl Iterator<Item = u64> {
         self.parts.iter().flatten().copied()
+    }
+
+    /// Where their rows come from.
+    pub(crate) fn source(&self) -> &BrickReader {
+        &self.source
+    }
+
+    /// The name of the table.
+    pub(crate) fn table_name(&self) -> &str {
+        &self.name
     }
 }
 
@@ -162,7 +193,7 @@ fn stats_of(schema: &BrickSchema, def: &TableDef, brick: u64) -> Option<ChunkSta
 
 impl fmt::Debug for SpreadScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpreadScan").field("table", &self.def.name).finish_non_exhaustive()
+        f.debug_struct("SpreadScan").field("table", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -171,12 +202,12 @@ impl DisplayAs for SpreadScan {
         let names: Vec<&str> = self.output.fields().iter().map(|field| field.name().as_str()).collect();
         match t {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
-                let (name, names, parts) = (&self.def.name, names.join(", "), self.parts.len());
+                let (name, names, parts) = (&self.name, names.join(", "), self.parts.len());
                 let (bricks, pruned) = (self.bricks, self.pruned);
                 write!(f, "SpreadScan: table={name}, columns=[{names}], parts={parts}")?;
                 write!(f, ", bricks={bricks}, pruned={pruned}, spread over a cluster")
             }
-            DisplayFormatType::TreeRender => write!(f, "table={}", self.def.name),
+            DisplayFormatType::TreeRender => write!(f, "table={}", self.name),
         }
     }
 }

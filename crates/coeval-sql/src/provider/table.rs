@@ -53,7 +53,8 @@ pub(crate) struct CoevalTable {
 }
 
 /// A column as queries have it.
-pub(super) fn field_of(column: &ColumnDef) -> Field {
+#[must_use]
+pub fn field_of_column(column: &ColumnDef) -> Field {
     let field = Field::new(&column.name, column.ty.arrow(), !column.not_null);
     crate::types::marked_field(field, column.ty)
 }
@@ -69,7 +70,7 @@ impl CoevalTable {
         };
         let columns: Vec<usize> =
             (0..def.columns.len()).filter(|&index| is_shown(def.columns[index].state)).collect();
-        let fields: Vec<Field> = columns.iter().map(|&index| field_of(&def.columns[index])).collect();
+        let fields: Vec<Field> = columns.iter().map(|&index| field_of_column(&def.columns[index])).collect();
         let place = |column: &usize| columns.iter().position(|shown| shown == column);
         let key: Option<Vec<usize>> = def.primary_key.iter().map(place).collect();
         let told = key.filter(|_| keys == Keys::Told);

@@ -6,10 +6,11 @@
 //! place of those operators and casts.
 //! Sums of decimals and integer division are checked by Arrow already.
 
-use super::typing::{cast_by_zone, quotient, rewritten_values, rounded};
+use super::typing::{cast_by_zone, quotient, refuse_unknown_cast, rewritten_values, rounded};
 use crate::cancel;
 use crate::error::{SqlError, division_by_zero, out_of_range};
-use crate::scalar::cast_function::read_number;
+use crate::scalar::cast_function::{read_number, read_text};
+use crate::types::type_in_words;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Datum};
 use arrow::compute::kernels::numeric::{add, div, mul, rem, sub};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -93,9 +94,14 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         Expr::Cast(cast) => {
             let from = cast.expr.get_type(schema)?;
             let to = cast.field.data_type();
+            refuse_unknown_cast(&cast.expr, &from, to, schema)?;
+            refuse_large(&cast.expr, to)?;
             match cast_by_zone(cast, &from)?.or_else(|| rounded(&cast.expr, &from, to)) {
                 Some(checked) => Some(checked),
-                None => read_number(&cast.expr, &from, to)?,
+                None => match read_number(&cast.expr, &from, to)? {
+                    None => read_text(&cast.expr, &from, to)?,
+                    read => read,
+                },
             }
         }
         // It is NULL where a cast is an error, which only DataFusion's own can be.
@@ -109,6 +115,21 @@ fn check_operator(expression: Expr, schema: &DFSchema) -> Result<Transformed<Exp
     Ok(checked.map_or_else(|| Transformed::no(expression), Transformed::yes))
 }
 
+/// `22003` for an integer literal that a shorter type has no room for.
+fn refuse_large(input: &Expr, to: &DataType) -> Result<()> {
+    let number = match input.as_literal() {
+        Some(ScalarValue::Int64(Some(number))) => *number,
+        Some(ScalarValue::Int32(Some(number))) => i64::from(*number),
+        _ => return Ok(()),
+    };
+    let is_large = match to {
+        DataType::Int16 => i16::try_from(number).is_err(),
+        DataType::Int32 => i32::try_from(number).is_err(),
+        _ => false,
+    };
+    if is_large { Err(out_of_range(&format!("{} out of range", type_in_words(to))).into()) } else { Ok(()) }
+}
+
 /// What stands in an operator's place; `None` if it is right as it is.
 fn checked_binary(
     operator: Operator,
@@ -117,6 +138,9 @@ fn checked_binary(
     right: &Expr,
     right_type: &DataType,
 ) -> Option<Expr> {
+    if let Some(moved) = super::local_moments::moved(operator, (left, left_type), (right, right_type)) {
+        return Some(moved);
+    }
     let function = function_of(operator)?;
     if operator == Operator::Divide && left_type.is_decimal() && right_type.is_decimal() {
         return quotient(left.clone(), left_type, right.clone(), right_type);
@@ -131,6 +155,18 @@ fn checked_binary(
         };
         Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))
     })
+}
+
+/// The operators of a function that stands in the place of some; `None` of another function.
+pub(crate) fn checked_operators(function: &ScalarUDF) -> Option<&[Operator]> {
+    function.inner().downcast_ref::<Checked>().map(|checked| checked.operators.as_slice())
+}
+
+/// The function that stands in the place of these operators, between one operand more than there are of them; `None` if there
+/// is no such function.
+pub(crate) fn checked_function(operators: Vec<Operator>) -> Option<Arc<ScalarUDF>> {
+    let are_known = !operators.is_empty() && operators.iter().all(|one| function_of(*one).is_some());
+    are_known.then(|| Arc::new(ScalarUDF::new_from_impl(Checked::new(operators))))
 }
 
 /// The most operators that stand below each other as one function each. A longer chain is one function of many
@@ -284,9 +320,7 @@ fn overflow_of(
         datafusion::error::DataFusionError::ArrowError(arrow, _)
             if matches!(**arrow, ArrowError::ArithmeticOverflow(_)) =>
         {
-            let name =
-                crate::types::column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-            out_of_range(&format!("{name} out of range")).into()
+            out_of_range(&format!("{} out of range", type_in_words(ty))).into()
         }
         _ => error,
     }

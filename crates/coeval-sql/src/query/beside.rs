@@ -6,12 +6,11 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::types::{column_type_of_arrow, parameter_beside};
+use crate::types::{column_type_of_arrow, common_arrow_type, parameter_beside};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::binary::type_union_resolution;
 use datafusion::logical_expr::expr::{Between, Case, InList, Placeholder};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
@@ -81,8 +80,14 @@ fn place(id: &str) -> Option<usize> {
 /// digits of both.
 fn of_both(first: &DataType, other: &DataType) -> DataType {
     let is_exact = first.is_decimal() && other.is_decimal();
-    let common = is_exact.then(|| type_union_resolution(&[first.clone(), other.clone()])).flatten();
+    let common = is_exact.then(|| common_arrow_type([first, other])).flatten();
     common.unwrap_or_else(|| first.clone())
+}
+
+/// The one type of expressions. Texts beside another type are literals of it.
+fn type_of_all(types: &[DataType]) -> Option<DataType> {
+    let others = types.iter().filter(|ty| !ty.is_string());
+    common_arrow_type(others).or_else(|| common_arrow_type(types))
 }
 
 /// The type of a parameter that stands beside something of this type.
@@ -98,7 +103,7 @@ fn output_type(plan: &LogicalPlan, place: usize) -> Option<DataType> {
     match plan {
         LogicalPlan::Union(union) => {
             let types: Vec<_> = union.inputs.iter().filter_map(|input| output_type(input, place)).collect();
-            type_union_resolution(&types)
+            type_of_all(&types)
         }
         other => {
             let ty = other.schema().fields().get(place)?.data_type();
@@ -190,7 +195,7 @@ impl Found {
         if parameters.is_empty() {
             return;
         }
-        if let Some(ty) = type_union_resolution(&types) {
+        if let Some(ty) = type_of_all(&types) {
             parameters.into_iter().for_each(|place| self.is(place, &ty));
         }
     }

@@ -23,10 +23,15 @@ use std::sync::{Arc, LazyLock};
 /// The name of the function.
 pub(super) const CONCATENATION: &str = "coeval_concat";
 
-/// The expression with the function where it had the operator between texts; `schema` has its columns.
-pub(super) fn counted_concatenations(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// The function.
+pub(super) fn function() -> &'static Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> =
         LazyLock::new(|| Arc::new(ScalarUDF::from(Concatenation::new())));
+    &FUNCTION
+}
+
+/// The expression with the function where it had the operator between texts; `schema` has its columns.
+pub(super) fn counted_concatenations(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let are_both = |ty: DataType, left: &Expr, right: &Expr| {
         [left, right].iter().all(|side| side.get_type(schema).is_ok_and(|of| of == ty))
     };
@@ -35,7 +40,7 @@ pub(super) fn counted_concatenations(part: Expr, schema: &DFSchema) -> Result<Tr
             if are_both(DataType::Utf8View, &left, &right)
                 || are_both(DataType::BinaryView, &left, &right) =>
         {
-            let call = ScalarFunction { func: Arc::clone(&FUNCTION), args: vec![*left, *right] };
+            let call = ScalarFunction { func: Arc::clone(function()), args: vec![*left, *right] };
             Ok(Transformed::yes(Expr::ScalarFunction(call)))
         }
         part => Ok(Transformed::no(part)),

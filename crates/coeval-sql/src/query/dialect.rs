@@ -18,8 +18,11 @@
 //! | `SELECT unnest(x) ... ORDER BY y` | the same around a query that selects `y` too |
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
+//! | `string_agg(x, y)` | a text made of `array_agg(coeval_delimited(x, y))` |
+//! | `row_to_json(row(a, b))` | a function of the names and values of its fields |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
 //! | `extract(year from x)` | a function of the field's name and the value |
+//! | `substring(x FROM pattern FOR escape)` | the first element of `regexp_match` |
 //! | `age(x)`, `make_interval(days => 1)` | `age(current_date, x)`, `make_interval(0, 0, 0, 1)` |
 //! | `typname[0]` | the letter at that place |
 //! | `x` of `a JOIN b USING (x)` | the column of one of them, or of both |
@@ -28,16 +31,20 @@
 //! | `(a, b) OVERLAPS (c, d)` | comparisons of its ends |
 //! | `DISTINCT ON (a, b) ... ORDER BY b, a` | `DISTINCT ON (b, a)` |
 //! | `LIMIT 1.5`, `FETCH FIRST n ROWS WITH TIES` | the count as a `bigint`, in a function that asks for ties |
+//! | `OVER (... ROWS ... EXCLUDE CURRENT ROW)` | the values before and behind the row, put together |
 //! | `OVER (w ORDER BY x)` | the window with what it takes from `w` |
 //! | `ROLLUP (1)` | `ROLLUP (a)` with the first output |
 //! | `sum(x), sum(x::bigint)`, whose names DataFusion could not tell apart | the second one with a function that casts |
 //! | `percentile_disc(x) WITHIN GROUP (ORDER BY y)` | a function of `array_agg(y ORDER BY y)` |
 //! | `(a, b) IN (query)`, `(a, b) = (query)` | comparisons of their columns in the subquery |
+//! | `x IN (VALUES (1), (2))` | `x IN (SELECT column1 FROM (VALUES (1), (2)))` |
+//! | `GROUP BY ()`, HAVING without groups and aggregates | `GROUP BY GROUPING SETS (())` |
 
 mod casts;
 mod casts_apart;
 mod distinct_on;
 mod dotted_names;
+mod excluded_rows;
 mod grouping;
 mod merged_columns;
 mod ordered_sets;
@@ -47,18 +54,23 @@ mod patterns;
 mod quantifiers;
 mod recursion;
 mod row_counts;
+mod row_documents;
 mod row_subqueries;
 mod rows;
 mod set_order;
 mod sets;
 mod tables;
+mod value_rows;
 mod windows;
 
+pub(super) use distinct_on::{are_same, meant};
+pub(crate) use recursion::check_all as check_recursions;
 pub(crate) use rows::compares;
 pub(super) use sets::OR_EMPTY;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState};
+use crate::functions::{DELIMITED, IS_NORMALIZED, JOINED};
 use crate::names::fold;
 use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
@@ -87,7 +99,7 @@ pub(crate) fn plain_type(ty: &DataType) -> Option<DataType> {
 /// The query in forms that DataFusion plans.
 ///
 /// # Errors
-/// `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
+/// `42601` for rows of different lengths, `42704` for an unknown collation or window, `42P20` for a window that changes what it takes from another, `42P19` for a
 /// recursion that has no end, `0A000` for sets where one value is chosen.
 pub(super) fn in_dialect(query: &mut Query) -> Result<(), SqlError> {
     if let ControlFlow::Break(error) = query.walk_mut(&mut Dialect { depth: 0 }) {
@@ -142,6 +154,7 @@ impl VisitorMut for Dialect {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         row_subqueries::rewrite_conditions(select);
         tables::count_in_from(select);
+        grouping::as_one_group(select);
         match grouping::outputs_by_place(select).and_then(|()| windows::write_out(select)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
@@ -152,11 +165,13 @@ impl VisitorMut for Dialect {
         if let Some(replaced) = quantifiers::rewritten(expression) {
             *expression = replaced;
         }
+        value_rows::select_columns(expression);
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<SqlError> {
-        match cancel::check().and_then(|()| rewritten(expression)) {
+        let checked = cancel::check().and_then(|()| rows::check(expression));
+        match checked.and_then(|()| rewritten(expression)) {
             Ok(Some(replaced)) => *expression = replaced,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),
@@ -194,11 +209,8 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(replaced));
     }
     Ok(match expression {
-        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
-            if is_text(pattern) =>
-        {
-            let found = call("regexp_match", vec![expr.as_ref().clone(), pattern.as_ref().clone()]);
-            Some(call("array_element", vec![found, number("1")]))
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for, .. } => {
+            part_by_pattern(expr, pattern, substring_for.as_deref())
         }
         Expr::BinaryOp { left, op, right } if rows::is_comparison(left, op, right) => {
             Some(rows::comparison(left, op, right))
@@ -224,6 +236,9 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
         Expr::Function(function) => {
+            if let Some(both) = excluded_rows::rewritten(function)? {
+                return Ok(Some(both));
+            }
             ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function))
         }
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
@@ -267,6 +282,15 @@ fn rewritten_test(expression: &Expr) -> Option<Expr> {
         Expr::Extract { field, expr, .. } => {
             let field = text(&field.to_string().to_lowercase());
             Some(call(crate::query::typing::EXTRACT, vec![field, expr.as_ref().clone()]))
+        }
+        Expr::IsNormalized { expr, form, negated } => {
+            let form = form.as_ref().map_or_else(|| "NFC".to_owned(), ToString::to_string);
+            let question = call(IS_NORMALIZED, vec![expr.as_ref().clone(), text(&form)]);
+            Some(if *negated {
+                Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(question) }
+            } else {
+                question
+            })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
@@ -354,6 +378,20 @@ fn order_once(query: &mut Query) {
     }
 }
 
+/// The part of a text that a pattern finds, a regular expression or, with an escape, one of `SIMILAR TO`; `None` where places are
+/// counted.
+fn part_by_pattern(input: &Expr, pattern: &Expr, escape: Option<&Expr>) -> Option<Expr> {
+    let pattern = match escape {
+        None if is_text(pattern) => pattern.clone(),
+        Some(escape) if is_text(pattern) || is_text(escape) => {
+            call("coeval_similar_part", vec![pattern.clone(), escape.clone()])
+        }
+        _ => return None,
+    };
+    let found = call("regexp_match", vec![input.clone(), pattern]);
+    Some(call("array_element", vec![found, number("1")]))
+}
+
 /// `SIMILAR TO` as a regular expression.
 fn similar(input: &Expr, op: BinaryOperator, pattern: &Expr, escape: Option<&ValueWithSpan>) -> Expr {
     let escape = escape.map_or_else(|| text("\\"), |escape| Expr::Value(escape.clone()));
@@ -420,9 +458,10 @@ fn rewrite_accesses(root: &Expr, accesses: &mut [AccessExpr]) {
 }
 
 /// A subscript below one is of no element: DataFusion counts it from the end. NULL is as good as zero. A parameter is an `int`
-/// beside the other one.
+/// beside the other one. A text is looked at where it is known what has the subscript.
 fn from_the_front(index: &mut Expr) {
-    let is_plain = matches!(index, Expr::Value(value) if matches!(value.value, Value::Number(..)));
+    let is_plain = matches!(index, Expr::Value(value)
+        if matches!(value.value, Value::Number(..) | Value::SingleQuotedString(_)));
     if !is_plain {
         *index = call("greatest", vec![nested(index), number("0")]);
     }
@@ -529,8 +568,8 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     if name == "regexp_matches" {
         return Some(matches_of(arguments_of(function)));
     }
-    if let Some((value, document)) = crate::json::aggregated(&name) {
-        return Some(collected(function, value, document));
+    if let Some(made) = made_of_many(&name, function) {
+        return Some(made);
     }
     if let Some(cast) = casts::called_by_type(&name, &arguments_of(function)) {
         return Some(cast);
@@ -538,6 +577,7 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     let filled = match name.as_str() {
         "age" => age_of_today(arguments_of(function)),
         "make_interval" => interval_of_parts(function),
+        "normalize" => normal_form(arguments_of(function)),
         _ => None,
     };
     if filled.is_some() {
@@ -558,6 +598,21 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
     None
 }
 
+/// An aggregate of documents, or of texts that have delimiters of their own; and rows that are written out, as documents.
+fn made_of_many(name: &str, function: &mut Function) -> Option<Expr> {
+    let has_rows = row_documents::write_out(name, function);
+    if has_rows && name == "row_to_json" {
+        return arguments_of(function).into_iter().next();
+    }
+    let aggregate = if has_rows && name == "json_agg" { crate::json::ROWS } else { name };
+    if let Some((value, document)) = crate::json::aggregated(aggregate) {
+        return Some(collected(function, value, document));
+    }
+    let arguments = arguments_of(function);
+    let has_own = matches!(arguments.as_slice(), [_, delimiter] if tables::names_columns(delimiter));
+    (name == "string_agg" && has_own).then(|| collected(function, DELIMITED, JOINED))
+}
+
 /// The rows of `regexp_matches`, each an array.
 fn matches_of(arguments: Vec<Expr>) -> Expr {
     let rows = call("unnest", vec![call(crate::functions::ROWS_OF_MATCHES, arguments)]);
@@ -568,6 +623,13 @@ fn matches_of(arguments: Vec<Expr>) -> Expr {
 fn age_of_today(arguments: Vec<Expr>) -> Option<Expr> {
     let [time] = <[Expr; 1]>::try_from(arguments).ok()?;
     Some(call("age", vec![call("current_date", Vec::new()), time]))
+}
+
+/// `normalize(x, NFC)`, whose second argument is a word.
+fn normal_form(arguments: Vec<Expr>) -> Option<Expr> {
+    let [given, Expr::Identifier(form)] = <[Expr; 2]>::try_from(arguments).ok()? else { return None };
+    let is_form = matches!(fold(&form).as_str(), "nfc" | "nfd" | "nfkc" | "nfkd");
+    is_form.then(|| call("normalize", vec![given, text(&form.value)]))
 }
 
 /// `make_interval(days => 1, ...)` with the arguments in their places.
@@ -595,12 +657,12 @@ fn interval_of_parts(function: &Function) -> Option<Expr> {
     has_names.then(|| call("make_interval", parts))
 }
 
-/// An aggregate of documents: the array of its values, each as JSON, made one document.
+/// An aggregate of documents: the array of its values, each as JSON, made one document. Or of texts with delimiters of their own.
 fn collected(function: &Function, value: &str, document: &str) -> Expr {
     let mut array = function.clone();
     array.name = ObjectName::from(vec![Ident::new("array_agg")]);
     if let FunctionArguments::List(list) = &mut array.args
-        && value == crate::json::MEMBER
+        && [crate::json::MEMBER, DELIMITED].contains(&value)
     {
         let member = call(value, plain_arguments(&list.args));
         list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(member))];

@@ -3,6 +3,7 @@
 
 use super::arithmetic::CheckedArithmetic;
 use super::dialect::expression_in_dialect;
+use super::mistakes::{explained_expression, explained_types};
 use super::typing::{settled_expression, with_typed_literals};
 use crate::error::SqlError;
 use crate::scalar::PlanExpressions;
@@ -24,9 +25,14 @@ impl PlanExpressions for SessionState {
     ) -> Result<logical_expr::Expr, SqlError> {
         expression_in_dialect(&mut expression)?;
         with_typed_literals(&mut expression)?;
-        let logical = settled_expression(self.create_logical_expr(&expression.to_string(), schema)?, schema)?;
+        let planned = self
+            .create_logical_expr(&expression.to_string(), schema)
+            .map_err(|error| explained_expression(error, &expression, schema, self))?;
+        let logical = settled_expression(planned, schema)?;
         let context = SimplifyContext::builder().with_schema(Arc::new(schema.clone())).build();
-        let coerced = ExprSimplifier::new(context).coerce(logical, schema)?;
+        let coerced = ExprSimplifier::new(context)
+            .coerce(logical.clone(), schema)
+            .map_err(|error| explained_types(error, &logical, schema))?;
         let mut logical = CheckedArithmetic::of_expression(coerced, schema)?;
         let options = Arc::clone(self.config_options());
         for rewrite in self.analyzer().function_rewrites() {

@@ -20,6 +20,20 @@ use datafusion::logical_expr::{
 };
 use std::sync::{Arc, LazyLock};
 
+/// The functions: of LIKE, then of `~`, each first with and then without regard to the case of letters.
+pub(super) fn functions() -> &'static [Arc<ScalarUDF>; 4] {
+    static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+        [
+            (Kind::Like, Letters::Sensitive),
+            (Kind::Like, Letters::Ignored),
+            (Kind::Regex, Letters::Sensitive),
+            (Kind::Regex, Letters::Ignored),
+        ]
+        .map(|(kind, letters)| Arc::new(ScalarUDF::from(Matches::new(kind, letters))))
+    });
+    &FUNCTIONS
+}
+
 /// The expression with a function where it had an operator that matches a pattern.
 pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
     let (text, pattern, kind, letters, is_negated) = match part {
@@ -40,16 +54,7 @@ pub(super) fn heeding_matches(part: Expr) -> Result<Transformed<Expr>> {
         }
         part => return Ok(Transformed::no(part)),
     };
-    static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-        [
-            (Kind::Like, Letters::Sensitive),
-            (Kind::Like, Letters::Ignored),
-            (Kind::Regex, Letters::Sensitive),
-            (Kind::Regex, Letters::Ignored),
-        ]
-        .map(|(kind, letters)| Arc::new(ScalarUDF::from(Matches::new(kind, letters))))
-    });
-    let func = &FUNCTIONS[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
+    let func = &functions()[2 * usize::from(kind == Kind::Regex) + usize::from(letters == Letters::Ignored)];
     let call = Expr::ScalarFunction(ScalarFunction { func: Arc::clone(func), args: vec![*text, *pattern] });
     Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
 }

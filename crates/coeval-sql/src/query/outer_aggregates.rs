@@ -47,7 +47,7 @@ pub(super) fn computed_outside(
 }
 
 /// The call of an aggregate that an expression is.
-fn aggregate<'e>(expression: &'e ast::Expr, functions: &SessionState) -> Option<&'e Function> {
+pub(super) fn aggregate<'e>(expression: &'e ast::Expr, functions: &SessionState) -> Option<&'e Function> {
     let ast::Expr::Function(function) = expression else { return None };
     let name = function.name.0.last().and_then(ObjectNamePart::as_ident).map(fold)?;
     // Those that the dialect makes of others are not among the functions.

@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
+use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
 use super::output_names;
@@ -31,7 +32,7 @@ use crate::types::{ParameterType, column_type, column_type_of_arrow};
 use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
-use datafusion::error::Result as PlanResult;
+use datafusion::error::{DataFusionError, Result as PlanResult};
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
@@ -185,21 +186,10 @@ fn plan_query(
         Ok((Arc::new(named), count))
     })?;
     let known = |index: usize| types.get(index).copied().flatten();
-    let fields: Vec<Option<FieldRef>> = (0..count).map(|index| known(index).map(parameter_field)).collect();
-    let planned = |keys| {
-        let names = PlannerContext::new().with_prepare_param_data_types(fields.clone());
-        let planner = Planner::new(engine.template(), context, &named, hidden, keys);
-        let logical = match length {
-            Length::Short => planner.plan(&named, names),
-            Length::Long => planner.plan_apart(&named, names),
-        };
-        logical.map(|logical| (planner, logical))
-    };
-    // What is selected may depend on a primary key that it is grouped by.
-    let (planner, logical) = planned(Keys::Untold).or_else(|error| {
-        cancel::check()?;
-        planned(Keys::Told).map_err(|_| place_in(error.into(), context.sql))
-    })?;
+    let parameters = (0..count).map(|index| known(index).map(parameter_field)).collect();
+    let attempt =
+        Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
+    let (planner, logical) = attempt.planned(context)?;
     cancel::check()?;
     if count > 0
         && let Some(types) = with_types_beside(&logical, types, count)?
@@ -209,6 +199,10 @@ fn plan_query(
     }
     let length = if has_many_nodes(&logical) { Length::Long } else { length };
     refuse_subqueries(&logical)?;
+    if has_misplaced_call(&logical)? {
+        let error = with_refused(query_as_written, context, |refused| refused.misplaced_call());
+        return Err(place_in(error, context.sql));
+    }
     let (extent, settling) = (planner.extent(), Arc::clone(&engine));
     let (logical, runs_subqueries) = length.work(&engine, move || {
         let settled = settled(with_counted_rows(logical)?)?;
@@ -240,15 +234,83 @@ fn plan_query(
     })
 }
 
+/// A query in a form that DataFusion plans.
+struct Attempt<'q> {
+    engine: &'q Arc<Engine>,
+    written: &'q Query,
+    query: &'q Arc<Query>,
+    parameters: Vec<Option<FieldRef>>,
+    hidden: HiddenColumns,
+    length: Length,
+}
+
+impl Attempt<'_> {
+    /// Its plan, and the planner that knows what that depends on.
+    fn planned<'p>(
+        &'p self,
+        context: &'p StatementContext<'_>,
+    ) -> Result<(Planner<'p>, LogicalPlan), SqlError> {
+        // What is selected may depend on a primary key that it is grouped by.
+        self.attempt(context, self.query, Keys::Untold, Asks::Nothing).or_else(|error| {
+            cancel::check()?;
+            self.attempt(context, self.query, Keys::Told, Asks::Nothing)
+                .map_err(|_| place_in(self.explained(error, context), context.sql))
+        })
+    }
+
+    /// The error for what it was refused with.
+    fn explained(&self, error: DataFusionError, context: &StatementContext<'_>) -> SqlError {
+        let plan_again = |asking| {
+            let planned = self.attempt(context, &Arc::new(asking), Keys::Told, Asks::Why);
+            planned.map(|(_, logical)| logical)
+        };
+        with_refused(self.written, context, |refused| refused.explained(error, self.query, plan_again))
+    }
+
+    fn attempt<'p>(
+        &'p self,
+        context: &'p StatementContext<'_>,
+        query: &Arc<Query>,
+        keys: Keys,
+        asks: Asks,
+    ) -> PlanResult<(Planner<'p>, LogicalPlan)> {
+        let names = PlannerContext::new().with_prepare_param_data_types(self.parameters.clone());
+        let planner = Planner::new(self.engine.template(), context, query, self.hidden, keys, asks);
+        let logical = match self.length {
+            Length::Short => planner.plan(query, names),
+            Length::Long => planner.plan_apart(query, names),
+        };
+        logical.map(|logical| (planner, logical))
+    }
+}
+
 /// Resolves what only the catalog knows of names in the syntax; whether types are named that users have made.
 fn resolve_names(query: &mut Query, context: &StatementContext<'_>) -> Result<bool, SqlError> {
     let names_types = crate::user_types::resolve(query, context.settings, context.transaction);
     let find =
         |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    let has_populated = super::populated::written_out(query, &find);
     counted(query, &find)?;
+    super::table_ids::written_out(query, &find);
     written_out(query, &find);
     computed_outside(query, &find, context.engine.template())?;
-    Ok(names_types)
+    Ok(names_types || has_populated)
+}
+
+/// What is told of a query that has been refused.
+fn with_refused(
+    written: &Query,
+    context: &StatementContext<'_>,
+    error: impl FnOnce(&Refused<'_>) -> SqlError,
+) -> SqlError {
+    let find =
+        |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    let resolved = || {
+        let mut query = written.clone();
+        resolve_names(&mut query, context).ok().map(|_| query)
+    };
+    let (text_bytes, functions) = (context.sql.len(), context.engine.template());
+    error(&Refused { written, text_bytes, find: &find, functions, resolved: &resolved })
 }
 
 fn refuse_subqueries(plan: &LogicalPlan) -> PlanResult<()> {

@@ -5,6 +5,7 @@ mod remote;
 mod view_sizes;
 
 use super::apply::Extent;
+use super::mistakes::{AskedOperators, Asks, asked_function};
 use super::typing::OuterTables;
 use crate::cancel;
 use crate::catalog::{Source, ViewColumns};
@@ -15,7 +16,7 @@ use crate::error::{SqlError, SqlState};
 use crate::names::{resolve, unknown_table};
 use crate::open_objects::OpenObjects;
 use crate::provider::{CoevalTable, HiddenColumns, Keys};
-use crate::rights::{Authority, Checks, Kind, Object, Rights};
+use crate::rights::{Authority, CHANGED_VIEW, Checks, Kind, Object, Rights};
 use crate::settings::Settings;
 use crate::stack::with_room;
 use crate::temporary::is_temporary;
@@ -52,8 +53,10 @@ pub(super) struct Planner<'a> {
     engine: &'a Arc<Engine>,
     /// With whose rights names are resolved: the session's, within a view its owner's.
     rights: RefCell<Rights>,
-    /// The table that nobody's rights are needed to read.
+    /// The table that nobody's rights are needed to read; if a view is changed, in that view.
     exempt: Option<SpaceId>,
+    /// The view that the statement changes, with the keys of its table.
+    changed: Option<Arc<ViewDef>>,
     /// What the session has open.
     open: OpenObjects<'a>,
     /// What other parts of the statement have returned.
@@ -63,6 +66,7 @@ pub(super) struct Planner<'a> {
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     hidden: HiddenColumns,
     keys: Keys,
+    asks: Asks,
     tables: RefCell<Vec<Arc<TableDef>>>,
     reads_system_tables: Cell<bool>,
     takes_sequence_values: Cell<bool>,
@@ -91,10 +95,14 @@ impl<'a> Planner<'a> {
         query: &Query,
         hidden: HiddenColumns,
         keys: Keys,
+        asks: Asks,
     ) -> Self {
         let find = |name: &ObjectName| crate::names::table(name, context.settings, context.transaction).ok();
         let mut expression_planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(OuterTables::of(query, find))];
         expression_planners.extend_from_slice(state.expr_planners());
+        if asks == Asks::Why {
+            expression_planners.push(Arc::new(AskedOperators));
+        }
         Self {
             expression_planners,
             state,
@@ -106,14 +114,19 @@ impl<'a> Planner<'a> {
             has_table_ids: names_table_ids(query),
             rights: RefCell::new(match context.checks {
                 Checks::Nothing => Rights::of_owner(None, context.authority()),
-                Checks::All | Checks::AllBut(_) => context.rights(),
+                Checks::All | Checks::AllBut(_) | Checks::OfView(..) => context.rights(),
             }),
             exempt: match context.checks {
-                Checks::AllBut(table) => Some(table),
+                Checks::AllBut(table) | Checks::OfView(table, _) => Some(table),
                 Checks::All | Checks::Nothing => None,
+            },
+            changed: match &context.checks {
+                Checks::OfView(_, view) => Some(Arc::clone(view)),
+                Checks::All | Checks::AllBut(_) | Checks::Nothing => None,
             },
             hidden,
             keys,
+            asks,
             tables: RefCell::default(),
             reads_system_tables: Cell::new(false),
             takes_sequence_values: Cell::new(false),
@@ -131,9 +144,9 @@ impl<'a> Planner<'a> {
     /// The same on a thread of its own, which asks here for what only this statement knows.
     pub(super) fn plan_apart(&self, query: &Arc<Query>, mut names: PlannerContext) -> Result<LogicalPlan> {
         let (engine, query) = (Arc::clone(self.engine), Arc::clone(query));
-        let planners = self.expression_planners.clone();
+        let (planners, asks) = (self.expression_planners.clone(), self.asks);
         let work = move |asking| {
-            let remote = Remote::new(engine, planners, asking);
+            let remote = Remote::new(engine, planners, asking, asks);
             let planned = logical_plan(&remote, Query::clone(&query), &mut names);
             Ok((planned, remote.uses()))
         };
@@ -203,6 +216,12 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// Whether a table is read without a right to it.
+    fn is_exempt(&self, table: SpaceId) -> bool {
+        let is_here = self.changed.as_ref().is_none_or(|view| *self.within.borrow() == [view.name.clone()]);
+        is_here && self.exempt == Some(table)
+    }
+
     fn is_within_view(&self) -> bool {
         !self.within.borrow().is_empty()
     }
@@ -230,6 +249,7 @@ impl<'a> Planner<'a> {
         let mut query = super::output_names::named(&parsed);
         crate::user_types::resolve(&mut query, self.settings, self.transaction);
         let find = |name: &ObjectName| super::scopes::found(name, self.settings, self.transaction, None);
+        super::populated::written_out(&mut query, &find);
         super::whole_rows::counted(&mut query, &find)?;
         super::using::written_out(&mut query, &find);
         super::outer_aggregates::computed_outside(&mut query, &find, self.state)?;
@@ -298,6 +318,9 @@ impl<'a> Planner<'a> {
             self.reads_system_tables.set(true);
             return Ok(provider_as_source(provider));
         }
+        if let (Some(CHANGED_VIEW), Some(view)) = (schema, &self.changed) {
+            return self.view(view);
+        }
         // A view names other relations with their schemas, and means the system's own whatever its reader's path is.
         // Any other name without one is not looked up: it would be read with the rights of the view's owner.
         let is_of_view = self.is_within_view() && schema.is_none();
@@ -351,7 +374,7 @@ impl<'a> Planner<'a> {
         match self.transaction.catalog().resolve(name) {
             Some(ObjectRef::Table(_)) => match self.transaction.resolve_table(name) {
                 Some(def) => {
-                    if self.exempt != Some(def.id) {
+                    if !self.is_exempt(def.id) {
                         self.require_select(Object::Table(&def))?;
                     }
                     Ok(self.table(def))
@@ -457,7 +480,8 @@ impl ContextProvider for Planner<'_> {
         if crate::catalog::is_catalog_function(name) {
             self.asks_the_catalog.set(true);
         }
-        self.state.scalar_functions().get(name).cloned()
+        let known = self.state.scalar_functions().get(name).cloned();
+        known.or_else(|| asked_function(self.asks, name, self.state))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

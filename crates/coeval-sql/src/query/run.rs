@@ -4,6 +4,7 @@
 use super::apply::{Extent, applied, has_correlated};
 use super::coded_groups::WithoutCodedGroups;
 use super::group_top::WithoutGroupTop;
+use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
@@ -361,8 +362,11 @@ impl Unfinished {
         };
         let (optimized, reads_all) = self.optimized(&logical)?;
         let planner = Arc::clone(self.state.query_planner());
-        let physical =
-            self.engine.runtime().block_on(planner.create_physical_plan(&optimized, &self.state))?;
+        let physical = self
+            .engine
+            .runtime()
+            .block_on(planner.create_physical_plan(&optimized, &self.state))
+            .map_err(|error| explained_plan(error, &logical))?;
         Ok(Finished { physical, state: self.state, reads_all })
     }
 
@@ -375,11 +379,12 @@ impl Unfinished {
             Err(_) => !self.is_correlated,
         };
         if is_done {
-            return Ok((first?, false));
+            return Ok((first.map_err(|error| explained_plan(error, logical))?, false));
         }
         let applied = applied(logical.clone(), self.engine.template(), Extent::AllCorrelated)?;
         self.snapshot.stop_collecting();
-        Ok((self.state.optimize(&applied.data)?, true))
+        let optimized = self.state.optimize(&applied.data);
+        Ok((optimized.map_err(|error| explained_plan(error, logical))?, true))
     }
 }
 
@@ -437,6 +442,14 @@ impl Carry for StatementTime {
     const NAME: &'static str = "coeval_statement";
 }
 
+/// The statement does without pieces on other nodes: `coeval.spread_pieces` is off.
+#[derive(Clone, Debug)]
+pub(crate) struct WithoutPieces;
+
+impl Carry for WithoutPieces {
+    const NAME: &'static str = "coeval_without_pieces";
+}
+
 /// What subqueries run in that are planned while the statement runs: its own memory.
 #[derive(Clone, Debug)]
 pub(super) struct StatementEnvironment(pub(super) Arc<RuntimeEnv>);
@@ -460,6 +473,9 @@ fn statement_state(
     snapshot.carry_in(config.options_mut());
     if !context.settings.is_on("coeval.group_top") {
         WithoutGroupTop.carry_in(config.options_mut());
+    }
+    if !context.settings.is_on("coeval.spread_pieces") {
+        WithoutPieces.carry_in(config.options_mut());
     }
     if !context.settings.is_on("coeval.coded_groups") {
         WithoutCodedGroups.carry_in(config.options_mut());

@@ -46,6 +46,8 @@ struct Relation {
     row_column: Option<String>,
     /// Whether a row is the value of its only column.
     is_value: bool,
+    /// The columns of its primary key, if it is a table with one.
+    key: Vec<String>,
 }
 
 impl Relation {
@@ -123,6 +125,15 @@ pub(super) struct WholeRow<'s> {
     pub(super) is_filled_up: bool,
     /// Whether a row is the value of its only column.
     pub(super) is_value: bool,
+}
+
+/// A column of the innermost query.
+pub(super) struct OwnColumn<'s> {
+    /// What its relation is called.
+    pub(super) table: Option<&'s str>,
+    pub(super) name: String,
+    /// The columns of its table's primary key; none if it is no table's.
+    pub(super) key: &'s [String],
 }
 
 /// Whose a column is.
@@ -251,6 +262,49 @@ impl<'f> Scopes<'f> {
         })
     }
 
+    /// The column of the innermost query's FROM that an expression is; `None` also if it is not known to be one.
+    pub(super) fn own_column(&self, expression: &Expr) -> Option<OwnColumn<'_>> {
+        let (table, name) = match expression {
+            Expr::Identifier(name) => (None, fold(name)),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, name] => (Some(fold(table)), fold(name)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let relations = &self.queries.last()?.from.relations;
+        let may_be_meant = |relation: &&Relation| table.is_none() || relation.name == table;
+        let has = |relation: &&Relation| relation.known_columns().contains(&name);
+        let known = relations.iter().find(|relation| may_be_meant(relation) && has(relation));
+        // What is not known of any may be a column of the only one whose columns are not; or of a query around this one.
+        let is_alone = table.is_some() || (self.queries.len() == 1 && relations.len() == 1);
+        let unknown = || {
+            relations.iter().find(|relation| is_alone && may_be_meant(relation) && relation.may_have(&name))
+        };
+        let relation = known.or_else(unknown)?;
+        Some(OwnColumn { table: relation.name.as_deref(), name, key: &relation.key })
+    }
+
+    /// How many columns the rows of what the innermost query is made of have; `None` if that is not known.
+    pub(super) fn width_of(&self, body: &SetExpr) -> Option<usize> {
+        self.body_outputs(body, &self.queries.last()?.seen).map(|outputs| outputs.len())
+    }
+
+    /// The same of one of its SELECTs.
+    pub(super) fn width_of_select(&self, select: &Select) -> Option<usize> {
+        self.select_outputs(select, &self.queries.last()?.seen).map(|outputs| outputs.len())
+    }
+
+    /// The same of a query within it.
+    pub(super) fn width_of_query(&self, query: &Query) -> Option<usize> {
+        self.outputs(query, &self.queries.last()?.seen).map(|outputs| outputs.len())
+    }
+
+    /// The columns that an item of one of its SELECTs stands for; `None` if they are not known.
+    pub(super) fn columns_of(&self, item: &SelectItem, select: &Select) -> Option<Vec<String>> {
+        self.output(item, select, &self.queries.last()?.seen)
+    }
+
     fn owner_by_table(&self, table: &str) -> Owner {
         let is_it = |relation: &Relation| relation.name.as_deref() == Some(table);
         let has = |query: &Around| query.hidden == 0 && query.from.relations.iter().any(is_it);
@@ -363,7 +417,12 @@ impl<'f> Scopes<'f> {
         let columns = renamed(Some(own), alias);
         let never_null = def.live_columns().position(|(_, column)| column.not_null);
         let row_column = never_null.and_then(|place| columns.as_ref()?.get(place).cloned());
-        Relation { name: known_as, columns, row_column, ..Relation::default() }
+        let name_of = |key: &usize| {
+            let place = def.live_columns().position(|(index, _)| index == *key)?;
+            columns.as_ref()?.get(place).cloned()
+        };
+        let key = def.primary_key.iter().filter_map(name_of).collect();
+        Relation { name: known_as, columns, row_column, key, ..Relation::default() }
     }
 
     /// The names of a query's outputs; not known where all columns of a relation are among them whose columns are not.
@@ -374,11 +433,7 @@ impl<'f> Scopes<'f> {
 
     fn body_outputs(&self, body: &SetExpr, seen: &SeenParts) -> Columns {
         match body {
-            SetExpr::Select(select) => {
-                let outputs: Option<Vec<_>> =
-                    select.projection.iter().map(|item| self.output(item, select, seen)).collect();
-                Some(outputs?.into_iter().flatten().collect())
-            }
+            SetExpr::Select(select) => self.select_outputs(select, seen),
             SetExpr::Query(query) => self.outputs(query, seen),
             SetExpr::SetOperation { left, .. } => with_room(|| self.body_outputs(left, seen)),
             SetExpr::Values(values) => {
@@ -387,6 +442,12 @@ impl<'f> Scopes<'f> {
             }
             _ => None,
         }
+    }
+
+    fn select_outputs(&self, select: &Select, seen: &SeenParts) -> Columns {
+        let outputs: Option<Vec<_>> =
+            select.projection.iter().map(|item| self.output(item, select, seen)).collect();
+        Some(outputs?.into_iter().flatten().collect())
     }
 
     fn output(&self, item: &SelectItem, select: &Select, seen: &SeenParts) -> Columns {

@@ -14,6 +14,7 @@ mod arrays;
 mod choice_by_key;
 mod coalesce;
 mod collected;
+mod conditions;
 mod counting;
 mod declared;
 mod documents;
@@ -26,11 +27,13 @@ mod interval_best;
 mod intervals;
 mod jsonb;
 mod kept_rows;
+mod known_casts;
 mod literals;
 mod moments;
 mod numbers;
 mod operators;
 mod outer_tables;
+mod padded;
 mod places;
 mod regressions;
 mod rounding;
@@ -39,6 +42,7 @@ mod set_operations;
 mod settle;
 mod sleep;
 mod subquery_order;
+mod subscripts;
 mod sums;
 mod time_parts;
 mod unreversed;
@@ -50,10 +54,12 @@ mod windows;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};
+pub(super) use known_casts::refuse_unknown_cast;
 pub(super) use literals::own_call;
 pub(crate) use literals::{is_int_literal, with_typed_literals};
 pub(crate) use moments::ROUNDED as ROUNDED_TIME;
 pub(crate) use numbers::{quotient, rounded};
+pub(super) use operators::no_operator;
 pub(crate) use outer_tables::OuterTables;
 pub(crate) use series::SERIES;
 pub(super) use series::{Steps, arguments_of as arguments_of_series, array_of_members};
@@ -66,8 +72,18 @@ use crate::error::SqlError;
 use counting::{CountedSeries, Members};
 use datafusion::execution::context::SessionState;
 use datafusion::execution::{FunctionRegistry, SessionStateBuilder};
+use datafusion::logical_expr::AggregateUDF;
+use interval_best::Best;
 use operators::PostgresOperators;
+use regressions::Regression;
 use std::sync::Arc;
+use variances::Spread;
+
+/// Aggregates that plans call and no registry has, in an order that stays.
+pub(super) fn unregistered_aggregates() -> Vec<Arc<AggregateUDF>> {
+    let few = [sums::sum_of_bigint(), Best::Longest.function(), Best::Shortest.function()];
+    few.into_iter().chain(Spread::all()).chain(Regression::all()).collect()
+}
 
 /// The state, planning as PostgreSQL does.
 ///

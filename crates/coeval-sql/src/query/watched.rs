@@ -61,7 +61,7 @@ pub(super) fn lifeline_of(options: &ConfigOptions) -> Option<&Lifeline> {
 ///
 /// # Errors
 /// If a part of it cannot be made anew.
-pub(super) fn watched(
+pub(crate) fn watched(
     plan: Arc<dyn ExecutionPlan>,
     options: &ConfigOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {

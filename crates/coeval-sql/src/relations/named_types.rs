@@ -106,14 +106,13 @@ impl CatalogType {
 
     /// Whether its values are kept like this.
     fn carries(self, ty: &DataType) -> bool {
-        let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
         let is_list_of =
             |fits: &dyn Fn(&DataType) -> bool| matches!(ty, DataType::List(item) if fits(item.data_type()));
         match self {
             Self::ObjectId => *ty == DataType::Int32,
             Self::ObjectIds => is_list_of(&|item| *item == DataType::Int32),
-            Self::Name | Self::Letter => is_text(ty),
-            Self::Names | Self::Letters => is_list_of(&is_text),
+            Self::Name | Self::Letter => ty.is_string(),
+            Self::Names | Self::Letters => is_list_of(&DataType::is_string),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::datum::Datum;
 use super::environment::Environment;
 use super::promotion::{decimal_shape, is_float, is_integer, is_text, power_of_ten};
 use crate::error::{SqlError, SqlState};
-use crate::types;
+use crate::types::{self, CastContext, has_cast};
 use coeval_store::{ColumnType, ValueRef};
 
 /// How one type becomes another. Built once, when the expression is compiled.
@@ -53,13 +53,6 @@ pub(crate) enum Excess {
     Refuse,
 }
 
-/// Whether the user wrote the cast or a column asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CastContext {
-    Explicit,
-    Assignment,
-}
-
 /// What is to be done to make a value of one type one of another.
 pub(crate) enum CastPlan {
     /// Nothing: the values are the same.
@@ -101,23 +94,16 @@ pub(crate) fn plan(from: ColumnType, to: ColumnType, context: CastContext) -> Ca
 }
 
 fn general(from: ColumnType, to: ColumnType, context: CastContext) -> CastPlan {
-    let time =
-        |ty: ColumnType| matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz);
-    let between_times = time(from) && (time(to) || (to == ColumnType::Time && from != ColumnType::Date));
-    let of_a_day = matches!(
-        (from, to),
-        (ColumnType::Time, ColumnType::Interval) | (ColumnType::Interval, ColumnType::Time)
-    );
-    let from_text = is_text(from) && context == CastContext::Explicit;
-    let bounded = matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_));
-    let to_text = is_text(to) && !(bounded && context == CastContext::Explicit);
-    let of_arrays = match (from, to) {
+    let is_done_here = match (from, to) {
         (ColumnType::Array(from), ColumnType::Array(to)) => {
             !matches!(plan(from.column_type(), to.column_type(), context), CastPlan::Refused)
         }
-        _ => false,
+        // Whoever asks for it has the text cut off, which an assignment does not do.
+        (_, ColumnType::Varchar(_) | ColumnType::Char(_)) => context != CastContext::Explicit,
+        (from, ColumnType::Boolean) => is_text(from),
+        _ => true,
     };
-    if between_times || of_a_day || from_text || to_text || of_arrays {
+    if is_done_here && has_cast(from, to, context) {
         CastPlan::Do(Cast::General { from, to })
     } else {
         CastPlan::Refused

@@ -4,14 +4,18 @@
 //!
 //! They are a function of the value and of the type's description, which runs the casts of the point path.
 
-use super::cast::{CastContext, CastPlan, plan as cast_plan};
+use super::cast::{CastPlan, plan as cast_plan};
 use super::datum::Datum;
 use super::environment::Environment;
-use crate::error::{SqlError, SqlState};
-use crate::types::{column_type_of_arrow, format_shown, marked_field, parse_value, session_zone};
+use crate::error::SqlError;
+use crate::types::marks::marked_type;
+use crate::types::{
+    CastContext, cannot_cast, column_type_of_arrow, format_shown, marked_field, parse_value, require_cast,
+    session_zone, type_in_words, type_name,
+};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringViewArray};
 use arrow::compute::{CastOptions, can_cast_types, cast_with_options};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Float32Type, Float64Type};
 use chrono_tz::Tz;
 use coeval_store::{ColumnBuilder, ColumnType, EnumType, SequenceDef, ValueRef, value_at};
 use datafusion::common::{Result, ScalarValue};
@@ -67,22 +71,69 @@ pub(crate) fn called(input: Expr, to: ColumnType) -> Result<Expr, SqlError> {
     Ok(Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&FUNCTION), arguments)))
 }
 
-/// Constants of at most so many bytes, without an exponent, are cast to `numeric` by Arrow.
+/// Constants of at most so many bytes, without an exponent, are cast to `numeric` by Arrow if it can read them.
 const SHORT_NUMBER_BYTES: usize = 1 << 10;
 
 /// A cast of a text, or of an array of texts, to `numeric` as a call of our own function, whether the user or the planner wrote the
 /// cast; `None` for other casts. Arrow's cast recurses over the digits: fifty million of them overflow the stack and end the process.
 ///
 /// # Errors
-/// If the type cannot be described: a bug.
+/// What a literal has in it that is no such number.
 pub(crate) fn read_number(input: &Expr, from: &DataType, to: &DataType) -> Result<Option<Expr>, SqlError> {
-    let short = input.as_literal().and_then(|literal| literal.try_as_str().flatten());
     // Arrow knows no exponents.
     let is_plain = |text: &str| text.len() <= SHORT_NUMBER_BYTES && !text.contains(['e', 'E']);
-    if !reads_numbers(from, to) || short.is_some_and(is_plain) {
+    if !reads_numbers(from, to) {
         return Ok(None);
     }
+    match input.as_literal().filter(|literal| literal.try_as_str().flatten().is_some_and(is_plain)) {
+        Some(literal) => read_literal(input, literal, to),
+        None => called_for(input, to),
+    }
+}
+
+/// A cast of a text to a number that is no `numeric`, a truth value or a time, as a call of our own function: of what it cannot read
+/// Arrow tells in a text. `None` for other casts, and for a literal that Arrow reads.
+///
+/// # Errors
+/// What a literal has in it that is no such value.
+pub(crate) fn read_text(input: &Expr, from: &DataType, to: &DataType) -> Result<Option<Expr>, SqlError> {
+    if !reads_text(from, to) {
+        return Ok(None);
+    }
+    match input.as_literal() {
+        Some(literal) => read_literal(input, literal, to),
+        None => called_for(input, to),
+    }
+}
+
+/// The cast of a literal; its error does not wait for rows. `None` if Arrow reads it.
+fn read_literal(input: &Expr, literal: &ScalarValue, to: &DataType) -> Result<Option<Expr>, SqlError> {
+    if literal.cast_to(to).is_ok() {
+        return Ok(None);
+    }
+    if let (Some(text), Some(ty)) = (literal.try_as_str().flatten(), column_type_of_arrow(to)) {
+        // Whether a text can be read depends on no zone.
+        parse_value(text, ty, Tz::UTC)?;
+    }
+    called_for(input, to)
+}
+
+fn called_for(input: &Expr, to: &DataType) -> Result<Option<Expr>, SqlError> {
     column_type_of_arrow(to).map(|to| called(input.clone(), to)).transpose()
+}
+
+fn reads_text(from: &DataType, to: &DataType) -> bool {
+    let is_read = matches!(
+        to,
+        DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Boolean
+    );
+    let is_own_time = || to.is_temporal() && column_type_of_arrow(to).is_some_and(|ty| ty.arrow() == *to);
+    from.is_string() && (is_read || is_own_time())
 }
 
 fn reads_numbers(from: &DataType, to: &DataType) -> bool {
@@ -144,9 +195,9 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
     if let (DataType::List(_), ColumnType::Array(element)) = (from, to) {
         return Ok(Way::Elements(element.column_type()));
     }
-    let no_cast =
-        |name: String| SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {name} to {to}"));
-    let Some(source) = column_type_of_arrow(from) else { return Err(no_cast(from.to_string())) };
+    let no_cast = || cannot_cast(&type_in_words(from), &type_name(to));
+    let source = column_type_of_arrow(from).ok_or_else(no_cast)?;
+    require_cast(source, to)?;
     let plan = cast_plan(source, to, CastContext::Explicit);
     Ok(match plan {
         CastPlan::None => Way::Arrow,
@@ -154,9 +205,19 @@ fn way(from: &DataType, to: ColumnType) -> Result<Way, SqlError> {
         CastPlan::Refused if matches!(to, ColumnType::Varchar(_) | ColumnType::Char(_)) => {
             Way::ByText(source)
         }
-        CastPlan::Refused if from.is_temporal() && can_cast_types(from, &to.arrow()) => Way::Arrow,
-        CastPlan::Refused => return Err(no_cast(source.to_string())),
+        CastPlan::Refused if can_cast_types(from, &to.arrow()) => Way::Arrow,
+        CastPlan::Refused => return Err(no_cast()),
     })
+}
+
+/// Refuses a cast of a document, which Arrow carries as a text, to what no document becomes; numbers and truth values are no types of
+/// this function.
+///
+/// # Errors
+/// `42846`.
+fn refuse_document(field: &Field, to: ColumnType) -> Result<(), SqlError> {
+    let from = marked_type(field).filter(|ty| matches!(ty, ColumnType::Json | ColumnType::Jsonb));
+    from.filter(|_| is_own(to)).map_or(Ok(()), |from| require_cast(from, to))
 }
 
 fn target(argument: Option<&ScalarValue>) -> Result<ColumnType, SqlError> {
@@ -182,6 +243,7 @@ impl ScalarUDFImpl for CastFunction {
         let to = target(arguments.scalar_arguments.get(1).copied().flatten())?;
         if let Some(from) = arguments.arg_fields.first() {
             way(from.data_type(), to)?;
+            refuse_document(from, to)?;
         }
         let is_nullable = arguments.arg_fields.first().is_none_or(|field| field.is_nullable());
         Ok(Arc::new(marked_field(Field::new(CAST, to.arrow(), is_nullable), to)))
@@ -235,8 +297,25 @@ impl Environment for Zone {
     }
 }
 
+/// What the texts stand for, read by Arrow, which reads many at a time; `None` if it does not read all of them, or some as infinite.
+fn read_at_once(texts: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>, SqlError> {
+    if !reads_text(texts.data_type(), to) {
+        return Ok(None);
+    }
+    let read = cast_with_options(texts, to, &CastOptions { safe: true, ..CastOptions::default() })?;
+    let has_infinite = match to {
+        DataType::Float32 => read.as_primitive::<Float32Type>().iter().flatten().any(f32::is_infinite),
+        DataType::Float64 => read.as_primitive::<Float64Type>().iter().flatten().any(f64::is_infinite),
+        _ => false,
+    };
+    Ok((read.null_count() == texts.null_count() && !has_infinite).then_some(read))
+}
+
 /// What the texts stand for.
 fn parsed(texts: &ArrayRef, to: ColumnType, zone: Tz) -> Result<ArrayRef, SqlError> {
+    if let Some(read) = read_at_once(texts, &to.arrow())? {
+        return Ok(read);
+    }
     let texts = arrow::compute::cast(texts, &DataType::Utf8View)?;
     let mut builder = ColumnBuilder::new(to, texts.len());
     for text in texts.as_string_view() {

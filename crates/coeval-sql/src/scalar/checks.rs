@@ -10,12 +10,14 @@ use super::parameters::ParameterTypes;
 use super::scope::Scope;
 use crate::error::{SqlError, syntax_error};
 use crate::parse::parse_expression;
+use crate::user_types::with_value;
 use chrono_tz::Tz;
 use coeval_store::{
-    CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, ReferentialAction, Row, RowChecks,
-    SequenceDef, TableDef, Value, ValueRef,
+    CheckCompiler, ColumnDef, ColumnState, ConstraintError, ForeignKeyDef, QualifiedName, ReferentialAction,
+    Row, RowChecks, SequenceDef, TableDef, Value, ValueRef,
 };
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{Expr, Ident};
+use std::fmt;
 use std::sync::{Arc, Weak};
 
 /// What gives CHECK constraints their meaning, as long as this planner is there.
@@ -38,18 +40,11 @@ impl CheckCompiler for SqlChecks {
     fn compile(&self, table: &TableDef) -> Result<Arc<dyn RowChecks>, String> {
         let planner = self.planner.upgrade().ok_or("the database is closing")?;
         let planner = &*planner;
-        let scope = Scope::of_table(table);
-        let compile = |text: &str| -> Result<Scalar, SqlError> {
-            let mut expression = parse_stored(text)?;
-            crate::user_types::resolve_for_table(&mut expression, table);
-            let mut parameters = ParameterTypes::new();
-            let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
-            Ok(compiler.condition(&expression)?)
-        };
-        let checks = table.checks.iter().map(|check| {
-            let condition = compile(&check.expression)
-                .map_err(|error| format!("check constraint \"{}\": {error}", check.name))?;
-            Ok((check.name.clone(), condition))
+        let checks = rules(table)?.into_iter().map(|(rule, condition)| {
+            match compile_condition(planner, table, condition) {
+                Ok(condition) => Ok((rule, condition)),
+                Err(error) => Err(format!("{rule}: {error}")),
+            }
         });
         let checks = checks.collect::<Result<_, String>>()?;
         let defaults = table.columns.iter().enumerate().filter_map(|(index, column)| {
@@ -73,6 +68,78 @@ impl CheckCompiler for SqlChecks {
         generated.sort_by_key(|(index, _)| table.columns[*index].state == ColumnState::Computed);
         Ok(Arc::new(CompiledChecks { checks, defaults, generated }))
     }
+}
+
+/// What a row has to satisfy.
+#[derive(Clone, Debug)]
+enum Rule {
+    /// A check of the table, by its name.
+    Table(String),
+    /// A domain that refuses NULL.
+    NotNull(QualifiedName),
+    /// A check of a domain, by its name.
+    Domain(QualifiedName, String),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Table(name) => write!(f, "check constraint \"{name}\""),
+            Self::NotNull(domain) => write!(f, "domain {domain}"),
+            Self::Domain(domain, name) => write!(f, "check constraint \"{name}\" of domain {domain}"),
+        }
+    }
+}
+
+impl Rule {
+    /// What is said of a row of this table for which the condition is false.
+    fn violated(&self, table: &TableDef) -> ConstraintError {
+        match self {
+            Self::Table(name) => {
+                ConstraintError::Check { table: Box::new(table.name.clone()), constraint: name.clone() }
+            }
+            Self::NotNull(domain) => ConstraintError::DomainNull { domain: Box::new(domain.clone()) },
+            Self::Domain(domain, name) => {
+                ConstraintError::DomainCheck { domain: Box::new(domain.clone()), constraint: name.clone() }
+            }
+        }
+    }
+}
+
+/// What the rows of a table have to satisfy, with the conditions: first what domains ask of their columns, as PostgreSQL, where a
+/// value gets into a domain before it gets into a row.
+fn rules(table: &TableDef) -> Result<Vec<(Rule, Expr)>, String> {
+    let parsed = |rule: &Rule, text: &str| parse_stored(text).map_err(|error| format!("{rule}: {error}"));
+    let mut rules = Vec::new();
+    for column in &table.columns {
+        let Some(domain) = column.checked_domain() else { continue };
+        let value = Expr::Identifier(Ident::with_quote('"', &column.name));
+        if domain.not_null {
+            rules.push((Rule::NotNull(domain.name.clone()), Expr::IsNotNull(Box::new(value.clone()))));
+        }
+        for check in &domain.checks {
+            let rule = Rule::Domain(domain.name.clone(), check.name.clone());
+            let condition = with_value(parsed(&rule, &check.expression)?, &value);
+            rules.push((rule, condition));
+        }
+    }
+    for check in &table.checks {
+        let rule = Rule::Table(check.name.clone());
+        let condition = parsed(&rule, &check.expression)?;
+        rules.push((rule, condition));
+    }
+    Ok(rules)
+}
+
+fn compile_condition(
+    planner: &dyn PlanExpressions,
+    table: &TableDef,
+    mut condition: Expr,
+) -> Result<Scalar, SqlError> {
+    crate::user_types::resolve_for_table(&mut condition, table);
+    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
+    let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
+    Ok(compiler.condition(&condition)?)
 }
 
 /// What computes a generated column from the others of its row, as the column's type.
@@ -103,10 +170,10 @@ fn compile_default(
     Ok(compiler.assignment(&expression, column)?)
 }
 
-/// The checks of one table, by name, and by column the defaults that its foreign keys may set and what is generated.
+/// The checks of one table, and by column the defaults that its foreign keys may set and what is generated.
 #[derive(Debug)]
 struct CompiledChecks {
-    checks: Vec<(String, Scalar)>,
+    checks: Vec<(Rule, Scalar)>,
     defaults: Vec<(usize, Scalar)>,
     generated: Vec<(usize, Scalar)>,
 }
@@ -137,13 +204,10 @@ impl RowChecks for CompiledChecks {
     fn check(&self, table: &TableDef, row: &Row) -> Result<(), ConstraintError> {
         let source = NewRow { table, row };
         let inputs = Inputs { rows: &source, parameters: &[], environment: &NoStatement };
-        for (name, condition) in &self.checks {
+        for (rule, condition) in &self.checks {
             // A check that is NULL passes.
             if condition.eval(inputs).map_err(failed)?.truth() == Some(false) {
-                return Err(ConstraintError::Check {
-                    table: Box::new(table.name.clone()),
-                    constraint: name.clone(),
-                });
+                return Err(rule.violated(table));
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ mod operators;
 pub(crate) use aggregates::{AggregateCall, AggregateFunction, AggregateScope, DistinctInput};
 pub(crate) use operators::compare_op;
 
-use super::cast::{self, Cast, CastContext, CastPlan};
+use super::cast::{self, Cast, CastPlan};
 use super::datum::Datum;
 use super::environment::{Environment, Inputs, NoRows};
 use super::fallback::{Fallback, PlanExpressions};
@@ -18,9 +18,9 @@ use super::node::{Node, Scalar};
 use super::parameters::ParameterTypes;
 use super::promotion::is_text;
 use super::scope::Scope;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::stack::with_room;
-use crate::types;
+use crate::types::{self, CastContext, cannot_assign, has_cast};
 use chrono_tz::Tz;
 use coeval_store::{ColumnDef, ColumnType, SequenceDef, Value};
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident};
@@ -154,8 +154,7 @@ impl<'s> Compiler<'s> {
         let typed = self.top(expression)?;
         let (node, ty) = self.settle(typed, ColumnType::Boolean)?;
         if ty != ColumnType::Boolean {
-            let message = format!("argument of WHERE must be type boolean, not type {ty}");
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
+            return Err(types::no_condition("WHERE", &types::type_name(ty)).into());
         }
         Ok(Scalar { node, ty })
     }
@@ -169,17 +168,11 @@ impl<'s> Compiler<'s> {
         let (node, from) = self.settle(typed, column.ty)?;
         let node = self.cast(node, from, column.ty, CastContext::Assignment).map_err(|refusal| {
             // A cast that there is may still refuse a constant.
-            let exists = from == column.ty || may_be_assigned(from, column.ty);
+            let exists = has_cast(from, column.ty, CastContext::Assignment);
             if exists || matches!(refusal, Refusal::Wrong(_)) {
                 return refusal;
             }
-            let message = format!(
-                "column \"{}\" is of type {} but expression is of type {from}",
-                column.name, column.ty
-            );
-            SqlError::new(SqlState::DatatypeMismatch, message)
-                .with_hint("You will need to rewrite or cast the expression.")
-                .into()
+            cannot_assign(&column.name, column.ty, from).into()
         })?;
         Ok(Scalar { node, ty: column.ty })
     }
@@ -359,16 +352,14 @@ impl<'s> Compiler<'s> {
         for known in alternatives.iter().filter_map(|alternative| alternative.ty) {
             ty = Some(match ty {
                 None => known,
-                Some(so_far) => super::promotion::common(so_far, known)
-                    .ok_or_else(|| Refusal::unsupported(format!("{so_far} beside {known}")))?,
+                Some(so_far) => common_type_here(so_far, known)?,
             });
         }
         let mut ty = ty.unwrap_or(ColumnType::Text);
         let mut settled = Vec::with_capacity(alternatives.len());
         for alternative in alternatives {
             let (node, from) = self.settle_beside(alternative, ty)?;
-            ty = super::promotion::common(ty, from)
-                .ok_or_else(|| Refusal::unsupported(format!("{ty} beside {from}")))?;
+            ty = common_type_here(ty, from)?;
             settled.push((node, from));
         }
         let nodes = settled.into_iter().map(|(node, from)| self.cast(node, from, ty, CastContext::Explicit));
@@ -446,6 +437,13 @@ impl<'s> Compiler<'s> {
     }
 }
 
+/// The one type of two, but for arrays, which are not always compared where they have one, and for instants, which depend on a zone.
+fn common_type_here(left: ColumnType, right: ColumnType) -> Result<ColumnType, Refusal> {
+    types::common_type(left, right)
+        .filter(|ty| left == right || !matches!(ty, ColumnType::Array(_) | ColumnType::TimestampTz))
+        .ok_or_else(|| Refusal::unsupported(format!("{left} beside {right}")))
+}
+
 /// Casts here keep all digits of seconds.
 fn refuse_digits(ty: &ast::DataType) -> Result<(), Refusal> {
     use ast::DataType::{Interval, Time, Timestamp};
@@ -463,14 +461,6 @@ fn is_zoned(ty: ColumnType) -> bool {
         ColumnType::Array(element) => element.column_type() == ColumnType::TimestampTz,
         ty => ty == ColumnType::TimestampTz,
     }
-}
-
-/// Whether PostgreSQL has an assignment cast, though this compiler may not.
-fn may_be_assigned(from: ColumnType, to: ColumnType) -> bool {
-    let time = |ty: ColumnType| {
-        matches!(ty, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Time)
-    };
-    is_text(to) || (time(from) && time(to)) || (from == ColumnType::Interval && to == ColumnType::Time)
 }
 
 /// Where constants are folded: nothing there depends on the statement.

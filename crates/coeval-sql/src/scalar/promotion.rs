@@ -2,6 +2,9 @@
 //! Which type two operands meet in, as PostgreSQL promotes them. A `numeric` result has the precision and
 //! scale that Arrow's decimal kernels give it, so that both execution paths agree.
 
+pub(super) use crate::types::is_text;
+pub(super) use crate::types::numeric::{decimal_shape, of_digits as numeric};
+
 use super::arithmetic::{ArithmeticOp, NumberKind};
 use crate::types::numeric::{QUOTIENT_PRECISION, quotient_shape};
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
@@ -28,48 +31,9 @@ pub(super) fn is_document(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Json | ColumnType::Jsonb)
 }
 
-/// The text types. A `char(n)` is kept without its trailing blanks, so all of them compare as they are kept.
-pub(super) fn is_text(ty: ColumnType) -> bool {
-    matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_))
-}
-
-/// The text types' arrays, likewise.
+/// The text types' arrays, which compare as texts do.
 pub(super) fn is_text_array(ty: ColumnType) -> bool {
     matches!(ty, ColumnType::Array(element) if is_text(element.column_type()))
-}
-
-/// Precision and scale of an integer or a `numeric` seen as a decimal.
-pub(super) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
-    match ty {
-        ColumnType::SmallInt => Some((5, 0)),
-        ColumnType::Int => Some((10, 0)),
-        ColumnType::BigInt => Some((20, 0)),
-        ColumnType::Numeric { precision, scale } => Some((i32::from(precision), i32::from(scale))),
-        ColumnType::Real
-        | ColumnType::Double
-        | ColumnType::Boolean
-        | ColumnType::Text
-        | ColumnType::Varchar(_)
-        | ColumnType::Char(_)
-        | ColumnType::Bytea
-        | ColumnType::Date
-        | ColumnType::Time
-        | ColumnType::Timestamp
-        | ColumnType::TimestampTz
-        | ColumnType::Interval
-        | ColumnType::Uuid
-        | ColumnType::PgLsn
-        | ColumnType::Json
-        | ColumnType::Jsonb
-        | ColumnType::Enum(_)
-        | ColumnType::Array(_) => None,
-    }
-}
-
-/// A `numeric` type of about this shape: never more than 38 digits.
-pub(super) fn numeric(precision: i32, scale: i32) -> ColumnType {
-    let most = i32::from(NUMERIC_PRECISION_MAX);
-    ColumnType::Numeric { precision: precision.clamp(1, most) as u8, scale: scale.clamp(-most, most) as i8 }
 }
 
 /// The result type of an operation on two numbers and how to compute it; `None` if one is no number.
@@ -129,37 +93,4 @@ fn decimal_arithmetic(
         right_factor: power_of_ten(right_shift)?,
     };
     Some((numeric(precision, scale), kind))
-}
-
-/// The one type that two alternatives (of `CASE`, `COALESCE`, `IN`, ...) have in common.
-pub(super) fn common(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
-    if left == right {
-        return Some(left);
-    }
-    if is_text(left) && is_text(right) {
-        return Some(ColumnType::Text);
-    }
-    if is_number(left) && is_number(right) {
-        if is_integer(left) && is_integer(right) {
-            return Some(if left == ColumnType::BigInt || right == ColumnType::BigInt {
-                ColumnType::BigInt
-            } else {
-                ColumnType::Int
-            });
-        }
-        if is_float(left) || is_float(right) {
-            return Some(ColumnType::Double);
-        }
-        let ((left_precision, left_scale), (right_precision, right_scale)) =
-            (decimal_shape(left)?, decimal_shape(right)?);
-        let scale = left_scale.max(right_scale);
-        let whole = (left_precision - left_scale).max(right_precision - right_scale);
-        return Some(numeric(whole + scale, scale));
-    }
-    match (left, right) {
-        (ColumnType::Date, ColumnType::Timestamp) | (ColumnType::Timestamp, ColumnType::Date) => {
-            Some(ColumnType::Timestamp)
-        }
-        _ => None,
-    }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which names an expression can use, and where their values are.
 
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, unknown_column};
 use coeval_store::{ColumnType, TableDef};
 use datafusion::sql::sqlparser::ast::Ident;
 
@@ -134,9 +134,7 @@ impl Scope {
                 found = Some(ScopeColumn { table, column, ty });
             }
         }
-        found.ok_or_else(|| {
-            SqlError::new(SqlState::UndefinedColumn, format!("column \"{name}\" does not exist"))
-        })
+        found.ok_or_else(|| unknown_column(None, name))
     }
 
     fn resolve_in(
@@ -145,14 +143,9 @@ impl Scope {
         table_name: &str,
         matches: impl Fn(&ScopeTable) -> bool,
     ) -> Result<ScopeColumn, SqlError> {
-        let table = self.tables.iter().position(matches).ok_or_else(|| {
-            let message = format!("missing FROM-clause entry for table \"{table_name}\"");
-            SqlError::new(SqlState::UndefinedTable, message)
-        })?;
-        let (column, ty) = self.tables[table].find(column).ok_or_else(|| {
-            let message = format!("column {table_name}.{column} does not exist");
-            SqlError::new(SqlState::UndefinedColumn, message)
-        })?;
+        let table = self.tables.iter().position(matches).ok_or_else(|| SqlError::missing_from(table_name))?;
+        let found = self.tables[table].find(column);
+        let (column, ty) = found.ok_or_else(|| unknown_column(Some(table_name), column))?;
         Ok(ScopeColumn { table, column, ty })
     }
 }

@@ -108,6 +108,9 @@ fn logic_has_three_values() {
         ("COALESCE(NULL, NULL, 3)", "3 integer"),
         ("NULLIF(1, 1)", "NULL"),
         ("GREATEST(1, NULL, 3.5)", "3.5 numeric(11,1)"),
+        ("COALESCE(CAST(1.5 AS real), 2)", "1.5 real"),
+        // It is compared as a `double precision`, which has more digits of it.
+        ("CAST(0.1 AS real) IN (0.1, 0.2)", "f boolean"),
         ("LEAST('b', 'a')", "a text"),
         ("1 + 'x'", "22P02"),
         ("true + 1", "unsupported"),

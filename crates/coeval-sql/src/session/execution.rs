@@ -130,7 +130,7 @@ impl Outcome for Execution {
 
     fn of_statement(context: &mut StatementContext<'_>, statement: &Statement) -> Result<Self, SqlError> {
         if copy::is_exchange(statement) {
-            return Ok(match copy::begin_exchange(context, statement)? {
+            return Ok(match copy::begin_exchange(context, statement, statement::execute)? {
                 Exchange::In(copy) => Self::CopyIn(Box::new(copy)),
                 Exchange::Out(copy) => Self::CopyOut(Box::new(copy)),
             });

@@ -15,13 +15,16 @@ use crate::settings::{
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
+use crate::types::parse_value;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use coeval_store::AccessMode;
+use chrono_tz::Tz;
+use coeval_store::{AccessMode, ColumnType, Value as StoredValue};
 use coeval_txn::Isolation;
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, DiscardObject, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
-    Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode, UnaryOperator, Value,
+    ContextModifier, DiscardObject, Expr, Ident, Interval, ObjectName, Reset, Set,
+    SetSessionAuthorizationParamKind, Statement, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, UnaryOperator, Value,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -80,7 +83,12 @@ impl Session {
             }
             Set::SetTimeZone { local, value } => {
                 let scope = if *local { Scope::Transaction } else { Scope::Session };
-                self.set_one(scope, "timezone", std::slice::from_ref(value))
+                match value {
+                    Expr::Interval(east) => {
+                        self.assign(scope, "timezone", Some(&hours_east(east)?.to_string()))
+                    }
+                    zone => self.set_one(scope, "timezone", std::slice::from_ref(zone)),
+                }
             }
             Set::SetTransaction { modes, session: false, snapshot: None } => self.set_modes(modes),
             Set::SetTransaction { modes, session: true, .. } => self.set_defaults(modes),
@@ -470,6 +478,38 @@ fn value_text(value: &Expr) -> Result<String, SqlError> {
         Expr::UnaryOp { op: UnaryOperator::Plus, expr } => value_text(expr),
         other => Err(SqlError::unsupported(format_args!("the value {other} in SET"))),
     }
+}
+
+/// Hours east of Greenwich of a zone that is an interval.
+///
+/// # Errors
+/// `22023` for months and days, `0A000` for parts of hours.
+fn hours_east(east: &Interval) -> Result<i64, SqlError> {
+    const NANOS_PER_HOUR: i64 = 3_600_000_000_000;
+    let text = value_text(&east.value)?;
+    let written = match &east.leading_field {
+        Some(field) if !text.contains(':') => format!("{text} {field}"),
+        _ => text,
+    };
+    let refused = |parts: &str| {
+        let message = format!("invalid value for parameter \"TimeZone\": \"INTERVAL '{written}'\"");
+        SqlError::new(SqlState::InvalidParameterValue, message)
+            .with_detail(format!("Cannot specify {parts} in time zone interval."))
+    };
+    let StoredValue::Interval(interval) = parse_value(&written, ColumnType::Interval, Tz::UTC)? else {
+        return Err(SqlError::internal("an interval was read as something else"));
+    };
+    if interval.months != 0 {
+        return Err(refused("months"));
+    }
+    if interval.days != 0 {
+        return Err(refused("days"));
+    }
+    if interval.nanoseconds % NANOS_PER_HOUR != 0 {
+        return Err(SqlError::unsupported("a time zone that is an interval with minutes")
+            .with_hint("Name it as the IANA database does: 'Asia/Kolkata'."));
+    }
+    Ok(interval.nanoseconds / NANOS_PER_HOUR)
 }
 
 fn mode_of(name: &str, text: &str) -> Result<TransactionMode, SqlError> {

@@ -131,6 +131,12 @@ pub(super) const KNOWN: &[Known] = &[
         "How far safe snapshots are behind, and because of whom.",
     ),
     known(
+        "coeval.spread_pieces",
+        "on",
+        Domain::Boolean,
+        "Whether nodes of a cluster do parts of a query with the bricks that they have; off: rows are fetched.",
+    ),
+    known(
         "coeval.table_server",
         "",
         Domain::Text,

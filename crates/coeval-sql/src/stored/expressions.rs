@@ -71,8 +71,7 @@ pub(crate) fn check_columns(def: &TableDef, expr: &Expr) -> Result<Vec<usize>, S
     let wrong = search(expr, |expr| {
         let (table, ident) = column_reference(expr)?;
         if let Some(table) = table.map(fold).filter(|table| *table != def.name.name) {
-            let message = format!("missing FROM-clause entry for table \"{table}\"");
-            return Some(SqlError::new(SqlState::UndefinedTable, message));
+            return Some(SqlError::missing_from(&table));
         }
         let name = fold(ident);
         match def.column_index(&name) {

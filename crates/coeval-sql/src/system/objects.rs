@@ -4,8 +4,13 @@
 use super::rows::{Rows, integer, table_defs, text, yes_or_no};
 use super::{DATABASE_NAME, INFORMATION_SCHEMA};
 use crate::catalog::ViewColumns;
+use crate::stored::updatable::Updatable;
 use crate::temporary::is_temporary;
-use coeval_store::{ColumnDef, ColumnState, ColumnType, Identity, Transaction, ValueRef};
+use coeval_store::{
+    CheckOption, ColumnDef, ColumnState, ColumnType, Identity, SECOND_DIGITS_MAX, Transaction, ValueRef,
+    ViewDef,
+};
+use std::sync::Arc;
 
 const TEXT: ColumnType = ColumnType::Text;
 const INT: ColumnType = ColumnType::Int;
@@ -42,7 +47,7 @@ pub(super) fn tables(transaction: &Transaction) -> Rows {
         push(&name.schema, &name.name, kind, true);
     }
     for view in transaction.catalog().views() {
-        push(&view.name.schema, &view.name.name, "VIEW", false);
+        push(&view.name.schema, &view.name.name, "VIEW", is_updatable(view, transaction));
     }
     for (schema, name, kind) in crate::relations::own_relations() {
         push(schema, name, kind, false);
@@ -61,17 +66,37 @@ pub(super) fn views(transaction: &Transaction) -> Rows {
         ("is_insertable_into", TEXT),
     ]);
     for view in transaction.catalog().views() {
+        let is_updatable = is_updatable(view, transaction);
         rows.push([
             text(DATABASE_NAME),
             text(&view.name.schema),
             text(&view.name.name),
             text(&view.query),
-            text("NONE"),
-            yes_or_no(false),
-            yes_or_no(false),
+            text(match view.check {
+                None => "NONE",
+                Some(CheckOption::Local) => "LOCAL",
+                Some(CheckOption::Cascaded) => "CASCADED",
+            }),
+            yes_or_no(is_updatable),
+            yes_or_no(is_updatable),
         ]);
     }
     rows
+}
+
+/// Whether rows are written through a view.
+fn is_updatable(view: &Arc<ViewDef>, transaction: &Transaction) -> bool {
+    updatable_columns(view, transaction).iter().any(|is_updatable| *is_updatable)
+}
+
+/// For each column of a view whether values are written through it; none if no rows are.
+fn updatable_columns(view: &Arc<ViewDef>, transaction: &Transaction) -> Vec<bool> {
+    match Updatable::of_view(view, transaction) {
+        Ok(updatable) if updatable.table.bricks.is_none() && updatable.table.foreign.is_none() => {
+            updatable.columns.iter().map(|column| column.base.is_some()).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 pub(super) fn sequences(transaction: &Transaction) -> Rows {
@@ -126,6 +151,7 @@ struct Place<'a> {
     table: &'a str,
     column: &'a str,
     position: usize,
+    is_updatable: bool,
 }
 
 /// What is the same for the columns of tables and of views.
@@ -145,7 +171,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         integer(number.precision),
         integer(number.radix),
         integer(number.scale),
-        integer(datetime_precision(column.ty)),
+        integer(datetime_precision(column)),
         text(DATABASE_NAME),
         text(column.ty.user_type().map_or("pg_catalog", |ty| &ty.def().name.schema)),
         text(&internal_type_name(column.ty)),
@@ -160,7 +186,7 @@ fn push_column(rows: &mut Rows, place: &Place<'_>, column: &ColumnDef, default: 
         yes_or_no(false),
         text(if column.generated.is_some() { "ALWAYS" } else { "NEVER" }),
         column.generated.as_deref().map_or(ValueRef::Null, text),
-        yes_or_no(true),
+        yes_or_no(place.is_updatable),
     ]);
 }
 
@@ -200,15 +226,24 @@ pub(super) fn columns(transaction: &Transaction, view_columns: &ViewColumns) -> 
                 table: &name.name,
                 column: &column.name,
                 position: position + 1,
+                is_updatable: true,
             };
             let default = default.filter(|_| column.generated.is_none());
             push_column(&mut rows, &place, column, default.as_deref());
         }
     }
     for (name, columns) in view_columns {
+        let view = transaction.catalog().view(name);
+        let updatable = view.map(|view| updatable_columns(view, transaction)).unwrap_or_default();
         for (position, (column, ty)) in columns.iter().enumerate() {
             let ty = crate::types::column_type_of_arrow(ty).unwrap_or(ColumnType::Text);
-            let place = Place { schema: &name.schema, table: &name.name, column, position: position + 1 };
+            let place = Place {
+                schema: &name.schema,
+                table: &name.name,
+                column,
+                position: position + 1,
+                is_updatable: updatable.get(position).copied().unwrap_or(false),
+            };
             push_column(&mut rows, &place, &ColumnDef::new(column, ty), None);
         }
     }
@@ -280,10 +315,12 @@ fn octets_max(ty: ColumnType) -> Option<i32> {
     }
 }
 
-fn datetime_precision(ty: ColumnType) -> Option<i32> {
-    match ty {
+fn datetime_precision(column: &ColumnDef) -> Option<i32> {
+    match column.ty {
         ColumnType::Date => Some(0),
-        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => Some(6),
+        ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Interval => {
+            Some(column.second_digits.unwrap_or(SECOND_DIGITS_MAX).into())
+        }
         _ => None,
     }
 }

@@ -36,7 +36,7 @@ struct Whole {
 /// The statement as a server gets it to which it goes whole, if it does: with the values of its parameters.
 ///
 /// # Errors
-/// What the server says when it is opened.
+/// What the server says when it is opened; `42P19` for a recursion that PostgreSQL refuses, and engines may run without an end.
 fn whole(context: &StatementContext<'_>, statement: &Statement) -> Result<Option<Whole>, SqlError> {
     let is_fitting = match statement {
         Statement::Query(body) => crate::dml::is_plain_query(body) && !is_values(body),
@@ -47,7 +47,10 @@ fn whole(context: &StatementContext<'_>, statement: &Statement) -> Result<Option
         return Ok(None);
     }
     match first_foreign(context, statement).and_then(|def| def.foreign.clone()) {
-        Some(foreign) => bound(context, statement.clone(), foreign.server),
+        Some(foreign) => {
+            query::check_recursions(statement)?;
+            bound(context, statement.clone(), foreign.server)
+        }
         None => Ok(None),
     }
 }

@@ -4,6 +4,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::types::column_type_of_arrow;
 use crate::types::lists::assign_list;
+use crate::types::names::type_name;
 use crate::types::numeric::rescale;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use crate::types::zones::{local_to_utc, utc_to_local};
@@ -64,12 +65,10 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
     }
 }
 
+/// `42804` for a value that is met where statements are not checked before they run: a parameter's.
 pub(super) fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
-    SqlError::new(
-        SqlState::DatatypeMismatch,
-        format!("column is of type {to} but expression is of type {from}"),
-    )
-    .with_hint("You will need to rewrite or cast the expression.")
+    let message = format!("a value of type {} is not one of type {}", type_name(from), type_name(to));
+    SqlError::new(SqlState::DatatypeMismatch, message)
 }
 
 fn out_of_range(to: ColumnType) -> SqlError {
@@ -238,6 +237,12 @@ pub(crate) fn assign_array(array: &ArrayRef, to: ColumnType, zone: Tz) -> Result
     });
     if *from_arrow == wanted && !bounded {
         return Ok(array.clone());
+    }
+    if from_arrow.is_integer() && wanted.is_integer() {
+        let numbers =
+            cast_with_options(array, &wanted, &CastOptions { safe: true, ..CastOptions::default() })?;
+        // One that does not fit has become NULL.
+        return if numbers.null_count() == array.null_count() { Ok(numbers) } else { Err(out_of_range(to)) };
     }
     if is_lossless(from_arrow, &wanted) && (!bounded || all_short(array, to)) {
         return Ok(cast_with_options(

@@ -2,9 +2,9 @@
 //! Column types as `pg_type` and `pg_attribute` have them.
 
 use crate::oids;
-use crate::types::column_type_of_arrow;
+use crate::types::{column_type_of_arrow, type_name};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType};
+use coeval_store::{ColumnDef, ColumnType, ElementType};
 
 /// A type as `pg_attribute` describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub(crate) struct TypeFacts {
 
 /// The header that PostgreSQL counts into the modifiers of `varchar` and `numeric`.
 const MODIFIER_HEADER: i32 = 4;
+/// What PostgreSQL puts in front of an interval's digits of seconds if it has all fields.
+const ALL_INTERVAL_FIELDS: i32 = 0x7fff << 16;
 /// `text`.
 const TEXT: i32 = 25;
 /// The default collation.
@@ -91,20 +93,50 @@ pub(crate) fn facts(ty: ColumnType) -> TypeFacts {
     }
 }
 
+/// The facts of a table's column: those of its type, and the digits of seconds that it was declared with, or its domain.
+pub(crate) fn facts_of_column(column: &ColumnDef) -> TypeFacts {
+    let facts = facts(column.ty);
+    if let Some(domain) = &column.domain {
+        return TypeFacts { oid: oids::of_space(domain.id), modifier: -1, ..facts };
+    }
+    let Some(digits) = column.second_digits.map(i32::from) else { return facts };
+    let fields = if column.ty == ColumnType::Interval { ALL_INTERVAL_FIELDS } else { 0 };
+    TypeFacts { modifier: fields | digits, ..facts }
+}
+
 /// The number of a type in `pg_type`.
 #[must_use]
 pub fn type_number(ty: ColumnType) -> i32 {
     facts(ty).oid
 }
 
+/// The letter of a type's category in `pg_type`.
+pub(crate) fn category(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::SmallInt
+        | ColumnType::Int
+        | ColumnType::BigInt
+        | ColumnType::Real
+        | ColumnType::Double
+        | ColumnType::Numeric { .. } => "N",
+        ColumnType::Boolean => "B",
+        ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_) => "S",
+        ColumnType::Date | ColumnType::Time | ColumnType::Timestamp | ColumnType::TimestampTz => "D",
+        ColumnType::Interval => "T",
+        ColumnType::Enum(_) => "E",
+        ColumnType::Array(_) => "A",
+        ColumnType::Bytea | ColumnType::Uuid | ColumnType::Json | ColumnType::Jsonb | ColumnType::PgLsn => {
+            "U"
+        }
+    }
+}
+
 /// The name of a type without its modifier, as casts of defaults have it.
 pub(crate) fn cast_name(ty: ColumnType) -> String {
     match ty {
-        ColumnType::Numeric { .. } => "numeric".to_owned(),
-        ColumnType::Varchar(_) => "character varying".to_owned(),
         ColumnType::Char(_) => "bpchar".to_owned(),
         ColumnType::Array(element) => format!("{}[]", cast_name(element.column_type())),
-        other => other.to_string(),
+        other => type_name(other),
     }
 }
 

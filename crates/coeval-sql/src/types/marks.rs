@@ -34,12 +34,11 @@ pub(crate) fn marked_field(field: Field, ty: ColumnType) -> Field {
 /// The type of a column of a result; `None` if its values are of no type that columns have.
 #[must_use]
 pub fn column_type_of_field(field: &Field) -> Option<ColumnType> {
-    let is_text = |ty: &DataType| matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
     let marked = match field.data_type() {
-        DataType::List(item) if is_text(item.data_type()) => {
+        DataType::List(item) if item.data_type().is_string() => {
             marked_type(field).filter(|ty| matches!(ty, ColumnType::Array(_)))
         }
-        ty if is_text(ty) => marked_type(field).filter(|ty| !matches!(ty, ColumnType::Array(_))),
+        ty if ty.is_string() => marked_type(field).filter(|ty| !matches!(ty, ColumnType::Array(_))),
         _ => None,
     };
     marked.or_else(|| column_type_of_arrow(field.data_type()))

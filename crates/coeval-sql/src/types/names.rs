@@ -3,7 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::DataType;
-use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX};
+use coeval_store::{ColumnType, ElementType, EnumType, NUMERIC_PRECISION_MAX, SECOND_DIGITS_MAX};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as AstType, ExactNumberInfo, Ident, ObjectName, TimezoneInfo,
 };
@@ -53,6 +53,17 @@ pub fn column_type(ty: &AstType) -> Result<ColumnType, SqlError> {
             return Err(SqlError::unsupported(format_args!("type {}", other.to_string().to_lowercase())));
         }
     })
+}
+
+/// To how many digits of seconds a column of this declaration rounds its times; `None` if that is not said. More than six are six,
+/// as in PostgreSQL; elements of arrays keep all six.
+pub(crate) fn second_digits(ty: &AstType) -> Option<u8> {
+    let digits = match ty {
+        AstType::Timestamp(digits, _) | AstType::Time(digits, _) => (*digits)?,
+        AstType::Interval { precision, .. } => (*precision)?,
+        _ => return None,
+    };
+    Some(u8::try_from(digits).unwrap_or(SECOND_DIGITS_MAX).min(SECOND_DIGITS_MAX))
 }
 
 /// The type of arrays of this type.
@@ -180,6 +191,30 @@ pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
     ColumnType::Numeric {
         precision: NUMERIC_PRECISION_MAX,
         scale: scale.max(NUMERIC_SCALE_DEFAULT.min(most)),
+    }
+}
+
+/// What messages call a type: PostgreSQL's name of it, without lengths and digits.
+pub(crate) fn type_name(ty: ColumnType) -> String {
+    match ty {
+        ColumnType::Numeric { .. } => "numeric".to_owned(),
+        ColumnType::Varchar(_) => "character varying".to_owned(),
+        ColumnType::Char(_) => "character".to_owned(),
+        ColumnType::Array(element) => format!("{}[]", type_name(element.column_type())),
+        other => other.to_string(),
+    }
+}
+
+/// What messages call an Arrow type, likewise.
+pub(crate) fn type_in_words(ty: &DataType) -> String {
+    match ty {
+        DataType::Null => "unknown".to_owned(),
+        DataType::List(element) => format!("{}[]", type_in_words(element.data_type())),
+        ty => match (column_type_of_arrow(ty), ty) {
+            (Some(known), _) => type_name(known),
+            (None, DataType::Struct(_)) => "record".to_owned(),
+            (None, ty) => ty.to_string(),
+        },
     }
 }
 

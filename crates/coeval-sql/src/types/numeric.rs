@@ -3,6 +3,7 @@
 
 use crate::error::{SqlError, SqlState};
 use arrow::datatypes::i256;
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use std::fmt::Write;
 
 /// Digits behind the point that a quotient has at least.
@@ -17,6 +18,40 @@ pub(crate) const DECIMAL_LIMIT: i128 = 10_i128.pow(38);
 /// The scale of a quotient of decimals with these scales.
 pub(crate) fn quotient_shape(dividend: i8, divisor: i8) -> i8 {
     dividend.max(divisor).max(QUOTIENT_SCALE_MIN)
+}
+
+/// Precision and scale of an integer or a `numeric` seen as a decimal.
+pub(crate) fn decimal_shape(ty: ColumnType) -> Option<(i32, i32)> {
+    match ty {
+        ColumnType::SmallInt => Some((5, 0)),
+        ColumnType::Int => Some((10, 0)),
+        ColumnType::BigInt => Some((20, 0)),
+        ColumnType::Numeric { precision, scale } => Some((i32::from(precision), i32::from(scale))),
+        ColumnType::Real
+        | ColumnType::Double
+        | ColumnType::Boolean
+        | ColumnType::Text
+        | ColumnType::Varchar(_)
+        | ColumnType::Char(_)
+        | ColumnType::Bytea
+        | ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::Interval
+        | ColumnType::Uuid
+        | ColumnType::PgLsn
+        | ColumnType::Json
+        | ColumnType::Jsonb
+        | ColumnType::Enum(_)
+        | ColumnType::Array(_) => None,
+    }
+}
+
+/// A `numeric` type of about this shape: never more than 38 digits.
+pub(crate) fn of_digits(precision: i32, scale: i32) -> ColumnType {
+    let most = i32::from(NUMERIC_PRECISION_MAX);
+    ColumnType::Numeric { precision: precision.clamp(1, most) as u8, scale: scale.clamp(-most, most) as i8 }
 }
 
 /// `dividend * 10^shift / divisor`, rounded half away from zero, as PostgreSQL rounds `numeric`.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The types of parameters, of which there are more than of columns.
 
+use super::names::type_name;
 use coeval_store::ColumnType;
 use std::fmt;
 
@@ -21,10 +22,8 @@ impl fmt::Display for ParameterType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // A parameter has no precision and no length.
-            Self::Scalar(ColumnType::Numeric { .. }) => f.write_str("numeric"),
-            Self::List(ColumnType::Numeric { .. }) => f.write_str("numeric[]"),
-            Self::Scalar(ty) => write!(f, "{ty}"),
-            Self::List(ty) => write!(f, "{ty}[]"),
+            Self::Scalar(ty) => f.write_str(&type_name(*ty)),
+            Self::List(ty) => write!(f, "{}[]", type_name(*ty)),
             Self::ObjectId => f.write_str("oid"),
             Self::ObjectIds => f.write_str("oid[]"),
         }

@@ -2,24 +2,30 @@
 //! A cluster in memory: what all nodes share, and a node. Loads are seen as a whole by snapshots that begin behind their commit; a
 //! delete takes what it sees.
 //!
+//! Nodes do pieces of each other's queries once they are told each other's engines. Each brick is then on two of them, and a node reads
+//! those of others as rows only by asking for them, which is noted; whatever it is sent of pieces is counted.
+//!
 //! Its tables have a dimension `day`, of integers from 0 on, and perhaps `region`, of texts; other columns are metrics.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use bytes::Bytes;
 use coeval_sql::{
     Cluster, ClusterAges, ClusterDelete, ClusterLoad, ClusterNodeRoles, ClusterNodeShare, ClusterNodeState,
-    ClusterNodeStatus, ClusterSnapshot, CommitMode, SqlError, SqlState,
+    ClusterNodeStatus, ClusterSnapshot, CommitMode, Engine, PieceOrder, PlacedBricks, SqlError, SqlState,
+    run_piece,
 };
 use coeval_store::BrickSchema;
 use coeval_txn::Epoch;
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// What becomes of the next commit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,9 +38,39 @@ pub(crate) enum NextCommit {
     Silent,
 }
 
+/// What is wrong with a node that is to do a piece of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// Nobody answers.
+    Gone,
+    /// It goes while its answer is on its way.
+    Goes,
+}
+
+/// How nodes do pieces of each other's queries: not at all, without engines.
+#[derive(Debug, Default)]
+struct Pieces {
+    /// Of nodes 1, 2, ...
+    engines: Vec<Weak<Engine>>,
+    troubles: BTreeMap<u32, Trouble>,
+    /// Who has been asked.
+    asked: Vec<u32>,
+    /// What was sent of all pieces.
+    bytes: usize,
+}
+
+impl Pieces {
+    /// The two nodes that have a brick.
+    fn holders(&self, brick: u64) -> [u32; 2] {
+        let count = self.engines.len() as u64;
+        [brick % count, (brick + 1) % count].map(|place| u32::try_from(place).unwrap() + 1)
+    }
+}
+
 /// What all nodes have.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
+    pieces: Arc<Mutex<Pieces>>,
     state: Mutex<State>,
     /// Snapshots, loads and deletes that nobody has dropped.
     open: AtomicUsize,
@@ -74,6 +110,21 @@ impl Shared {
     /// The age that rows can name now: the number of the last commit.
     pub(crate) fn newest_age(&self) -> Epoch {
         Epoch::new(self.state.lock().commits)
+    }
+
+    /// From now on nodes do pieces of each other's queries; of none, not any more.
+    pub(crate) fn set_engines(&self, engines: &[Arc<Engine>]) {
+        self.pieces.lock().engines = engines.iter().map(Arc::downgrade).collect();
+    }
+
+    pub(crate) fn set_troubles(&self, troubles: &[(u32, Trouble)]) {
+        self.pieces.lock().troubles = troubles.iter().copied().collect();
+    }
+
+    /// Who was asked for pieces since the last time, and how many bytes were sent of them.
+    pub(crate) fn take_pieces(&self) -> (Vec<u32>, usize) {
+        let mut pieces = self.pieces.lock();
+        (std::mem::take(&mut pieces.asked), std::mem::take(&mut pieces.bytes))
     }
 
     pub(crate) fn open(&self) -> usize {
@@ -124,7 +175,7 @@ type Tables = Arc<Mutex<BTreeMap<u64, Arc<Known>>>>;
 pub(crate) struct Node {
     shared: Arc<Shared>,
     tables: Tables,
-    has_keeper: bool,
+    number: u32,
     ages: Ages,
 }
 
@@ -141,8 +192,7 @@ pub(crate) enum Ages {
 
 impl Node {
     pub(crate) fn first(shared: &Arc<Shared>) -> Arc<Self> {
-        let shared = Arc::clone(shared);
-        Arc::new(Self { shared, tables: Tables::default(), has_keeper: true, ages: Ages::None })
+        Self::numbered(shared, 1)
     }
 
     /// The first one, whose readers of rows go by ages.
@@ -152,8 +202,15 @@ impl Node {
     }
 
     pub(crate) fn another(shared: &Arc<Shared>) -> Arc<Self> {
-        let first = Self::first(shared);
-        Arc::new(Self { has_keeper: false, ..Arc::into_inner(first).unwrap() })
+        Self::numbered(shared, 2)
+    }
+
+    pub(crate) fn numbered(shared: &Arc<Shared>, number: u32) -> Arc<Self> {
+        Arc::new(Self { shared: Arc::clone(shared), tables: Tables::default(), number, ages: Ages::None })
+    }
+
+    fn seen_now(&self) -> Snapshot {
+        Snapshot::now(&self.shared, &self.tables, self.number)
     }
 
     /// The columns of the tables that are declared here.
@@ -185,7 +242,7 @@ impl Cluster for Node {
     }
 
     fn snapshot(&self) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
-        let taken: Arc<dyn ClusterSnapshot> = Arc::new(Snapshot::now(&self.shared, &self.tables));
+        let taken: Arc<dyn ClusterSnapshot> = Arc::new(self.seen_now());
         async { Ok(taken) }.boxed()
     }
 
@@ -200,8 +257,8 @@ impl Cluster for Node {
     }
 
     fn delete(&self) -> BoxFuture<'_, Result<Box<dyn ClusterDelete>, SqlError>> {
-        let begun: Result<Box<dyn ClusterDelete>, SqlError> = if self.has_keeper {
-            let seen = Arc::new(Snapshot::now(&self.shared, &self.tables));
+        let begun: Result<Box<dyn ClusterDelete>, SqlError> = if self.number == 1 {
+            let seen = Arc::new(self.seen_now());
             Ok(Box::new(Delete { open: self.shared.opened(), seen, bricks: Vec::new() }))
         } else {
             Err(SqlError::unsupported("deleting bricks here").with_hint("Connect to n1.example."))
@@ -215,7 +272,7 @@ impl Cluster for Node {
             node: number,
             address: Some(format!("n{number}.example:7001")),
             roles: ClusterNodeRoles {
-                is_own: number < 3 && is_first(number) == self.has_keeper,
+                is_own: number < 3 && is_first(number) == (self.number == 1),
                 has_keeper: is_first(number),
             },
             state: if number < 3 { ClusterNodeState::Live } else { ClusterNodeState::Away },
@@ -244,7 +301,7 @@ impl ClusterAges for Node {
 
     fn snapshot_at(&self, age: Epoch) -> BoxFuture<'_, Result<Arc<dyn ClusterSnapshot>, SqlError>> {
         assert!(age <= self.shared.newest_age(), "rows name what has ended");
-        let now = Snapshot::now(&self.shared, &self.tables);
+        let now = self.seen_now();
         let commits = if self.ages == Ages::Ignored { now.commits } else { age.get() };
         let taken = Snapshot { commits, ..now };
         let taken: Arc<dyn ClusterSnapshot> = Arc::new(taken);
@@ -257,12 +314,41 @@ struct Snapshot {
     open: Open,
     tables: Tables,
     commits: u64,
+    /// Whose it is.
+    node: u32,
+}
+
+/// The same on another node that does a piece: what it reads is nothing that travels.
+#[derive(Debug)]
+struct There(Snapshot);
+
+impl ClusterSnapshot for There {
+    fn bricks(&self, table: u64) -> BoxFuture<'_, Result<Vec<u64>, SqlError>> {
+        self.0.bricks(table)
+    }
+
+    fn rows(
+        &self,
+        table: u64,
+        brick: u64,
+        columns: Vec<usize>,
+    ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>> {
+        let holders = self.0.open.0.pieces.lock().holders(brick);
+        assert!(holders.contains(&self.0.node), "brick {brick} is not on node {}", self.0.node);
+        async move { self.0.read(table, brick, &columns) }.boxed()
+    }
 }
 
 impl Snapshot {
-    fn now(shared: &Arc<Shared>, tables: &Tables) -> Self {
+    fn now(shared: &Arc<Shared>, tables: &Tables, node: u32) -> Self {
         let commits = shared.state.lock().commits;
-        Self { open: shared.opened(), tables: Arc::clone(tables), commits }
+        Self { open: shared.opened(), tables: Arc::clone(tables), commits, node }
+    }
+
+    /// What another node sees that does a piece for this one.
+    fn there(&self, node: u32) -> There {
+        let (open, tables) = (self.open.0.opened(), Arc::clone(&self.tables));
+        There(Self { open, tables, commits: self.commits, node })
     }
 
     fn sees(&self, run: &Run) -> bool {
@@ -271,8 +357,7 @@ impl Snapshot {
 
     fn read(&self, table: u64, brick: u64, columns: &[usize]) -> Result<Vec<RecordBatch>, SqlError> {
         let known = known_of(&self.tables, table)?;
-        let mut state = self.open.0.state.lock();
-        state.reads.push((brick, columns.to_vec()));
+        let state = self.open.0.state.lock();
         let runs = state.rows.iter().filter(|run| run.table == table && run.brick == brick && self.sees(run));
         let batches = runs.map(|run| {
             let column = |column: &usize| -> ArrayRef {
@@ -310,7 +395,44 @@ impl ClusterSnapshot for Snapshot {
         brick: u64,
         columns: Vec<usize>,
     ) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>> {
+        self.open.0.state.lock().reads.push((brick, columns.clone()));
         async move { self.read(table, brick, &columns) }.boxed()
+    }
+
+    fn place(&self, _: u64, bricks: &[u64], without: &[u32]) -> Vec<PlacedBricks> {
+        let pieces = self.open.0.pieces.lock();
+        let mut placed: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for brick in bricks.iter().filter(|_| !pieces.engines.is_empty()) {
+            let holders = pieces.holders(*brick);
+            let own = holders.into_iter().find(|node| *node == self.node);
+            let able = own.or_else(|| holders.into_iter().find(|node| !without.contains(node)));
+            if let Some(node) = able {
+                placed.entry(node).or_default().push(*brick);
+            }
+        }
+        let of = |(node, bricks): (u32, Vec<u64>)| PlacedBricks { node, is_own: node == self.node, bricks };
+        placed.into_iter().map(of).collect()
+    }
+
+    fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        let PieceOrder { node, table, bricks, order } = order;
+        let gone = || Err(SqlError::new(SqlState::CannotConnectNow, format!("node {node} is gone")));
+        let (engine, trouble) = {
+            let mut pieces = self.open.0.pieces.lock();
+            pieces.asked.push(node);
+            (pieces.engines[node as usize - 1].upgrade().unwrap(), pieces.troubles.get(&node).copied())
+        };
+        if trouble == Some(Trouble::Gone) {
+            return stream::iter([gone()]).boxed();
+        }
+        let pieces = Arc::clone(&self.open.0.pieces);
+        let made = run_piece(&engine, (table, bricks), order, Arc::new(self.there(node)));
+        let made = made.inspect_ok(move |part| pieces.lock().bytes += part.len());
+        if trouble.is_none() {
+            return made.boxed();
+        }
+        let half = made.map_ok(|part| part.slice(..part.len() / 2)).take(1);
+        half.chain(stream::iter([gone()])).boxed()
     }
 }
 

@@ -7,8 +7,8 @@
 //! Cost: a step for each part, however long its texts are.
 
 use super::{
-    CatalogChange, CheckDef, ColumnDef, ForeignDef, ForeignKeyDef, IndexDef, QualifiedName, SequenceDef,
-    TableDef, TypeDef, ViewColumn, ViewDef,
+    CatalogChange, CheckDef, ColumnDef, DomainDef, ForeignDef, ForeignKeyDef, IndexDef, QualifiedName,
+    SequenceDef, TableDef, TypeDef, ViewColumn, ViewDef,
 };
 use crate::access_rights::{Grant, Membership, ObjectAccess, RoleDef};
 use crate::brick_def::BrickDef;
@@ -171,10 +171,13 @@ impl Parts for ColumnDef {
             state: _,
             comment,
             generated,
+            second_digits: _,
+            domain,
         } = self;
         // The log has each byte of a missing value as a number.
         let written = 2 * missing.beside();
         LAYOUT_BYTES
+            + domain.as_deref().map_or(0, DomainDef::kept_bytes)
             + [name.beside(), ty.beside(), default.beside(), written, comment.beside(), generated.beside()]
                 .iter()
                 .sum::<usize>()
@@ -192,6 +195,15 @@ impl Parts for CheckDef {
     fn beside(&self) -> usize {
         let Self { name, expression, validity: _ } = self;
         name.beside() + expression.beside()
+    }
+}
+
+impl DomainDef {
+    /// Bytes that one takes which is kept by itself.
+    fn kept_bytes(&self) -> usize {
+        let Self { id: _, name, ty, declared, second_digits: _, not_null: _, default, checks } = self;
+        let parts = name.beside() + ty.beside() + declared.beside() + default.beside() + checks.beside();
+        PIECE_BYTES + size_of::<Self>() + parts
     }
 }
 
@@ -255,7 +267,7 @@ impl Parts for TableDef {
 
 impl Parts for ViewDef {
     fn beside(&self) -> usize {
-        let Self { name, columns, query, access, comment, output } = self;
+        let Self { name, columns, query, access, comment, output, check: _ } = self;
         let texts = name.beside() + query.beside() + comment.beside();
         texts + columns.beside() + access.beside() + output.beside()
     }
@@ -278,8 +290,8 @@ impl Parts for SequenceDef {
 
 impl Parts for TypeDef {
     fn beside(&self) -> usize {
-        let Self { ty, access } = self;
-        ty.def().beside() + access.beside()
+        let Self { ty, domain, access } = self;
+        ty.def().beside() + domain.as_deref().map_or(0, DomainDef::kept_bytes) + access.beside()
     }
 }
 

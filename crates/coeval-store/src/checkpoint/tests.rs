@@ -7,6 +7,7 @@ mod dropped_columns;
 
 use super::{Checkpoint, run};
 use crate::catalog::{CatalogChange, ColumnDef, QualifiedName, TableDef};
+use crate::crash_tests::seeds_or;
 use crate::error::StoreError;
 use crate::files::{Fault, FileSystem, SimulatedFiles};
 use crate::log::LogOptions;
@@ -24,6 +25,9 @@ use rand::Rng;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// So many seeds take a core some forty seconds; `tests/crash/long` runs more.
+const SEEDS: u64 = 60;
 
 const SMALL: Sizes = Sizes {
     chunk_rows: 16,
@@ -84,7 +88,7 @@ fn run_with_steps_between(workload: &mut Workload, store: &Store) {
 
 #[test]
 fn whatever_commits_between_the_steps_of_a_checkpoint_is_seen_once_in_memory() {
-    for seed in 0..300 {
+    for seed in seeds_or(SEEDS) {
         let store = in_memory();
         let mut workload = Workload::new(seed);
         run_with_steps_between(&mut workload, &store);
@@ -99,7 +103,8 @@ fn whatever_commits_between_the_steps_of_a_checkpoint_is_seen_once_in_memory() {
 #[test]
 fn whatever_commits_between_the_steps_of_a_checkpoint_is_found_again_on_disk() {
     let mut met = std::collections::BTreeMap::<&str, u64>::new();
-    for seed in 0..300 {
+    let seeds = seeds_or(SEEDS);
+    for seed in seeds.clone() {
         let mut files = SimulatedFiles::new(seed);
         let mut workload = Workload::new(seed);
         for _ in 0..3 {
@@ -113,8 +118,11 @@ fn whatever_commits_between_the_steps_of_a_checkpoint_is_found_again_on_disk() {
         }
         workload.met.into_iter().for_each(|(kind, count)| *met.entry(kind).or_default() += count);
     }
+    if seeds.end - seeds.start < SEEDS {
+        return;
+    }
     for kind in ["rows", "bulk load", "create index", "drop index", "add column", "truncate", "drop table"] {
-        assert!(met[kind] > 100, "{kind} was met too seldom: {met:?}");
+        assert!(met[kind] > 20, "{kind} was met too seldom: {met:?}");
     }
 }
 

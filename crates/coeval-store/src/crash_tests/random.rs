@@ -2,23 +2,13 @@
 //! Random work, faults and crashes on one thread, so that a seed repeats exactly.
 
 use super::lives::{HONEST, Met, run_seed};
-use std::ops::Range;
+use super::seeds_or;
 
 const SEEDS: u64 = 1_500;
 
-/// The seeds to run: those that `COEVAL_CRASH_SEEDS` names (`7` or `0..50000`), else the first 1,500.
-fn seeds() -> Range<u64> {
-    let Ok(text) = std::env::var("COEVAL_CRASH_SEEDS") else { return 0..SEEDS };
-    let number = |text: &str| text.trim().parse::<u64>().expect("COEVAL_CRASH_SEEDS is n or n..m");
-    match text.split_once("..") {
-        Some((first, end)) => number(first)..number(end),
-        None => number(&text)..number(&text) + 1,
-    }
-}
-
 #[test]
 fn after_any_crash_all_that_was_acknowledged_is_there_and_nothing_is_half() {
-    let seeds = seeds();
+    let seeds = seeds_or(SEEDS);
     let mut met = Met::new();
     let mut failed = Vec::new();
     for seed in seeds.clone() {

@@ -3,7 +3,9 @@
 
 use super::{BatchRun, HEADER_BYTES, Manifest, SegmentEntry, TableEntry, checksum_of, manifest_path};
 use crate::access_rights::{ObjectAccess, RoleDef};
-use crate::catalog::{CheckDef, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef};
+use crate::catalog::{
+    CheckDef, CheckOption, ColumnDef, QualifiedName, TableDef, TypeDef, Validity, ViewColumn, ViewDef,
+};
 use crate::enum_type::{EnumDef, EnumType};
 use crate::error::StoreError;
 use crate::files::{FileSystem, SimulatedFiles};
@@ -42,6 +44,7 @@ fn some_manifest() -> Manifest {
             access: ObjectAccess::default(),
             comment: None,
             output: None,
+            check: None,
         }],
         sequences: vec![],
         resume_points: vec![(SequenceId::new(1), Some(-5)), (SequenceId::new(2), None)],
@@ -123,6 +126,17 @@ fn columns_of_views_make_it_a_manifest_of_version_8_and_views_without_are_read()
     assert_eq!(decode(&with.encode()).unwrap(), with);
 }
 
+/// A program that does not know of the check would write what it refuses.
+#[test]
+fn a_view_that_checks_what_is_written_makes_it_a_manifest_of_version_9() {
+    for check in [CheckOption::Local, CheckOption::Cascaded] {
+        let mut manifest = some_manifest();
+        manifest.views[0].check = Some(check);
+        assert_eq!(version_of(&manifest), 9);
+        assert_eq!(decode(&manifest.encode()).unwrap(), manifest);
+    }
+}
+
 /// A program that does not know the type is told a version, and not that the file is damaged.
 #[test]
 fn places_of_logs_make_it_a_manifest_of_version_9() {
@@ -159,7 +173,7 @@ fn types_make_it_a_manifest_of_version_4() {
     let name = QualifiedName::new("public", "mood");
     let labels = ["sad", "happy"].map(str::to_owned);
     let ty = EnumType::of(EnumDef::new(SpaceId::new(8), SpaceId::new(9), name, labels));
-    let types = vec![TypeDef { ty, access: ObjectAccess::default() }];
+    let types = vec![TypeDef { ty, domain: None, access: ObjectAccess::default() }];
     let manifest = Manifest { types, ..some_manifest() };
     assert_eq!(version_of(&manifest), 4);
     assert_eq!(decode(&manifest.encode()).unwrap(), manifest);

@@ -132,6 +132,7 @@ impl Workload {
             access: Default::default(),
             comment: None,
             output: None,
+            check: None,
         };
         tx.change_catalog(CatalogChange::PutView(view)).unwrap();
         views.insert(name, query);

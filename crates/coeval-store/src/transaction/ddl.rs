@@ -180,6 +180,9 @@ impl Transaction {
             self.mark(name_key(&def.name.schema, &def.name.name), Access::Identity);
         }
         self.mark_types(def.columns.iter().map(|column| column.ty));
+        for domain in def.columns.iter().filter_map(|column| column.domain.as_ref()) {
+            self.mark(definition_key(domain.id), Access::Reference);
+        }
         for index in &def.indexes {
             if old.as_ref().is_none_or(|old| old.index(&index.name).is_none()) {
                 self.mark(name_key(&def.name.schema, &index.name), Access::Identity);
@@ -295,7 +298,7 @@ pub(crate) fn check_brick_definition(old: Option<&TableDef>, new: &TableDef) -> 
     if !new.indexes.is_empty() {
         return refuse("indexes and unique constraints");
     }
-    if !(new.checks.is_empty() && new.foreign_keys.is_empty()) {
+    if new.has_checks() || !new.foreign_keys.is_empty() {
         return refuse("CHECK and FOREIGN KEY constraints");
     }
     let Some(old) = old else { return Ok(()) };

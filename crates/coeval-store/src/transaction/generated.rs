@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Generated columns: their values are computed for every row that is written, in whatever way it is written, and replace values
-//! that came with the row.
+//! that came with the row. So do rounded ones in columns with fewer digits of seconds, before anything is computed of them.
 
 use super::Transaction;
+use crate::catalog::ColumnDef;
 use crate::column::ColumnBuilder;
 use crate::error::StoreError;
 use crate::ids::SpaceId;
 use crate::row::{Row, RowWriter};
+use crate::second_digits::{rounded_batch, rounded_row};
 use crate::table::{RowRef, Table};
 use crate::value::{Value, value_at};
 use arrow::array::RecordBatch;
 
 impl Transaction {
-    /// The row with the values of the table's generated columns.
+    /// The row as the table keeps it: with the values of its generated columns, times rounded to the digits of theirs.
     ///
     /// # Errors
     /// [`StoreError::UnknownSpace`] if there is no such table; [`StoreError::Constraint`] if one cannot be computed.
@@ -21,11 +23,19 @@ impl Transaction {
         if !table.generates() {
             return Ok(row);
         }
+        let row = rounded_row(table, row);
+        if !has_generated(&table.def().columns) {
+            return Ok(row);
+        }
         let values = self.shared.row_checks(table)?.generated(table.def(), &row)?;
+        let values: Vec<(usize, Value)> = values
+            .into_iter()
+            .map(|(column, value)| (column, table.def().columns[column].rounded(value)))
+            .collect();
         Ok(RowRef::of_row(table.def(), table.missing(), &row).with(&values))
     }
 
-    /// Rows for a load, with the values of the table's generated columns.
+    /// Rows for a load, as [`with_generated`](Self::with_generated) makes each.
     pub(super) fn batches_with_generated(
         &self,
         table: &Table,
@@ -42,6 +52,10 @@ impl Transaction {
         if batch.num_columns() != def.columns.len() {
             // The load says what is wrong with it.
             return Ok(batch.clone());
+        }
+        let batch = rounded_batch(def, batch.clone())?;
+        if !has_generated(&def.columns) {
+            return Ok(batch);
         }
         let compiled = self.shared.row_checks(table)?;
         let mut builders: Vec<Option<ColumnBuilder>> = def
@@ -60,7 +74,7 @@ impl Transaction {
             let mut values: Vec<(usize, Value)> = compiled.generated(def, &writer.finish())?;
             for (column, value) in values.drain(..) {
                 if let Some(builder) = &mut builders[column] {
-                    builder.push(value.borrow());
+                    builder.push(def.columns[column].rounded(value).borrow());
                 }
             }
         }
@@ -71,4 +85,8 @@ impl Transaction {
         });
         Ok(RecordBatch::try_new(batch.schema(), columns.collect())?)
     }
+}
+
+fn has_generated(columns: &[ColumnDef]) -> bool {
+    columns.iter().any(|column| column.generated.is_some())
 }

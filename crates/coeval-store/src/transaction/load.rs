@@ -117,7 +117,7 @@ impl Transaction {
 
     /// Checks the CHECK constraints of all rows.
     fn check_chunks(&self, table: &Arc<Table>, chunks: &[Arc<Chunk>]) -> Result<(), StoreError> {
-        if table.def().checks.is_empty() {
+        if !table.def().has_checks() {
             return Ok(());
         }
         let checks = self.shared.row_checks(table)?;

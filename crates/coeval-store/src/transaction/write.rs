@@ -222,7 +222,7 @@ impl Transaction {
     fn check_row(&self, table: &Table, row: &Row) -> Result<Key, StoreError> {
         let new = RowRef::of_row(table.def(), table.missing(), row);
         check_not_null(new)?;
-        if !table.def().checks.is_empty() {
+        if table.def().has_checks() {
             self.shared.row_checks(table)?.check(table.def(), row)?;
         }
         let key = new.key();

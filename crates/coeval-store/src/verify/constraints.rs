@@ -126,7 +126,10 @@ impl<'a> ParentLookup<'a> {
 fn run_checks(table: &Table, compiler: &dyn CheckCompiler, report: &mut VerifyReport) {
     let mut def = TableDef::clone(table.def());
     def.checks.retain(|check| check.validity.is_valid());
-    if def.checks.is_empty() {
+    for domain in def.columns.iter_mut().filter_map(|column| column.domain.as_mut()) {
+        domain.checks.retain(|check| check.validity.is_valid());
+    }
+    if !def.has_checks() {
         return;
     }
     let checks = match compiler.compile(&def) {

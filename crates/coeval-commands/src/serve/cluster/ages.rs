@@ -21,6 +21,9 @@ const NOTE_PAUSE: Duration = Duration::from_millis(100);
 /// How often a node is told how old the rows are that can be read here.
 const TELL_PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a start waits for it to be seen that ages begin anew.
+const ANEW_PATIENCE: Duration = Duration::from_secs(3);
+
 /// Has the primary's rows name how far loads have come, and the node keep what rows name, until the runtime ends.
 pub(super) async fn keep(store: Store, own: Arc<OwnNode>) {
     let (mut ages, mut told, mut said) = (Ages::default(), Instant::now(), None);
@@ -43,11 +46,21 @@ pub(super) async fn keep(store: Store, own: Arc<OwnNode>) {
 }
 
 /// A new cluster is founded on a database that may have been another one's: the epochs that its rows name mean nothing any more.
+///
+/// A database that was restored may wait for synchronous replicas, which come once this server listens. So it is not waited for longer than
+/// some seconds; it is committed then, and who reads rows is told to come again until it is seen.
 pub(super) async fn begin_anew(store: &Store) {
     let store = store.clone();
-    let begun = tokio::task::spawn_blocking(move || store.begin_brick_ages()).await;
-    if let Ok(Err(error)) = begun {
-        tracing::warn!(%error, "rows name loads of an earlier cluster: readers of rows wait until there are as many");
+    let begun = tokio::task::spawn_blocking(move || store.begin_brick_ages());
+    match tokio::time::timeout(ANEW_PATIENCE, begun).await {
+        Ok(Ok(Err(error))) => {
+            tracing::warn!(%error, "rows name loads of an earlier cluster: readers of rows wait until there are as many");
+        }
+        // It has panicked, which was said, or the server ends.
+        Ok(Ok(Ok(())) | Err(_)) => {}
+        Err(_) => tracing::warn!(
+            "rows name loads of an earlier cluster until synchronous replicas have that they do not: readers of rows wait for that"
+        ),
     }
 }
 
@@ -113,6 +126,34 @@ impl Ages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use coeval::Database;
+    use tokio::runtime::Builder;
+
+    /// To break it: have `begin_anew` wait as long as it takes. A directory that was restored with a list of replicas never comes to listen
+    /// then, and they never come.
+    #[test]
+    fn a_start_does_not_wait_for_replicas_that_can_only_come_behind_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(dir.path()).unwrap();
+        let store = database.engine().store();
+        store.note_brick_age(Epoch::new(7)).unwrap();
+        let mut session = database.session();
+        session.run("SET synchronous_standby_names = 'nobody'").unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let begun = Instant::now();
+        runtime.block_on(begin_anew(store));
+        runtime.shutdown_background();
+        assert!(begun.elapsed() >= ANEW_PATIENCE && begun.elapsed() < ANEW_PATIENCE * 5);
+        assert_eq!(store.world().brick_age().unwrap(), Some(Epoch::new(7)), "it is not seen yet");
+        // Who would note one meanwhile waits for that, and goes on behind it.
+        let other = store.clone();
+        let noting = std::thread::spawn(move || other.note_brick_age(Epoch::new(9)));
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!noting.is_finished());
+        session.run("SET synchronous_standby_names = ''").unwrap();
+        noting.join().unwrap().unwrap();
+        assert_eq!(store.world().brick_age().unwrap(), Some(Epoch::new(9)));
+    }
 
     /// To break it: take the age of the newest version for that of all.
     #[test]

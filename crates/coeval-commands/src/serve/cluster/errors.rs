@@ -45,6 +45,8 @@ pub(super) fn of_reading(error: &ReadError) -> SqlError {
         ReadError::NotServing { .. }
         | ReadError::NotToBeHad { .. }
         | ReadError::NotListed { .. }
+        | ReadError::NotRun { .. }
+        | ReadError::NotHere { .. }
         | ReadError::Ended(_) => SqlError::new(SqlState::CannotConnectNow, message).with_hint(AGAIN),
         ReadError::NoTable(_) => SqlError::new(SqlState::UndefinedTable, message)
             .with_hint("It was dropped, or its definition has not come to this node yet."),
@@ -103,6 +105,8 @@ pub(super) fn of_change(error: &ChangeNodesError) -> SqlError {
             SqlError::new(SqlState::CannotConnectNow, error.to_string()).with_hint(hint)
         }
         ChangeNodesError::NotRecovered(why) => of_recovery(why),
+        ChangeNodesError::NotSettled { .. } => SqlError::new(SqlState::CannotConnectNow, error.to_string())
+            .with_hint("`coeval cluster status` says who is away. Ask again: what is done by then is not done twice."),
         ChangeNodesError::HasKeeper(_) | ChangeNodesError::Refused(_) => refused(error.to_string()),
         _ => SqlError::internal(error.to_string()),
     }
@@ -127,6 +131,10 @@ fn of_recovery(error: &RecoverError) -> SqlError {
         RecoverError::LastReplica => (
             SqlState::ObjectNotInPrerequisiteState,
             "Find the machine or the disk of one of them, or restore a backup: coeval restore.",
+        ),
+        RecoverError::Founder(_) => (
+            SqlState::ObjectNotInPrerequisiteState,
+            "Find its machine or its disk, or restore a backup: coeval restore.",
         ),
         RecoverError::Begun => {
             (SqlState::ObjectNotInPrerequisiteState, "coeval cluster remove has a node be out that is lost.")
@@ -217,6 +225,8 @@ mod tests {
         assert!(elsewhere.hint.is_some_and(|hint| hint.contains("node 1") && hint.contains("db1:7001")));
         assert_eq!(of_change(&ChangeNodesError::HasKeeper(NodeId::new(1))).state.code(), "55000");
         assert_eq!(of_change(&ChangeNodesError::NoKeeper).state.code(), "57P03");
+        let not_settled = ChangeNodesError::NotSettled { after: Duration::from_secs(30) };
+        assert_eq!(of_change(&not_settled).state.code(), "57P03");
     }
 
     /// To break it: leave out what `of_recovery` says of a variant.
@@ -228,6 +238,7 @@ mod tests {
             (RecoverError::Lives(node), "no others"),
             (RecoverError::Unknown(node), "no others"),
             (RecoverError::LastReplica, "coeval restore"),
+            (RecoverError::Founder(node), "coeval restore"),
             (RecoverError::Begun, "coeval cluster remove"),
         ] {
             let said = of_change(&ChangeNodesError::NotRecovered(why));

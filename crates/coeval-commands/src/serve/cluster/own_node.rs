@@ -10,6 +10,7 @@
 //! It is there as soon as the server listens; the node may be about to start, since definitions of tables that it has rows of come by
 //! the log of the database.
 
+use super::comparing;
 use super::declarations::{Declarations, Undeclared};
 use super::errors::{not_there, of_change, of_definition, of_reading, of_writing};
 use super::reading::Seen;
@@ -24,6 +25,7 @@ use coeval_cluster::{ConnectionState, Epoch, Node, NodeAddress, NodeId, NodeShar
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -200,6 +202,17 @@ impl Cluster for OwnNode {
         // If the threads have ended, nobody answers.
         let shares = answered.recv().unwrap_or_default();
         shares.into_iter().map(|(node, share)| (node.get(), share_of(share))).collect()
+    }
+
+    fn compare(&self, stop: &Arc<AtomicBool>) -> Result<String, SqlError> {
+        let (node, declarations, stop) = (self.node(), Arc::clone(&self.declarations), Arc::clone(stop));
+        let (answer, answered) = std::sync::mpsc::channel();
+        self.threads().spawn(async move {
+            let compared = async { comparing::compare(&node.await?, &declarations, &stop).await };
+            // Whoever has asked is waiting for it.
+            let _ = answer.send(compared.await);
+        });
+        answered.recv().unwrap_or_else(|_| Err(not_there("it has ended")))
     }
 
     fn drain(&self, node: u32) -> Result<(), SqlError> {

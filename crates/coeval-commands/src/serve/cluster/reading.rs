@@ -4,11 +4,15 @@
 use super::errors::of_reading;
 use super::working;
 use arrow::array::RecordBatch;
-use coeval::{ClusterSnapshot, SqlError};
-use coeval_cluster::{BrickAddress, Snapshot};
+use bytes::Bytes;
+use coeval::{ClusterSnapshot, PieceOrder, PlacedBricks, SqlError};
+use coeval_cluster::{BrickAddress, BrickRows, NodeId, PieceOrder as NodePieceOrder, Snapshot};
+use futures::StreamExt;
 use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
 
 /// What a reader sees.
 #[derive(Debug)]
@@ -40,10 +44,48 @@ impl ClusterSnapshot for Seen {
         let snapshot = Arc::clone(&self.snapshot);
         Box::pin(working::begin(&self.threads, async move {
             let rows = snapshot.read(BrickAddress { table, brick }).await;
-            let rows = rows.map_err(|error| of_reading(&error))?;
-            let projected: Result<Vec<RecordBatch>, _> =
-                rows.batches().map(|batch| batch.project(&columns)).collect();
-            projected.map_err(|error| SqlError::internal(error.to_string()))
+            projected(&rows.map_err(|error| of_reading(&error))?, &columns)
         }))
     }
+
+    fn place(&self, table: u64, bricks: &[u64], without: &[u32]) -> Vec<PlacedBricks> {
+        let without: Vec<NodeId> = without.iter().map(|node| NodeId::new(*node)).collect();
+        let own = self.snapshot.node();
+        let placed = self.snapshot.place(table, bricks, &without).into_iter();
+        placed
+            .map(|at| PlacedBricks { node: at.node.get(), is_own: at.node == own, bricks: at.bricks })
+            .collect()
+    }
+
+    fn run(&self, order: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        let PieceOrder { node, table, bricks, order } = order;
+        let (parts, made) = mpsc::channel(1);
+        let snapshot = Arc::clone(&self.snapshot);
+        let working = working::begin(&self.threads, async move {
+            let order = NodePieceOrder { table, bricks, order };
+            let mut answer = snapshot.run(NodeId::new(node), order);
+            while let Some(part) = answer.next().await {
+                let part = part.map_err(|error| of_reading(&error))?;
+                if parts.send(part).await.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        stream::unfold(Some((made, working)), async |state| {
+            let (mut made, working) = state?;
+            match made.recv().await {
+                Some(part) => Some((Ok(part), Some((made, working)))),
+                // Whether that is the whole.
+                None => working.await.err().map(|error| (Err(error), None)),
+            }
+        })
+        .boxed()
+    }
+}
+
+/// Columns of rows, by their place in the table.
+pub(super) fn projected(rows: &BrickRows, columns: &[usize]) -> Result<Vec<RecordBatch>, SqlError> {
+    let projected: Result<Vec<RecordBatch>, _> = rows.batches().map(|batch| batch.project(columns)).collect();
+    projected.map_err(|error| SqlError::internal(error.to_string()))
 }

@@ -30,7 +30,7 @@ use arrow::datatypes::{Field, Schema};
 use arrow::ipc::reader::StreamReader;
 use coeval::BrickSchema;
 use coeval_archive::{RestoredRows, RestoredTable};
-use coeval_cluster::{BrickAddress, CommitWait, Founding, Load, Node};
+use coeval_cluster::{BrickAddress, CommitWait, Durability, Founding, Load, Node};
 use std::fmt::Display;
 use std::io::Cursor;
 use std::net::{Ipv4Addr, TcpListener};
@@ -63,21 +63,21 @@ fn failed(error: impl Display) -> String {
     error.to_string()
 }
 
-/// Says so if rows wait for a cluster, and the server makes none.
-///
-/// # Errors
-/// If the directory cannot be read.
-pub(super) fn remind(dir: &Path) -> Result<(), Failure> {
-    let waiting = RestoredRows::open(dir).map_err(|error| of_folder(dir, error))?;
-    if let Some(rows) = waiting {
-        eprintln!(
+/// Says so if rows wait for a cluster, and the server makes none. It serves row tables also if they are damaged.
+pub(super) fn remind(dir: &Path) {
+    match RestoredRows::open(dir) {
+        Ok(None) => {}
+        Ok(Some(rows)) => eprintln!(
             "{} has rows of tables that are spread over a cluster, as of {}, which wait until it is served with --cluster: {}",
             dir.display(),
             rows.taken(),
             names_of(rows.tables())
-        );
+        ),
+        Err(error) => eprintln!(
+            "{} may have rows of tables that are spread over a cluster, which a restore has brought and that cannot be read: {error}",
+            dir.display()
+        ),
     }
-    Ok(())
 }
 
 /// Loads the rows that wait in the directory of a database into the cluster that is made of it, and removes them. `start` has what the node
@@ -171,7 +171,8 @@ fn brought(
         listener,
         directory: start.directory.clone(),
         founding: start.founding,
-        durability: start.durability,
+        // What is loaded is removed from where it waits.
+        durability: Durability::Synced,
         store: start.store.clone(),
         term: start.term,
         threads: start.threads.clone(),

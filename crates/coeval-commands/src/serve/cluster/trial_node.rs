@@ -123,10 +123,10 @@ impl SpreadSnapshot for GoneSnapshot {
     }
 }
 
-fn parts_of(table: u64, parts: &[Range<i64>]) -> Vec<SpreadPart> {
+fn parts_of(table: u64, parts: impl IntoIterator<Item = Range<i64>>) -> Vec<SpreadPart> {
     let mut writer = PartWriter::new(table);
     for numbers in parts {
-        writer.push(&rows(numbers.clone())).unwrap();
+        writer.push(&rows(numbers)).unwrap();
         writer.end().unwrap();
     }
     std::iter::from_fn(|| writer.next_part()).collect()
@@ -148,8 +148,8 @@ impl Archived {
         TABLES.iter().for_each(|sql| run(&database, sql));
         let (hits, days) = (number_of(&database, "hits"), number_of(&database, "days"));
         let gone = Gone(vec![
-            (hits, "hits".to_owned(), parts_of(hits, &[0..1_000, 1_000..1_001, 1_001..3_000])),
-            (days, "days".to_owned(), parts_of(days, &[0..500])),
+            (hits, "hits".to_owned(), parts_of(hits, [0..1_000, 1_000..1_001, 1_001..3_000])),
+            (days, "days".to_owned(), parts_of(days, std::iter::once(0..500))),
         ]);
         let report =
             backup_with(database.engine().store(), &archive, SpreadRows::Of(&gone), &mut |_| {}).unwrap();

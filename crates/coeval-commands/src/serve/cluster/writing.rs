@@ -6,7 +6,7 @@ use super::reading::Seen;
 use super::working;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use coeval::{ClusterDelete, ClusterLoad, ClusterSnapshot, CommitMode, SqlError, SqlState};
-use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load, LoadError, NodeAddress, NodeId};
+use coeval_cluster::{BrickAddress, CommitWait, Delete, Epoch, Load};
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use tokio::runtime::Handle;

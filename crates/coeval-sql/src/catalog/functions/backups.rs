@@ -72,7 +72,7 @@ fn extent(word: Option<&str>) -> Result<BackupExtent, SqlError> {
 
 /// What the work gives, which runs on a thread of its own, as it may not run on one of a runtime. It is told to stop as soon as the
 /// statement is to end, and waited for until it has.
-fn until_stopped(
+pub(super) fn until_stopped(
     meter: &Meter,
     work: impl FnOnce(&Arc<AtomicBool>) -> Result<String, SqlError> + Send,
 ) -> Result<String, SqlError> {
@@ -81,7 +81,7 @@ fn until_stopped(
     let mut asked = Ok(());
     let outcome = thread::scope(|scope| {
         let stop = &stop;
-        let thread = thread::Builder::new().name("coeval-backup".to_owned());
+        let thread = thread::Builder::new().name("coeval-called".to_owned());
         let running = thread.spawn_scoped(scope, move || {
             // Goes with the thread, however that ends.
             let _working = working;

@@ -112,6 +112,10 @@ pub(in crate::catalog) fn formatted(oid: i32, modifier: Option<i32>) -> String {
             let (head, tail) = sql.split_once(' ').unwrap_or((sql, ""));
             format!("{head}({digits}) {tail}")
         }
+        // The other half says which fields the interval has.
+        ("interval", Some(digits)) if digits >= 0 && digits & 0xffff <= 6 => {
+            format!("{sql}({})", digits & 0xffff)
+        }
         ("bit" | "varbit", Some(length)) if length > 0 => format!("{sql}({length})"),
         _ => sql.to_owned(),
     }

@@ -7,18 +7,16 @@ use crate::dml::conflict::{Arbiter, arbiters};
 use crate::dml::environment::StatementEnvironment;
 use crate::dml::expressions::{ColumnExpression, Expressions, Rows};
 use crate::dml::generated::{Generator, generators};
+use crate::dml::returning::Done;
 use crate::dml::rows::{TouchedRows, encoded, values_of};
 use crate::dml::target::Target;
 use crate::error::{SqlError, SqlState};
 use crate::failing_row::refused;
 use crate::row_locking::strength_of_update;
-use crate::scalar::{Inputs, Scalar, Scope, ScopeTable};
+use crate::scalar::{Inputs, Scalar, Scope};
 use coeval_store::{ConstraintError, Key, LockedState, Row, StoreError, TableDef, Transaction, Value};
 use coeval_txn::LockStrength;
 use datafusion::sql::sqlparser::ast::{DoUpdate, OnConflict, OnConflictAction};
-
-/// What the row that was proposed goes by in DO UPDATE.
-const EXCLUDED: &str = "excluded";
 
 /// An ON CONFLICT clause, ready to run.
 pub(super) struct Upsert {
@@ -41,7 +39,7 @@ enum NewValue {
 /// What became of a proposed row.
 pub(super) enum Written {
     /// It, or the row it was merged into, is now this.
-    Row(Vec<Value>),
+    Row(Done, Vec<Value>),
     /// Nothing.
     Skipped,
 }
@@ -98,7 +96,7 @@ impl Upsert {
         if matches!(self.action, Action::Update { .. }) {
             self.touched.insert(key);
         }
-        Ok(Written::Row(values))
+        Ok(Written::Row(Done::Inserted, values))
     }
 
     /// Locks what the rows are going to write, where that is worth while before anything is written.
@@ -204,7 +202,7 @@ impl Upsert {
         })?;
         self.touched.insert(def.key_of(|column| new[column].borrow()));
         self.touched.insert(owner.clone());
-        Ok(Written::Row(new))
+        Ok(Written::Row(Done::Updated, new))
     }
 }
 
@@ -213,14 +211,14 @@ fn compile_update(
     target: &Target,
     update: &DoUpdate,
 ) -> Result<Action, SqlError> {
-    let excluded = ScopeTable::of_table(&target.def).with_alias(EXCLUDED);
-    let scope = Scope::new(vec![target.scope_table(), excluded]);
+    let scope = Scope::new(vec![target.scope_table(), target.proposed_table()]);
     let mut expressions = Expressions::new(context, &scope);
     let mut changes = Vec::with_capacity(update.assignments.len());
     for SetColumn { column, value } in assignments::resolve(target, &update.assignments)? {
         let value = match value {
             SetValue::Default => NewValue::Generated(generators(context, &target.def)?[column].clone()),
             SetValue::Expression(expression) => {
+                let expression = target.of_rows(&expression)?;
                 let compiled = expressions.column(&expression, &target.def.columns[column])?;
                 NewValue::Expression(
                     compiled.ok_or_else(|| SqlError::unsupported("a subquery in ON CONFLICT DO UPDATE"))?,
@@ -229,8 +227,10 @@ fn compile_update(
         };
         changes.push((column, value));
     }
-    let condition =
-        update.selection.as_ref().map(|condition| expressions.condition(condition)).transpose()?;
+    let condition = match &update.selection {
+        Some(condition) => Some(expressions.condition(&target.of_rows(condition)?)?),
+        None => None,
+    };
     let strength = strength_of_update(&target.def, changes.iter().map(|(column, _)| *column));
     Ok(Action::Update { strength, changes, condition })
 }

@@ -47,7 +47,7 @@ impl Fixture {
         let snapshot = transaction.brick_view(self.table, |all| all).expect("it is a brick table");
         let def = Arc::clone(transaction.table_def(self.table).expect("the table is there"));
         let columns: Vec<usize> = def.live_columns().map(|(index, _)| index).collect();
-        let fields: Vec<_> = columns.iter().map(|index| field_of(&def.columns[*index])).collect();
+        let fields: Vec<_> = columns.iter().map(|index| field_of_column(&def.columns[*index])).collect();
         let schema = Arc::new(Schema::new(fields));
         let (projection, filters) = ((1..columns.len()).collect(), Vec::new());
         let request =

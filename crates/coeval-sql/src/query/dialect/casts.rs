@@ -109,7 +109,7 @@ fn named(full: &ObjectName, modifiers: &[String]) -> Option<Target> {
     Some(match name {
         "regproc" | "regprocedure" | "regoper" | "regoperator" => Target::FunctionName,
         "oid" | "xid" | "cid" | "xid8" => Target::Plain(DataType::Int(None)),
-        "name" | "cstring" | "pg_node_tree" | "aclitem" => Target::Plain(DataType::Text),
+        "name" | "cstring" | "pg_node_tree" | "aclitem" | "jsonpath" => Target::Plain(DataType::Text),
         "char" if is_quoted => Target::Plain(DataType::Text),
         "int2vector" => Target::Array(DataType::SmallInt(None)),
         "oidvector" => Target::Array(object_ids()),

@@ -75,7 +75,7 @@ fn output_at<'s>(place: &Expr, outputs: &'s [SelectItem]) -> Option<&'s SelectIt
 }
 
 /// What an expression stands for that may be an output, by its place or by its name.
-fn meant(expression: &Expr, outputs: &[SelectItem]) -> Expr {
+pub(in crate::query) fn meant(expression: &Expr, outputs: &[SelectItem]) -> Expr {
     let output = match expression {
         Expr::Nested(inner) => return meant(inner, outputs),
         Expr::Value(_) => output_at(expression, outputs),
@@ -91,7 +91,7 @@ fn meant(expression: &Expr, outputs: &[SelectItem]) -> Expr {
 }
 
 /// Whether two expressions are the same; a column may have its table's name in front in one of them.
-fn are_same(one: &Expr, other: &Expr) -> bool {
+pub(in crate::query) fn are_same(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
         (Expr::Identifier(one), Expr::Identifier(other)) => fold(one) == fold(other),
         (Expr::Identifier(name), Expr::CompoundIdentifier(parts))

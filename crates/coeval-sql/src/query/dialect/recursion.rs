@@ -2,14 +2,34 @@
 //! What PostgreSQL refuses in the recursive part of `WITH RECURSIVE`: an aggregate of the rows of the step before, which would
 //! have a row at each step and never end, and more than one look at them.
 
-use super::{sets, unqualified};
+use super::unqualified;
 use crate::error::{SqlError, SqlState};
+use crate::functions::is_aggregate;
 use crate::names::fold;
 use crate::walk::{Walk, any_outside_queries};
 use datafusion::sql::sqlparser::ast::{
-    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, TableFactor, Visitor,
+    Expr, ObjectNamePart, Query, Select, SelectItem, SetExpr, SetOperator, Statement, TableFactor, Visitor,
 };
 use std::ops::ControlFlow;
+
+/// Looks at the recursive parts of all queries of a statement that is planned elsewhere: an engine may run without an end what is
+/// refused here.
+///
+/// # Errors
+/// `42P19`.
+pub(crate) fn check_all(statement: &Statement) -> Result<(), SqlError> {
+    struct Queries;
+    impl Visitor for Queries {
+        type Break = SqlError;
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+            check(query).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        }
+    }
+    match statement.walk(&mut Queries) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
 
 /// Looks at the recursive parts of a query's WITH.
 ///
@@ -77,7 +97,8 @@ impl Visitor for Steps<'_> {
     }
 }
 
-fn aggregates(select: &Select) -> bool {
+/// Whether a SELECT aggregates the rows of its own FROM.
+pub(super) fn aggregates(select: &Select) -> bool {
     let in_outputs = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(output) | SelectItem::ExprWithAlias { expr: output, .. } => calls_one(output),
         _ => false,
@@ -89,6 +110,6 @@ fn aggregates(select: &Select) -> bool {
 fn calls_one(expression: &Expr) -> bool {
     any_outside_queries(expression, |part| {
         matches!(part, Expr::Function(function) if function.over.is_none()
-            && unqualified(&function.name).is_some_and(|name| sets::is_aggregate(&name)))
+            && unqualified(&function.name).is_some_and(|name| is_aggregate(&name)))
     })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Comparisons of rows, written as comparisons of their columns.
 
+use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, FunctionArguments, UnaryOperator};
 
 /// The columns of a row as it is written: `(a, b)` or `ROW(a, b)`.
@@ -19,6 +20,23 @@ pub(super) fn columns(expression: &Expr) -> Option<Vec<Expr>> {
 fn pair(left: &Expr, right: &Expr) -> Option<(Vec<Expr>, Vec<Expr>)> {
     let (left, right) = (columns(left)?, columns(right)?);
     (left.len() == right.len() && !left.is_empty()).then_some((left, right))
+}
+
+/// Refuses to compare two rows of which one has more columns.
+///
+/// # Errors
+/// `42601`.
+pub(super) fn check(expression: &Expr) -> Result<(), SqlError> {
+    let Expr::BinaryOp { left, op, right } = expression else { return Ok(()) };
+    if !compares(op) {
+        return Ok(());
+    }
+    match (columns(left), columns(right)) {
+        (Some(left), Some(right)) if left.len() != right.len() => {
+            Err(SqlError::syntax("unequal number of entries in row expressions"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether an operator compares its two sides, in an order of values or of rows.

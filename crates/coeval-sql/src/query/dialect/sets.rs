@@ -2,16 +2,14 @@
 //! Arrays as sets: membership in array literals, arrays of subqueries.
 
 use super::{call, only_select, unqualified};
+use crate::functions::is_aggregate;
 use crate::names::fold;
 use crate::walk::visit_expressions;
-use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, OrderByExpr, OrderByKind,
     Query, Select, SelectItem, SetExpr, TableAlias, TableFactor, TableWithJoins, UnaryOperator, Value,
 };
-use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
 /// The function that makes an empty array of no array.
 pub(in crate::query) const OR_EMPTY: &str = "coeval_or_empty";
@@ -122,16 +120,6 @@ fn is_simple(select: &Select) -> bool {
         GroupByExpr::Expressions(expressions, _) => !expressions.is_empty(),
     };
     select.distinct.is_none() && select.having.is_none() && !is_grouped
-}
-
-/// Whether functions of this name are aggregates.
-pub(super) fn is_aggregate(name: &str) -> bool {
-    static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
-        let all = all_default_aggregate_functions().into_iter();
-        all.flat_map(|function| [function.name().to_owned()].into_iter().chain(function.aliases().to_vec()))
-            .collect()
-    });
-    (name.starts_with("json") && name.ends_with("_agg")) || AGGREGATES.contains(name)
 }
 
 /// Whether the item has one value for each row that is read: no aggregate, no window, no set.

@@ -4,12 +4,12 @@
 //! DataFusion knows `OVER w` alone and passes over the name inside of parentheses, and with it over what the window is divided
 //! by. So what a window takes from another one is written into it.
 
+use super::excluded_rows::{leaves_out_current_row, take_mark};
 use crate::error::{SqlError, SqlState};
 use crate::names::fold;
 use crate::walk::WalkMut;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitorMut, WindowSpec,
-    WindowType,
+    Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, VisitorMut, WindowSpec, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -40,6 +40,11 @@ pub(super) fn write_out(select: &mut Select) -> Result<(), SqlError> {
     for item in &mut select.projection {
         if let ControlFlow::Break(error) = item.walk_mut(&mut calls) {
             return Err(error);
+        }
+    }
+    for NamedWindowDefinition(_, window) in &mut select.named_window {
+        if let NamedWindowExpr::WindowSpec(spec) = window {
+            take_mark(spec);
         }
     }
     Ok(())
@@ -87,16 +92,17 @@ struct Calls<'w> {
 
 impl Calls<'_> {
     fn write_out(&self, call: &mut Function) -> Result<(), SqlError> {
-        match &mut call.over {
-            Some(WindowType::NamedWindow(name)) => self.require(name),
-            Some(WindowType::WindowSpec(spec)) => self.known.fill(spec),
-            None => Ok(()),
+        if let Some(WindowType::NamedWindow(name)) = &call.over {
+            let spec = self.known.find(&fold(name))?;
+            if leaves_out_current_row(spec) {
+                call.over = Some(WindowType::WindowSpec(spec.clone()));
+            }
+            return Ok(());
         }
-    }
-
-    /// `42704` for a window that nobody has defined.
-    fn require(&self, name: &Ident) -> Result<(), SqlError> {
-        self.known.find(&fold(name)).map(|_| ())
+        match &mut call.over {
+            Some(WindowType::WindowSpec(spec)) => self.known.fill(spec),
+            Some(WindowType::NamedWindow(_)) | None => Ok(()),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::Planner;
 use crate::engine::{Asking, Engine};
+use crate::query::mistakes::{Asks, asked_function};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, TableReference};
 use datafusion::config::ConfigOptions;
@@ -51,6 +52,7 @@ pub(super) struct Remote {
     engine: Arc<Engine>,
     expression_planners: Vec<Arc<dyn ExprPlanner>>,
     asking: Asking<Question>,
+    asks: Asks,
     uses: Cell<Uses>,
 }
 
@@ -59,8 +61,9 @@ impl Remote {
         engine: Arc<Engine>,
         expression_planners: Vec<Arc<dyn ExprPlanner>>,
         asking: Asking<Question>,
+        asks: Asks,
     ) -> Self {
-        Self { engine, expression_planners, asking, uses: Cell::default() }
+        Self { engine, expression_planners, asking, asks, uses: Cell::default() }
     }
 
     pub(super) fn uses(&self) -> Uses {
@@ -103,7 +106,8 @@ impl ContextProvider for Remote {
             sequence_values: uses.sequence_values || crate::sequences::is_sequence_function(name),
             catalog: uses.catalog || crate::catalog::is_catalog_function(name),
         });
-        self.state().scalar_functions().get(name).cloned()
+        let known = self.state().scalar_functions().get(name).cloned();
+        known.or_else(|| asked_function(self.asks, name, self.state()))
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

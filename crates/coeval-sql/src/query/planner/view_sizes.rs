@@ -91,6 +91,7 @@ mod tests {
             access: ObjectAccess::default(),
             comment: None,
             output: None,
+            check: None,
         };
         let sizes = ViewSizes::default();
         assert!(sizes.note_plan(&view, &plan, COLUMNS_MAX - 3).is_ok());

@@ -11,7 +11,8 @@
 use super::operators::typed_parameter;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
+use crate::types::{common_arrow_type, type_in_words};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
 use arrow::compute::{SortOptions, cast};
 use arrow::datatypes::{DataType, Field, Int64Type};
@@ -21,7 +22,6 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
-use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility, lit,
@@ -147,13 +147,8 @@ impl Side {
                 ListArray::new_null(Arc::new(Field::new_list_field(DataType::Null, true)), self.values.len())
             }
             other => {
-                let name = crate::types::column_type_of_arrow(other).map(|ty| ty.to_string());
-                let name = name.unwrap_or_else(|| other.to_string());
-                return Err(SqlError::new(
-                    crate::error::SqlState::UndefinedFunction,
-                    format!("{name} is no array"),
-                )
-                .into());
+                let message = format!("{} is no array", type_in_words(other));
+                return Err(SqlError::new(SqlState::UndefinedFunction, message).into());
             }
         };
         Ok(Lists { lists, is_constant: self.is_constant })
@@ -274,7 +269,7 @@ impl ArrayFunction {
 /// Whether the left array of a row stands to the right one as the operator says.
 fn ordered(operator: Operator, left: &Lists, right: &Lists, rows: usize) -> Result<ArrayRef> {
     let (left_type, right_type) = (left.lists.data_type(), right.lists.data_type());
-    let ty = comparison_coercion(left_type, right_type).unwrap_or_else(|| left_type.clone());
+    let ty = common_arrow_type([left_type, right_type]).unwrap_or_else(|| left_type.clone());
     let converter = RowConverter::new(vec![SortField::new_with_options(
         ty.clone(),
         SortOptions { descending: false, nulls_first: false },

@@ -4,8 +4,7 @@
 //!
 //! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
 
-use super::instants::common_type;
-use crate::types::column_type_of_field;
+use crate::types::{column_type_of_field, common_arrow_type};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::Result;
@@ -22,18 +21,9 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     all.into_iter().map(|general| ScalarUDF::new_from_impl(Coalesce { general }))
 }
 
-/// The one type of values beside NULL and texts, where DataFusion finds none: bytes of one kind, or what it makes of no text.
-fn only_type(types: &[DataType]) -> Option<DataType> {
-    let mut known = types.iter().filter(|ty| !ty.is_null() && !ty.is_string());
-    let first = known.next()?;
-    let is_bytes =
-        |ty: &DataType| matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView);
-    if is_bytes(first) && known.clone().all(is_bytes) {
-        return Some(DataType::BinaryView);
-    }
-    let is_read = matches!(first, DataType::Interval(_) | DataType::FixedSizeBinary(_) | DataType::Time64(_));
-    let has_texts = types.iter().any(DataType::is_string);
-    (known.all(|ty| ty == first) && (is_read || !has_texts)).then(|| first.clone())
+/// Whether texts beside values of a type are literals of it. DataFusion makes texts of numbers and truth values beside them.
+fn reads_texts(ty: &DataType) -> bool {
+    ty.is_temporal() || matches!(ty, DataType::FixedSizeBinary(_) | DataType::BinaryView | DataType::List(_))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -93,18 +83,12 @@ impl ScalarUDFImpl for Coalesce {
         {
             return Ok(types.to_vec());
         }
-        if let Some(common) = common_type(types) {
-            return Ok(vec![common; types.len()]);
+        let common = common_arrow_type(types.iter().filter(|ty| !ty.is_string()));
+        let has_texts = types.iter().any(DataType::is_string);
+        match common.filter(|common| !has_texts || reads_texts(common)) {
+            Some(common) => Ok(vec![common; types.len()]),
+            None => self.general.coerce_types(types),
         }
-        if let Some(only) = only_type(types) {
-            return Ok(vec![only; types.len()]);
-        }
-        let list = types.iter().find(|ty| matches!(ty, DataType::List(_)));
-        let as_list = |ty: &DataType| match list {
-            Some(list) if ty.is_string() => list.clone(),
-            _ => ty.clone(),
-        };
-        self.general.coerce_types(&types.iter().map(as_list).collect::<Vec<_>>())
     }
 
     fn simplify(&self, arguments: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {

@@ -9,7 +9,7 @@
 use super::settle::comparable_pair;
 use crate::query::arithmetic::Rewrite;
 use crate::scalar::cast_function::literal_as;
-use crate::types::{column_type_of_arrow, parse_value};
+use crate::types::{column_type_of_arrow, common_arrow_type, parse_value};
 use arrow::datatypes::{DataType, IntervalMonthDayNano};
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, Value};
@@ -33,22 +33,10 @@ fn is_instant(ty: &DataType) -> bool {
 /// The type of values of these types, if there are dates or times with a date among them, and else only texts and
 /// NULLs. `None` if DataFusion is to find it, or to refuse them.
 pub(super) fn common_type<'t>(types: impl IntoIterator<Item = &'t DataType>) -> Option<DataType> {
-    let mut common: Option<ColumnType> = None;
-    for ty in types {
-        let next = match ty {
-            ty if ty.is_null() || ty.is_string() => continue,
-            DataType::Date32 => ColumnType::Date,
-            DataType::Timestamp(_, None) => ColumnType::Timestamp,
-            DataType::Timestamp(_, Some(_)) => ColumnType::TimestampTz,
-            _ => return None,
-        };
-        common = Some(match (common, next) {
-            (Some(ColumnType::TimestampTz), _) | (_, ColumnType::TimestampTz) => ColumnType::TimestampTz,
-            (Some(ColumnType::Timestamp), _) | (_, ColumnType::Timestamp) => ColumnType::Timestamp,
-            _ => ColumnType::Date,
-        });
-    }
-    common.map(ColumnType::arrow)
+    let known = types.into_iter().filter(|ty| !ty.is_string());
+    let common = column_type_of_arrow(&common_arrow_type(known)?)?;
+    matches!(common, ColumnType::Date | ColumnType::Timestamp | ColumnType::TimestampTz)
+        .then(|| common.arrow())
 }
 
 /// Makes all choices one of their [`common_type`]; whether one had another.

@@ -5,14 +5,15 @@ use super::intervals::mean_lengths;
 use crate::error::{SqlError, division_by_zero, out_of_range};
 use crate::scalar::cast_function::cast_array;
 use crate::types::numeric::{QUOTIENT_PRECISION, divide, quotient_shape, rescale};
-use crate::types::{column_type_of_arrow, session_zone};
+use crate::types::{cannot_cast, column_type_of_arrow, require_cast, session_zone, type_in_words};
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::compute::kernels::arity::{try_binary, try_unary};
 use arrow::datatypes::{
     DataType, Decimal128Type, Field, FieldRef, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
-use datafusion::common::{Result, ScalarValue, plan_err};
+use coeval_store::ColumnType;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -37,7 +38,7 @@ pub(super) fn mean(sum: Expr, count: Expr) -> Expr {
     call(&MEAN, vec![sum, count])
 }
 
-/// A number as an integer of this type, rounded; `None` if a plain cast does the same.
+/// A number as an integer of this type, rounded, with an error of ours if it is too large; `None` if a plain cast does the same.
 pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     static ROUNDED: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         [DataType::Int16, DataType::Int32, DataType::Int64]
@@ -45,7 +46,13 @@ pub(crate) fn rounded(input: &Expr, from: &DataType, to: &DataType) -> Option<Ex
             .map(|ty| function(Kind::Rounded(ty)))
             .collect()
     });
-    if !matches!(from, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)) {
+    let is_rounded = matches!(from, DataType::Float32 | DataType::Float64 | DataType::Decimal128(..));
+    let is_narrowed = matches!(
+        (from, to),
+        (DataType::Int64, DataType::Int32 | DataType::Int16) | (DataType::Int32, DataType::Int16)
+    );
+    // Literals are all over a statement, and are computed before it runs.
+    if !is_rounded && (!is_narrowed || input.as_literal().is_some()) {
         return None;
     }
     let place = match to {
@@ -137,15 +144,14 @@ impl ScalarUDFImpl for NumberFunction {
             (Kind::Rounded(ty), _) => ty.clone(),
             (Kind::Nullable, _) => first.clone(),
             (Kind::ToNumeric, Some((precision, scale))) => DataType::Decimal128(precision, scale),
-            (Kind::ToNumeric, None) => match first {
-                DataType::Float32
-                | DataType::Float64
-                | DataType::Null
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View => DataType::Decimal128(UNDECLARED.0, UNDECLARED.1),
-                other => return plan_err!("Cannot cast {other} to numeric"),
-            },
+            (Kind::ToNumeric, None) => {
+                let numeric = ColumnType::Numeric { precision: UNDECLARED.0, scale: UNDECLARED.1 };
+                match column_type_of_arrow(first) {
+                    Some(from) => require_cast(from, numeric)?,
+                    None => return Err(cannot_cast(&type_in_words(first), "numeric").into()),
+                }
+                numeric.arrow()
+            }
             (Kind::Mean, None) => first.clone(),
             (Kind::Mean, Some((_, scale))) => {
                 DataType::Decimal128(QUOTIENT_PRECISION, scale.max(quotient_shape(0, 0)))
@@ -269,6 +275,12 @@ where
         DataType::Decimal128(_, scale) => try_unary(input.as_primitive::<Decimal128Type>(), |value| {
             narrow(rescale(value, *scale, 0, u8::MAX).ok())
         })?,
+        DataType::Int32 => {
+            try_unary(input.as_primitive::<Int32Type>(), |value| narrow(Some(i128::from(value))))?
+        }
+        DataType::Int64 => {
+            try_unary(input.as_primitive::<Int64Type>(), |value| narrow(Some(i128::from(value))))?
+        }
         other => return Err(SqlError::internal(format!("{other} is not rounded")).into()),
     })
 }

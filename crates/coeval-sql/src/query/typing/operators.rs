@@ -20,18 +20,18 @@ use super::intervals::{part, product};
 use super::jsonb;
 use super::numbers::{mean, quotient};
 use super::places;
-use super::settle::{comparable_pair, concatenation, doubles, make_labels, mixes_float_and_numeric, pair};
+use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_labels, pair, require_choices};
+use super::subscripts;
 use super::sums::sum;
 use super::windows;
 use crate::error::{SqlError, SqlState};
 use crate::query::compares;
 use crate::scalar::cast_function::{call_parts, literal_as};
-use crate::types::{column_type_of_arrow, column_type_of_field};
+use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
-use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::{
     AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
 };
@@ -40,8 +40,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::utils::COUNT_STAR_EXPANSION;
 use datafusion::logical_expr::{
-    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, GetFieldAccess, Operator, WindowFunctionDefinition,
-    cast, lit,
+    AggregateUDF, BinaryExpr, Cast, Expr, ExprSchemable, Operator, WindowFunctionDefinition, cast, lit,
 };
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use std::sync::Arc;
@@ -123,29 +122,20 @@ impl ExprPlanner for PostgresOperators {
         mut elements: Vec<Expr>,
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
+        require_choices("ARRAY", &elements, schema)?;
         settle_choices(elements.iter_mut().collect(), schema)?;
         jsonb::settle_elements(&mut elements, schema)?;
-        make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
-        if mixes_float_and_numeric(&elements, schema) {
-            elements = doubles(&elements, schema);
-        }
+        make_labels("ARRAY", &mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+        let elements = floats_of_one_type(&elements, schema).unwrap_or(elements);
         Ok(PlannerResult::Planned(array_of(elements)))
     }
 
-    /// An element of `array_agg` is one of the array: DataFusion asks `nth_value` for it, which takes a `bigint` constant alone.
     fn plan_field_access(
         &self,
         raw: RawFieldAccessExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
-        let RawFieldAccessExpr { field_access, expr } = raw;
-        let is_collected = matches!(&expr, Expr::AggregateFunction(call) if call.func.name() == "array_agg");
-        Ok(match field_access {
-            GetFieldAccess::ListIndex { key } if is_collected => {
-                PlannerResult::Planned(array_element(expr, *key))
-            }
-            field_access => PlannerResult::Original(RawFieldAccessExpr { field_access, expr }),
-        })
+        subscripts::planned(raw, schema)
     }
 
     fn plan_position(&self, arguments: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
@@ -381,16 +371,23 @@ fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<(
     };
     let is_wrong = (left.is_string() && is_known(&raw.left) && is_number(&right))
         || (right.is_string() && is_known(&raw.right) && is_number(&left));
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
     if !is_wrong {
         return Ok(());
     }
-    let message = format!("operator does not exist: {} {} {}", name(&left), raw.op, name(&right));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left, &raw.op, &right).into())
+}
+
+/// `42883` for an operator that there is not for operands of these types.
+pub(in crate::query) fn no_operator(
+    left: &DataType,
+    operator: &dyn std::fmt::Display,
+    right: &DataType,
+) -> SqlError {
+    let (left, right) = (type_in_words(left), type_in_words(right));
+    let message = format!("operator does not exist: {left} {operator} {right}");
+    SqlError::new(SqlState::UndefinedFunction, message).with_hint(
+        "No operator matches the given name and argument types. You might need to add explicit type casts.",
+    )
 }
 
 /// `42883` for a column of text, or what is cast to text, that is compared with a date or timestamp. Of a settled plan: a CASE
@@ -417,16 +414,11 @@ pub(super) fn refuse_text_beside_time(
     if !is_wrong {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left_type, &operator, &right_type).into())
 }
 
-/// `42883` for an enum, or a place in a log, that is compared with anything but its own type.
+/// `42883` for an enum, or a place in a log, that is compared with anything but its own type, and for a time beside a number, which
+/// Arrow would compare with what it keeps of the time.
 pub(super) fn refuse_other_type(
     left: &Expr,
     operator: &dyn std::fmt::Display,
@@ -438,19 +430,17 @@ pub(super) fn refuse_other_type(
     };
     let is_strict = |ty: &DataType| EnumType::of_arrow(ty).is_some() || *ty == ColumnType::PgLsn.arrow();
     let is_open = |side: &Expr, ty: &DataType| ty.is_null() || matches!(side, Expr::Placeholder(_));
-    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type)) {
+    let is_time =
+        |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_));
+    let are_apart =
+        (is_time(&left_type) && right_type.is_numeric()) || (is_time(&right_type) && left_type.is_numeric());
+    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type) || are_apart) {
         return Ok(());
     }
     if is_open(left, &left_type) || is_open(right, &right_type) {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("operator does not exist: {} {operator} {}", name(&left_type), name(&right_type));
-    Err(SqlError::new(SqlState::UndefinedFunction, message)
-        .with_hint(
-            "No operator matches the given name and argument types. You might need to add explicit type casts.",
-        )
-        .into())
+    Err(no_operator(&left_type, operator, &right_type).into())
 }
 
 /// An interval times or by a number.

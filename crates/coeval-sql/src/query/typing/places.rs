@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Arithmetic with places in a log, which DataFusion takes for bytes: the distance of two, and a place so many bytes away.
 
-use super::operators::typed_parameter;
-use crate::error::{SqlError, SqlState};
+use super::operators::{no_operator, typed_parameter};
 use crate::functions::{PLACE_AFTER, PLACE_BEFORE, PLACE_DISTANCE, function};
 use crate::scalar::cast_function::literal_as;
-use crate::types::column_type_of_arrow;
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::common::Result;
@@ -47,7 +45,7 @@ pub(super) fn planned(
         Operator::Plus if is_place(right) && is_bytes(one, left) => {
             function(PLACE_AFTER)?.call(vec![other.clone(), as_bytes(one, left)])
         }
-        _ => return Err(no_operator(operator, left, right).into()),
+        _ => return Err(no_operator(left, &operator, right).into()),
     };
     Ok(Some(called))
 }
@@ -67,12 +65,4 @@ fn as_bytes(side: &Expr, ty: &DataType) -> Expr {
         Expr::Placeholder(_) if ty.is_null() => typed_parameter(side.clone(), &numeric.arrow()),
         other => other.clone(),
     }
-}
-
-fn no_operator(operator: Operator, left: &DataType, right: &DataType) -> SqlError {
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("operator does not exist: {} {operator} {}", name(left), name(right));
-    SqlError::new(SqlState::UndefinedFunction, message).with_hint(
-        "No operator matches the given name and argument types. You might need to add explicit type casts.",
-    )
 }

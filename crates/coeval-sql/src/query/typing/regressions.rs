@@ -57,6 +57,11 @@ impl Regression {
         ALL.into_iter().find(|(_, name)| *name == function).map(|(regression, _)| regression)
     }
 
+    /// All such aggregates, in an order that stays.
+    pub(super) fn all() -> impl Iterator<Item = Arc<AggregateUDF>> {
+        ALL.into_iter().map(|(regression, _)| regression.function())
+    }
+
     /// The aggregate of two floats, `y` and `x`.
     pub(super) fn function(self) -> Arc<AggregateUDF> {
         static FUNCTIONS: LazyLock<Vec<(Regression, Arc<AggregateUDF>)>> = LazyLock::new(|| {

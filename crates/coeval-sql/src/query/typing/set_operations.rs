@@ -12,15 +12,15 @@
 
 use super::group_keys::{keyed_columns, with_keys};
 use super::instants;
-use crate::error::{SqlError, SqlState};
 use crate::scalar::cast_function::{called, literal_as};
-use crate::types::{column_type_of_arrow, column_type_of_field};
+use crate::types::{
+    column_type_of_arrow, column_type_of_field, common_arrow_type, is_text, require_common_type,
+};
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
-use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::{
     Cast, Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Projection, Union,
 };
@@ -47,56 +47,27 @@ fn common(inputs: &[&LogicalPlan], place: usize) -> Common {
     };
     let of_column = |input: &&LogicalPlan| column_type_of_field(input.schema().field(place));
     let known: Option<Vec<ColumnType>> = inputs.iter().filter(of_a_type).map(of_column).collect();
-    let is_text =
-        |ty: &ColumnType| matches!(ty, ColumnType::Text | ColumnType::Varchar(_) | ColumnType::Char(_));
     // Without `char(n)` the values are the same under any length, which a UNION forgets where its inputs have different ones. A
     // cast would keep conditions from the tables below.
     let is_filled_up = |ty: &ColumnType| matches!(ty, ColumnType::Char(_));
     if let Some(known) = known
-        && known.iter().all(is_text)
+        && known.iter().copied().all(is_text)
         && known.iter().any(is_filled_up)
         && known.iter().any(|ty| *ty != known[0])
     {
         return Common::PlainText;
     }
     let types: Vec<&DataType> = inputs.iter().map(|input| input.schema().field(place).data_type()).collect();
-    common_type(&types).map_or(Common::Kept, Common::Of)
+    type_of_all(&types).map_or(Common::Kept, Common::Of)
 }
 
-/// The type of a column of several inputs; `None` if DataFusion is to find it, or to refuse them.
-fn common_type(types: &[&DataType]) -> Option<DataType> {
-    let mut all = types.iter().copied();
-    if all.clone().any(DataType::is_floating) && all.clone().any(DataType::is_decimal) {
-        return Some(DataType::Float64);
-    }
-    if let Some(labels) = all.clone().find_map(EnumType::of_arrow) {
-        let is_same = |ty: &DataType| ty.is_null() || ty.is_string() || *ty == labels.arrow();
-        return all.all(is_same).then(|| labels.arrow());
-    }
-    if let Some(common) = instants::common_type(all.clone()) {
-        return Some(common);
-    }
-    // Texts beside another type are literals by now, which are read as that.
-    let others: Vec<&DataType> = all.clone().filter(|ty| !ty.is_string()).collect();
-    if others.len() < types.len() && others.iter().any(|ty| !ty.is_null()) {
-        return common_type(&others).filter(|ty| !ty.is_decimal());
-    }
-    let first = all.next()?.clone();
-    all.try_fold(first, |known, other| {
-        if known == *other || other.is_null() {
-            return Some(known);
-        }
-        if known.is_null() {
-            return Some(other.clone());
-        }
-        if let (DataType::List(one), DataType::List(two)) = (&known, other) {
-            let element = common_type(&[one.data_type(), two.data_type()])?;
-            return Some(DataType::List(Arc::new(Field::new_list_field(element, true))));
-        }
-        let alike =
-            (known.is_numeric() && other.is_numeric()) || (known.is_temporal() && other.is_temporal());
-        if alike { comparison_coercion(&known, other) } else { None }
-    })
+/// The type of a column of several inputs; `None` if DataFusion is to find it, or to refuse them. Texts beside another type are
+/// literals by now, which are read as that.
+fn type_of_all(types: &[&DataType]) -> Option<DataType> {
+    let others = || types.iter().copied().filter(|ty| !ty.is_string());
+    let has_texts = others().count() < types.len();
+    // A literal has digits of its own.
+    common_arrow_type(others()).filter(|ty| !(has_texts && ty.is_decimal()))
 }
 
 /// For each column what it is to be.
@@ -104,66 +75,23 @@ fn common_types(inputs: &[&LogicalPlan], operation: &str) -> Result<Vec<Common>>
     let width = inputs.iter().map(|input| input.schema().fields().len()).min().unwrap_or(0);
     (0..width)
         .map(|place| {
-            require_one_kind(inputs, place, operation)?;
+            require_one_type(inputs, place, operation)?;
             Ok(common(inputs, place))
         })
         .collect()
 }
 
-/// Types of which PostgreSQL makes one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Text,
-    Number,
-    Boolean,
-    Moment,
-    Time,
-    Interval,
-    Bytes,
-    Uuid,
-    Place,
-}
-
-/// The kind of a type, or of the elements of an array and that it is one; `None` for NULLs and types that are checked elsewhere.
-pub(super) fn kind_of(ty: &DataType) -> Option<(Kind, bool)> {
-    let kind = match ty {
-        DataType::List(element) => return kind_of(element.data_type()).map(|(kind, _)| (kind, true)),
-        DataType::Boolean => Kind::Boolean,
-        DataType::Date32 | DataType::Timestamp(..) => Kind::Moment,
-        DataType::Time64(_) => Kind::Time,
-        DataType::Interval(_) => Kind::Interval,
-        DataType::BinaryView => Kind::Bytes,
-        DataType::FixedSizeBinary(8) => Kind::Place,
-        DataType::FixedSizeBinary(_) => Kind::Uuid,
-        ty if ty.is_string() => Kind::Text,
-        ty if ty.is_numeric() => Kind::Number,
-        _ => return None,
-    };
-    Some((kind, false))
-}
-
-/// `42804` for a column that is of one kind in one input and of another in the next: DataFusion makes text of both, which is
-/// then read as what the first was. Literals are of the type of the others.
-fn require_one_kind(inputs: &[&LogicalPlan], place: usize, operation: &str) -> Result<()> {
-    let mut known: Option<(&DataType, (Kind, bool))> = None;
-    for input in inputs {
+/// Refuses a column of inputs that have no type in common: DataFusion makes text of them, which is then read as what the first was.
+/// Literals are of the type of the others.
+///
+/// # Errors
+/// `42804` and `42846`.
+fn require_one_type(inputs: &[&LogicalPlan], place: usize, operation: &str) -> Result<()> {
+    let types = inputs.iter().filter_map(|input| {
         let ty = input.schema().field(place).data_type();
-        let Some(kind) = kind_of(ty) else { continue };
-        if ty.is_string() && is_literal(input, place) {
-            continue;
-        }
-        let Some((first, first_kind)) = known else {
-            known = Some((ty, kind));
-            continue;
-        };
-        if kind != first_kind {
-            let name =
-                |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-            let message = format!("{operation} types {} and {} cannot be matched", name(first), name(ty));
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
-        }
-    }
-    Ok(())
+        (!(ty.is_string() && is_literal(input, place))).then_some(ty)
+    });
+    Ok(require_common_type(operation, types)?)
 }
 
 /// The input with its columns of these types.
@@ -197,7 +125,6 @@ fn with_types(input: Arc<LogicalPlan>, types: &[Common]) -> Result<Arc<LogicalPl
 fn of_type(input: &LogicalPlan, place: usize, column: Expr, ty: &DataType) -> Result<Expr> {
     let is_text = input.schema().field(place).data_type().is_string();
     if is_text && let Some(labels) = EnumType::of_arrow(ty) {
-        require_literal(input, place, labels)?;
         return Ok(literal_as(column, ColumnType::Enum(labels))?);
     }
     if ty.is_temporal() {
@@ -228,15 +155,6 @@ fn is_untyped(output: &Expr) -> bool {
         Expr::Literal(..) | Expr::Placeholder(_) => true,
         _ => false,
     }
-}
-
-/// `42804` for text beside an enum that is no literal.
-fn require_literal(input: &LogicalPlan, place: usize, labels: EnumType) -> Result<()> {
-    if is_literal(input, place) {
-        return Ok(());
-    }
-    let message = format!("types {labels} and text cannot be matched");
-    Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
 }
 
 /// The UNION with inputs of one type.

@@ -9,10 +9,11 @@ use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
 use super::operators::{refuse_other_type, refuse_text_beside_time};
-use super::set_operations::{is_set_operation, kind_of, settle_join, settle_union};
+use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, subquery_order, window_keys,
+    aggregates, array_keys, arrays, conditions, documents, group_keys, in_subquery, jsonb, padded,
+    subquery_order, window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -20,17 +21,19 @@ use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
-use crate::types::column_type_of_arrow;
-use arrow::datatypes::DataType;
+use crate::types::{
+    arrow_type_gives_way, cannot_cast, column_type_of_arrow, common_arrow_type, require_common_type,
+    type_in_words,
+};
+use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, WindowFunction,
 };
-use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, lit, not, when,
+    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, cast, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -59,8 +62,12 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(padded) = padded::settled(&expression, schema)? {
+        return Ok(Transformed::yes(settle(padded, schema)?.data));
+    }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
+            conditions::refuse_filter(call, schema)?;
             let settled = aggregates::settled(call, schema)?;
             match exact_sum(settled.as_ref().unwrap_or(call), schema) {
                 Some(sum) => Some(sum),
@@ -92,7 +99,10 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
-        Expr::Case(case) => settle_case(case, schema)?,
+        Expr::Case(case) => {
+            conditions::refuse_case(case, schema)?;
+            settle_case(case, schema)?
+        }
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
             None => match settle_choice(function, schema)? {
@@ -159,18 +169,24 @@ fn settle_parameter(cast: &Cast) -> Result<Option<Expr>> {
     }
 }
 
-/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's.
+/// `42846` for a cast of an enum, or of a place in a log, to anything but text, which is another function's, and for those
+/// between times, numbers and truth values that Arrow has and PostgreSQL has not.
 fn refuse_cast(cast: &Cast, schema: &DFSchema) -> Result<()> {
     let (Ok(from), to) = (cast.expr.get_type(schema), cast.field.data_type()) else { return Ok(()) };
     let is_strict = EnumType::of_arrow(&from).is_some() || from == ColumnType::PgLsn.arrow();
-    if !is_strict || from == *to {
+    let is_refused = match (&from, to) {
+        (DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_), to) => {
+            to.is_numeric() || *to == DataType::Boolean
+        }
+        // Of the numbers `int` alone is cast from and to a `boolean`.
+        (DataType::Boolean, to) => to.is_numeric() && *to != DataType::Int32,
+        (from, DataType::Boolean) => from.is_numeric() && *from != DataType::Int32,
+        _ => false,
+    };
+    if !(is_strict || is_refused) || from == *to {
         return Ok(());
     }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    // A cast to `numeric` that is written without digits has some here.
-    let to = if to.is_decimal() { "numeric".to_owned() } else { name(to) };
-    let message = format!("cannot cast type {} to {to}", name(&from));
-    Err(SqlError::new(SqlState::CannotCoerce, message).into())
+    Err(cannot_cast(&type_in_words(&from), &type_in_words(to)).into())
 }
 
 /// `42883` for a pattern that a label is matched with.
@@ -269,11 +285,19 @@ fn as_dates(operands: &[Expr], types: &[DataType], schema: &DFSchema) -> Option<
     operands.iter().zip(types).map(date).collect()
 }
 
+/// Floats and `numeric` of which one is chosen, all of one type; `None` if there are not both, or others that have none in common
+/// with them.
+pub(super) fn floats_of_one_type(choices: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    if !mixes_float_and_numeric(choices, schema) {
+        return None;
+    }
+    let types = choices.iter().map(|choice| choice.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+    let ty = common_arrow_type(types.iter().filter(|ty| !ty.is_string()))?;
+    Some(choices.iter().map(|choice| as_type(choice.clone(), &ty, schema)).collect())
+}
+
 /// Whether there are floats among the expressions, and `numeric`.
-pub(super) fn mixes_float_and_numeric<'a>(
-    expressions: impl IntoIterator<Item = &'a Expr>,
-    schema: &DFSchema,
-) -> bool {
+fn mixes_float_and_numeric<'a>(expressions: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
     let (mut floats, mut decimals) = (false, false);
     for ty in expressions.into_iter().filter_map(|expression| expression.get_type(schema).ok()) {
         floats |= ty.is_floating();
@@ -297,12 +321,11 @@ fn as_type(expression: Expr, ty: &DataType, schema: &DFSchema) -> Expr {
     }
 }
 
-/// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says. Floats
-/// among `numeric` are `double precision`.
+/// The results of a CASE, all of one type: what a query is told of its columns is what the first of them says.
 fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
     let mut case = case.clone();
     let is_changed = settle_cases(&mut case, schema)?
-        | make_arrays(results_of(&mut case), schema)?
+        | make_arrays("CASE", results_of(&mut case), schema)?
         | settle_choices(results_of(&mut case), schema)?
         | read_results(&mut case, schema)?;
     Ok(with_one_type(&case, schema).or_else(|| is_changed.then_some(Expr::Case(case))))
@@ -312,32 +335,18 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
 /// text of all, which is another order.
 ///
 /// # Errors
-/// `42804` for results of two kinds, `22P02` for a literal that is no value of the type.
+/// `42804` and `42846` for results that have no type in common, `22P02` for a literal that is no value of the type.
 fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
-    let is_open =
-        |result: &Expr| matches!(result, Expr::Literal(scalar, _) if scalar.data_type().is_string());
     let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
     let results: Vec<&Expr> = case.else_expr.as_deref().into_iter().chain(thens).collect();
-    let mut widest: Option<(&Expr, DataType)> = None;
-    for result in results.into_iter().filter(|result| !is_open(result)) {
-        let Ok(ty) = result.get_type(schema) else { return Ok(false) };
-        if ty.is_null() {
-            continue;
-        }
-        match &widest {
-            Some((_, known)) => {
-                require_one_kind(known, &ty)?;
-                if width_of(&ty) > width_of(known) {
-                    widest = Some((result, ty));
-                }
-            }
-            None => widest = Some((result, ty)),
-        }
-    }
-    let Some((other, ty)) = widest else { return Ok(false) };
-    if ty.is_string() {
-        return Ok(false);
-    }
+    let known = results.into_iter().filter(|result| !is_open(result));
+    let types = known.clone().map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>();
+    let Ok(types) = types else { return Ok(false) };
+    require_common_type("CASE", &types)?;
+    let known = known.zip(&types).filter(|(_, ty)| !ty.is_null());
+    let taken =
+        known.reduce(|so_far, next| if arrow_type_gives_way(so_far.1, next.1) { next } else { so_far });
+    let Some((other, _)) = taken.filter(|(_, ty)| !ty.is_string()) else { return Ok(false) };
     let other = other.clone();
     let mut is_changed = false;
     for result in results_of(case).into_iter().filter(|result| is_open(result)) {
@@ -349,26 +358,19 @@ fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     Ok(is_changed)
 }
 
-/// Which of several numbers' types the others become.
-fn width_of(ty: &DataType) -> u8 {
-    match ty {
-        ty if ty.is_floating() => 4,
-        ty if ty.is_decimal() => 3,
-        DataType::Int64 => 2,
-        DataType::Int32 => 1,
-        _ => 0,
-    }
+/// Whether an expression is a text literal, which is of the type of the others.
+fn is_open(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(scalar, _) if scalar.data_type().is_string())
 }
 
-/// `42804` for results of CASE of two kinds, of which DataFusion makes one another: a number becomes a date.
-fn require_one_kind(first: &DataType, other: &DataType) -> Result<()> {
-    let (Some(first_kind), Some(other_kind)) = (kind_of(first), kind_of(other)) else { return Ok(()) };
-    if first_kind == other_kind {
-        return Ok(());
-    }
-    let name = |ty: &DataType| column_type_of_arrow(ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("CASE types {} and {} cannot be matched", name(first), name(other));
-    Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
+/// Refuses expressions of which one is chosen and that have no type in common: DataFusion makes texts of all.
+///
+/// # Errors
+/// `42804` and `42846`.
+pub(super) fn require_choices(construct: &str, choices: &[Expr], schema: &DFSchema) -> Result<()> {
+    let known = choices.iter().filter(|choice| !is_open(choice));
+    let types: Vec<DataType> = known.filter_map(|choice| choice.get_type(schema).ok()).collect();
+    Ok(require_common_type(construct, &types)?)
 }
 
 fn results_of(case: &mut Case) -> Vec<&mut Expr> {
@@ -392,12 +394,14 @@ fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
 
 /// Makes text literals among arrays arrays, too, among values of an enum its labels, and among places in a log places; whether
 /// there are any.
-fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+fn make_arrays(construct: &str, mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
     let list = |choice: &&mut Expr| match choice.get_type(schema) {
         Ok(DataType::List(element)) => Some(element),
         _ => None,
     };
-    let Some(element) = choices.iter().find_map(list) else { return make_labels(&mut choices, schema) };
+    let Some(element) = choices.iter().find_map(list) else {
+        return make_labels(construct, &mut choices, schema);
+    };
     let mut has_literals = false;
     for choice in &mut choices {
         if let Expr::Literal(scalar, _) = &**choice
@@ -413,45 +417,35 @@ fn make_arrays(mut choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
 /// Makes text literals among values of an enum its labels, and among places in a log places; whether there are any.
 ///
 /// # Errors
-/// `42804` for something of another type among them.
-pub(super) fn make_labels(choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
+/// `42804` and `42846` for something of another type among them.
+pub(super) fn make_labels(construct: &str, choices: &mut [&mut Expr], schema: &DFSchema) -> Result<bool> {
     let strict = |choice: &&mut Expr| {
         let ty = choice.get_type(schema).ok()?;
         let is_place = ty == ColumnType::PgLsn.arrow();
         EnumType::of_arrow(&ty).map(ColumnType::Enum).or_else(|| is_place.then_some(ColumnType::PgLsn))
     };
     let Some(ty) = choices.iter().find_map(strict) else { return Ok(false) };
-    let mut has_literals = false;
+    let (mut types, mut has_literals) = (Vec::new(), false);
     for choice in choices {
         if matches!(&**choice, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
             **choice = literal_as(choice.clone(), ty)?;
             has_literals = true;
-            continue;
-        }
-        let other = choice.get_type(schema)?;
-        if !other.is_null() && other != ty.arrow() {
-            let name = column_type_of_arrow(&other).map_or_else(|| other.to_string(), |ty| ty.to_string());
-            let message = format!("types {ty} and {name} cannot be matched");
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message).into());
+        } else {
+            types.push(choice.get_type(schema)?);
         }
     }
+    require_common_type(construct, &types)?;
     Ok(has_literals)
 }
 
 fn with_one_type(case: &Case, schema: &DFSchema) -> Option<Expr> {
     let results =
         || case.when_then_expr.iter().map(|(_, then)| then.as_ref()).chain(case.else_expr.as_deref());
-    let ty = if mixes_float_and_numeric(results(), schema) {
-        DataType::Float64
-    } else {
-        let types = results().map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
-        let mut known = types.iter().filter(|ty| !ty.is_null());
-        let first = known.next()?;
-        if known.all(|ty| ty == first) {
-            return None;
-        }
-        get_coerce_type_for_case_expression(&types, None)?
-    };
+    let types = results().map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+    let ty = common_arrow_type(&types)?;
+    if types.iter().all(|own| own.is_null() || *own == ty) {
+        return None;
+    }
     let mut case = case.clone();
     for result in case.when_then_expr.iter_mut().map(|(_, then)| then).chain(&mut case.else_expr) {
         **result = as_type(result.as_ref().clone(), &ty, schema);
@@ -459,8 +453,10 @@ fn with_one_type(case: &Case, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Case(case))
 }
 
-/// A function that gives one of its arguments, floats among `numeric` as `double precision`, literals among arrays as
-/// arrays.
+/// A function that gives one of its arguments, floats and `numeric` as floats, literals among arrays as arrays.
+///
+/// # Errors
+/// `42804` and `42846` for arguments that have no type in common.
 fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let call =
         |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
@@ -479,20 +475,24 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     if let ("array_has", [list, element]) = (function.name(), &function.args[..])
         && let Some(read) = read_element(list, element, schema)?
     {
-        return Ok(Some(call(vec![list.clone(), read])));
+        return Ok(Some(call(read)));
     }
     if function.name() == "make_array" {
-        if mixes_float_and_numeric(&function.args, schema) {
-            return Ok(Some(call(doubles(&function.args, schema))));
+        if let Some(floats) = floats_of_one_type(&function.args, schema) {
+            return Ok(Some(call(floats)));
         }
         let mut elements = function.args.clone();
         let is_changed = settle_choices(elements.iter_mut().collect(), schema)?
             | jsonb::settle_elements(&mut elements, schema)?
-            | make_labels(&mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+            | make_labels("ARRAY", &mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
         return Ok(is_changed.then(|| call(elements)));
     }
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
+    }
+    let construct = function.name().to_uppercase();
+    if function.name() != "nullif" {
+        require_choices(&construct, &function.args, schema)?;
     }
     if function.name() != "coalesce"
         && let Some(settled) = jsonb::settle_choice(function, schema)?
@@ -510,8 +510,8 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     if let Some(chosen) = choice_by_key(function, schema) {
         return Ok(Some(chosen));
     }
-    if mixes_float_and_numeric(&function.args, schema) {
-        return Ok(Some(call(doubles(&function.args, schema))));
+    if let Some(floats) = floats_of_one_type(&function.args, schema) {
+        return Ok(Some(call(floats)));
     }
     let mut arguments = function.args.clone();
     let is_null =
@@ -521,7 +521,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         arguments.retain(|argument| !is_null(argument));
     }
     let is_shorter = arguments.len() < function.args.len();
-    let is_changed = make_arrays(arguments.iter_mut().collect(), schema)?
+    let is_changed = make_arrays(&construct, arguments.iter_mut().collect(), schema)?
         || (function.name() != "nullif" && settle_choices(arguments.iter_mut().collect(), schema)?);
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
 }
@@ -530,7 +530,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
 ///
 /// # Errors
 /// `42883` for any other text that is looked for among values that are none, `22P02` for a literal that is no such value.
-fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
     let ty = item.data_type();
     if ty.is_string() || ty.is_null() || !element.get_type(schema)?.is_string() {
@@ -539,14 +539,37 @@ fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option
     let Some(to) = column_type_of_arrow(ty) else { return Ok(None) };
     match element {
         Expr::Literal(scalar, _) => match (scalar.try_as_str().flatten(), to) {
-            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(decimal(text)?)),
-            _ => Ok(Some(literal_as(element.clone(), to)?)),
+            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(among_decimals(list, ty, &decimal(text)?)?)),
+            _ => Ok(Some(vec![list.clone(), literal_as(element.clone(), to)?])),
         },
         _ => {
             let message = format!("operator does not exist: text = {to}");
             Err(SqlError::new(SqlState::UndefinedFunction, message).into())
         }
     }
+}
+
+/// An array of `numeric`, whose elements are of this type, and a number that is looked for in it, both with all digits that either
+/// has: the number came when the types of both were settled.
+fn among_decimals(list: &Expr, ty: &DataType, number: &Expr) -> Result<Vec<Expr>> {
+    let as_they_are = || Ok(vec![list.clone(), number.clone()]);
+    let Expr::Literal(scalar, _) = number else { return as_they_are() };
+    let (DataType::Decimal128(digits, scale), DataType::Decimal128(own_digits, own_scale)) =
+        (ty, scalar.data_type())
+    else {
+        return as_they_are();
+    };
+    let whole = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+    let common_scale = own_scale.max(*scale);
+    let needed = whole(*digits, *scale).max(whole(own_digits, own_scale)) + i16::from(common_scale);
+    let common_digits = u8::try_from(needed).unwrap_or(NUMERIC_PRECISION_MAX).min(NUMERIC_PRECISION_MAX);
+    let common = DataType::Decimal128(common_digits, common_scale);
+    let number = Expr::Literal(scalar.cast_to(&common)?, None);
+    if common == *ty {
+        return Ok(vec![list.clone(), number]);
+    }
+    let lists = DataType::List(Arc::new(Field::new_list_field(common, true)));
+    Ok(vec![cast(list.clone(), lists), number])
 }
 
 /// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.
@@ -559,7 +582,8 @@ fn with_read_literals(function: &ScalarFunction, schema: &DFSchema) -> Result<Sc
     };
     let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
     let mut function = function.clone();
-    make_arrays(function.args.iter_mut().collect(), schema)?;
+    let construct = function.name().to_uppercase();
+    make_arrays(&construct, function.args.iter_mut().collect(), schema)?;
     let Some(ty) = types.iter().find(|ty| is_read(ty)).and_then(column_type_of_arrow) else {
         return Ok(function);
     };

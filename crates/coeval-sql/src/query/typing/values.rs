@@ -9,6 +9,7 @@ use crate::error::SqlError;
 use crate::query::has_subquery;
 use crate::scalar::cast_function::CAST;
 use crate::stack::with_room;
+use crate::types;
 use crate::walk::WalkMut;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
@@ -31,7 +32,7 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
             let width = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
             for column in 0..width {
                 let Some(ty) = common_type(values.rows.iter().map(|row| &row.content[column])) else {
-                    make_doubles(values.rows.iter_mut().map(|row| &mut row.content[column]).collect());
+                    make_floats(values.rows.iter_mut().map(|row| &mut row.content[column]).collect());
                     continue;
                 };
                 for row in &mut values.rows {
@@ -47,27 +48,26 @@ pub(super) fn with_typed_columns(body: &mut SetExpr) -> Result<(), SqlError> {
     }
 }
 
-/// Casts what stands beside floats in a column with a `numeric` to `double precision`: DataFusion makes a `numeric` of all.
-fn make_doubles(cells: Vec<&mut Expr>) {
-    let are_mixed = cells.iter().any(|cell| is_float(cell)) && cells.iter().any(|cell| is_numeric(cell));
-    for cell in cells.into_iter().filter(|cell| are_mixed && !is_float(cell) && !is_open(cell)) {
-        *cell = cast_to(cell.clone(), DataType::DoublePrecision);
+/// Casts what stands beside floats in a column with a `numeric` to the widest of these: DataFusion makes a `numeric` of all.
+fn make_floats(cells: Vec<&mut Expr>) {
+    let floats = cells.iter().filter_map(|cell| float_type(cell));
+    let Some(ty) = floats.max_by_key(|ty| *ty == DataType::DoublePrecision) else { return };
+    let has_numeric = cells.iter().any(|cell| is_numeric(cell));
+    for cell in cells.into_iter().filter(|cell| has_numeric && float_type(cell).is_none() && !is_open(cell)) {
+        *cell = cast_to(cell.clone(), ty.clone());
     }
 }
 
-fn is_float(cell: &Expr) -> bool {
+/// The type of floats that a cell is cast to.
+fn float_type(cell: &Expr) -> Option<DataType> {
     match cell {
-        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_float(inner),
-        Expr::Cast { data_type, .. } => matches!(
-            data_type,
-            DataType::DoublePrecision
-                | DataType::Double(_)
-                | DataType::Float(_)
-                | DataType::Float4
-                | DataType::Float8
-                | DataType::Real
-        ),
-        _ => false,
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => float_type(inner),
+        Expr::Cast { data_type: DataType::Real | DataType::Float4, .. } => Some(DataType::Real),
+        Expr::Cast {
+            data_type: DataType::DoublePrecision | DataType::Double(_) | DataType::Float(_) | DataType::Float8,
+            ..
+        } => Some(DataType::DoublePrecision),
+        _ => None,
     }
 }
 
@@ -91,17 +91,13 @@ fn common_type<'e>(cells: impl Iterator<Item = &'e Expr>) -> Option<ColumnType> 
             (_, None) => return None,
             (None, own) => common = own,
             (Some(known), Some(own)) if known == own => {}
-            (Some(known), Some(own)) => common = Some(later(known, own)?),
+            // Texts of several lengths stay what they are.
+            (Some(known), Some(own)) => {
+                common = Some(types::common_type(known, own).filter(|ty| !types::is_text(*ty))?);
+            }
         }
     }
     common
-}
-
-/// Of two types of times with a date the one that the other becomes.
-fn later(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
-    const TIMES: [ColumnType; 3] = [ColumnType::Date, ColumnType::Timestamp, ColumnType::TimestampTz];
-    let place = |ty| TIMES.iter().position(|time| *time == ty);
-    Some(TIMES[place(left)?.max(place(right)?)])
 }
 
 /// The type that a cell is cast to, by the function that stands for a cast.

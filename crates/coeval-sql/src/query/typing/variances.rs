@@ -60,6 +60,11 @@ impl Spread {
         ty.is_integer() || matches!(ty, DataType::Decimal128(_, 0..))
     }
 
+    /// All such aggregates, in an order that stays.
+    pub(super) fn all() -> impl Iterator<Item = Arc<AggregateUDF>> {
+        ALL.into_iter().map(Self::function)
+    }
+
     /// The aggregate of exact numbers.
     pub(super) fn function(self) -> Arc<AggregateUDF> {
         static FUNCTIONS: LazyLock<Vec<(Spread, Arc<AggregateUDF>)>> = LazyLock::new(|| {

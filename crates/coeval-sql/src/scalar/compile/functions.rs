@@ -2,12 +2,12 @@
 //! Function calls by name, and the forms that are functions in a dress of their own.
 
 use super::{Compiler, Refusal, Typed};
-use crate::scalar::cast::CastContext;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::function::{Function, TrimSide};
 use crate::scalar::node::Node;
 use crate::scalar::promotion::{is_float, is_integer, is_number, numeric, power_of_ten};
 use crate::scalar::scope::folded;
+use crate::types::CastContext;
 use coeval_store::{ColumnType, Value};
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectNamePart, TrimWhereField,

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operators: arithmetic, comparisons, logic, `IN`, `BETWEEN`, `LIKE`, `||`.
 
-use super::{Compiler, Refusal, Typed};
+use super::{Compiler, Refusal, Typed, common_type_here};
 use crate::cancel;
 use crate::scalar::arithmetic::ArithmeticOp;
-use crate::scalar::cast::CastContext;
 use crate::scalar::compare::CompareOp;
 use crate::scalar::literal;
 use crate::scalar::members::Members;
@@ -13,6 +12,7 @@ use crate::scalar::promotion::{
     self, decimal_shape, is_document, is_float, is_integer, is_number, is_text, is_text_array, power_of_ten,
 };
 use crate::stack::with_room;
+use crate::types::CastContext;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, UnaryOperator};
 use std::sync::Arc;
@@ -198,7 +198,7 @@ impl Compiler<'_> {
                 }
             }
         }
-        if let Some(ty) = promotion::common(left_type, right_type)
+        if let Ok(ty) = common_type_here(left_type, right_type)
             && !is_document(ty)
         {
             let left = self.cast(left, left_type, ty, CastContext::Explicit)?;
@@ -208,12 +208,29 @@ impl Compiler<'_> {
         Err(Refusal::unsupported(format!("comparison of {left_type} and {right_type}")))
     }
 
-    fn distinct(&mut self, left: &Expr, right: &Expr, polarity: Polarity) -> Result<Typed, Refusal> {
-        let sides = vec![self.expression(left)?, self.expression(right)?];
-        let (mut nodes, ty) = self.unify(sides)?;
+    /// As [`Self::unify`], of what is compared: a `real` beside another number is a `double precision` then.
+    fn unify_compared(&mut self, mut sides: Vec<Typed>) -> Result<Vec<Node>, Refusal> {
+        let types = || sides.iter().filter_map(|side| side.ty);
+        if types().any(|ty| ty == ColumnType::Real) && types().any(|ty| ty != ColumnType::Real) {
+            let widened = sides.into_iter().map(|side| match side.ty {
+                Some(ty) if is_number(ty) => {
+                    let node = self.cast(side.node, ty, ColumnType::Double, CastContext::Explicit)?;
+                    Ok::<_, Refusal>(Typed::known(node, ColumnType::Double))
+                }
+                _ => Ok(side),
+            });
+            sides = widened.collect::<Result<_, _>>()?;
+        }
+        let (nodes, ty) = self.unify(sides)?;
         if is_document(ty) {
             return Err(Refusal::unsupported(format!("comparison of {ty}")));
         }
+        Ok(nodes)
+    }
+
+    fn distinct(&mut self, left: &Expr, right: &Expr, polarity: Polarity) -> Result<Typed, Refusal> {
+        let sides = vec![self.expression(left)?, self.expression(right)?];
+        let mut nodes = self.unify_compared(sides)?;
         let right = Box::new(nodes.pop().expect("two sides"));
         let left = Box::new(nodes.pop().expect("two sides"));
         Ok(Typed::truth(Node::Distinct { polarity, left, right }))
@@ -243,10 +260,7 @@ impl Compiler<'_> {
             cancel::check()?;
             sides.push(self.expression(candidate)?);
         }
-        let (mut nodes, ty) = self.unify(sides)?;
-        if is_document(ty) {
-            return Err(Refusal::unsupported(format!("comparison of {ty}")));
-        }
+        let mut nodes = self.unify_compared(sides)?;
         let list = nodes.split_off(1);
         let input = Box::new(nodes.pop().expect("the input is first"));
         let node = match Members::of(&list) {
@@ -264,14 +278,21 @@ impl Compiler<'_> {
         style: LikeStyle,
         polarity: Polarity,
     ) -> Result<Typed, Refusal> {
-        let input = self.text(input)?;
-        let pattern = self.text(pattern)?;
+        let input = self.expression(input)?;
+        if matches!(input.ty, Some(ColumnType::Char(_))) {
+            return Err(Refusal::unsupported("patterns beside char(n), whose blanks count there"));
+        }
+        let (input, pattern) = (self.as_text(input)?, self.text(pattern)?);
         Ok(Typed::truth(Node::Like { input: Box::new(input), pattern: Box::new(pattern), style, polarity }))
     }
 
     /// An expression that must be text.
     pub(super) fn text(&mut self, expression: &Expr) -> Result<Node, Refusal> {
         let typed = self.expression(expression)?;
+        self.as_text(typed)
+    }
+
+    fn as_text(&mut self, typed: Typed) -> Result<Node, Refusal> {
         let (node, ty) = self.settle(typed, ColumnType::Text)?;
         if is_text(ty) { Ok(node) } else { Err(Refusal::unsupported(format!("{ty} as text"))) }
     }

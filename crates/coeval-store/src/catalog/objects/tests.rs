@@ -13,6 +13,7 @@ fn view(number: usize, query: &str) -> ViewDef {
         access: ObjectAccess::default(),
         comment: None,
         output: None,
+        check: None,
     }
 }
 
@@ -73,7 +74,7 @@ fn a_type_is_found_by_the_name_that_it_has_now_and_by_its_number() {
             QualifiedName::new("public", name),
             ["a".to_owned()],
         );
-        TypeDef { ty: EnumType::of(def), access: ObjectAccess::default() }
+        TypeDef { ty: EnumType::of(def), domain: None, access: ObjectAccess::default() }
     };
     let (old, new) = (QualifiedName::new("public", "old"), QualifiedName::new("public", "new"));
     let mut catalog = Catalog::new();

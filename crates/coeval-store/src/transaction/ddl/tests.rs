@@ -519,7 +519,7 @@ fn a_view_with_a_column_of_a_type_that_another_transaction_changes_is_a_conflict
     let (id, array_id) = (store.new_space_id(), store.new_space_id());
     let named = |name: &str| {
         let def = EnumDef::new(id, array_id, QualifiedName::new("public", name), ["a".to_owned()]);
-        TypeDef { ty: EnumType::of(def), access: ObjectAccess::default() }
+        TypeDef { ty: EnumType::of(def), domain: None, access: ObjectAccess::default() }
     };
     let mut tx = begin(&store);
     tx.change_catalog(CatalogChange::PutType(named("old"))).unwrap();
@@ -535,6 +535,7 @@ fn a_view_with_a_column_of_a_type_that_another_transaction_changes_is_a_conflict
         access: ObjectAccess::default(),
         comment: None,
         output: Some(vec![ViewColumn { name: "a".into(), ty: ColumnType::Enum(named("old").ty) }]),
+        check: None,
     };
     tx.change_catalog(CatalogChange::PutView(view)).unwrap();
     assert!(matches!(tx.commit(), Err(StoreError::Conflict(_))));

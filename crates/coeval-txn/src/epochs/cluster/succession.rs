@@ -84,9 +84,11 @@
 //!   first of all had none before it.
 //!
 //! *Lists without a keeper* that are longer than one record are of clusters that are older than terms. Their keeper was on
-//! the founder, whose log alone counted, so the founder is enough to begin by. Nobody begins without it: the others have
-//! lives in the views of such a list that are older than what they hold, so they do not count before a later keeper has
-//! recorded them anew.
+//! the founder, whose log alone counted: what is used is there, and perhaps nowhere else. So nobody begins without the
+//! founder's answer, and it is enough if the founder has answered nobody elsewhere, who would have had to ask it too. That
+//! nodes of such a cluster have promised and held nothing is true since the life in which their disk had its first record,
+//! and that is what they say (`log_since`): else all of them would count as having lost their disks, and the first
+//! keeper's record could not be settled by one founder among three nodes.
 //!
 //! **What was used is not lost.** Nodes follow settled records alone, and each begins with all that were. So views are one
 //! sequence, as everything else here takes for granted.
@@ -114,6 +116,9 @@
 //! in views of which only those in L have told. Loads that were decided in a view of C are in the state that they are in when all of L stops
 //! in the last view of C; so what was acknowledged there is kept, since a node with each brick is left. Loads that were decided in later
 //! views are given up with these: nobody who is left was a holder for them.
+//!
+//! That each of the others has answered with what it has followed is not so where C has no keeper, in a cluster that is older than terms: its
+//! nodes held nothing of what they followed with that program. So the founder has to be among those that have answered here, too.
 //!
 //! **One list of views among those that go on.** That L is lost means here: nobody in L answers a keeper, or holds for one, that somebody
 //! of the others hears of. Let R be the record, settled, and t'' a later keeper. If it goes by a view before R, enough of its members M
@@ -160,7 +165,7 @@
 //! # What the caller owes
 //!
 //! Two keepers have not the same term. What [`ViewHolder::take_records`] gives is on disk before an answer leaves. A life
-//! of a node says truly since which one its disk has its records.
+//! of a node says truly since which one its disk has its records, all that it has promised among them.
 
 mod holder;
 mod message;

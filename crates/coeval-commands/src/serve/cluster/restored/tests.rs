@@ -120,5 +120,16 @@ fn what_is_damaged_is_not_loaded_in_part() {
 fn where_nothing_waits_nothing_is_done() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(start_at(dir.path(), 0), Ok(vec![]));
-    assert!(remind(dir.path()).is_ok());
+    remind(dir.path());
+}
+
+/// To break it: have a server that is no node refuse to start, or remove what it cannot read.
+#[test]
+fn what_cannot_be_read_keeps_nobody_from_row_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("cluster").join("restored");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("rows"), "no list").unwrap();
+    remind(dir.path());
+    assert!(RestoredRows::open(dir.path()).is_err());
 }

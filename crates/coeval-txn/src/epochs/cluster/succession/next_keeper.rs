@@ -21,7 +21,11 @@ pub enum BeginError {
     Superseded(KeeperTerm),
     /// Too few have told what they hold. Those that the last view has and that have not are named; some of them may hold nothing,
     /// since they have lost their disks.
-    #[error("{heard} members of view {} have told which views they have, and {needed} have to", view.get())]
+    #[error(
+        "{heard} members of view {} have told which views they have, and {needed} have to{}",
+        view.get(),
+        who_has_not(unheard)
+    )]
     TooFew {
         /// Of which view.
         view: ViewNumber,
@@ -56,6 +60,12 @@ pub enum RecoverError {
     /// As many nodes with bricks are lost as each brick has replicas.
     #[error("some bricks were on no other nodes than those that are lost")]
     LastReplica,
+    /// It has founded the cluster, which is older than terms, and no keeper has begun since. What the others hold may lack views by which
+    /// they have gone themselves.
+    #[error(
+        "{0} has made the cluster, and until a keeper has begun with this program nobody else is known to have all views"
+    )]
+    Founder(NodeId),
 }
 
 fn listed(nodes: &[NodeId]) -> String {
@@ -70,9 +80,24 @@ fn has_or_have(nodes: &[NodeId]) -> &'static str {
     if nodes.len() == 1 { "has" } else { "have" }
 }
 
+fn who_has_not(nodes: &[NodeId]) -> String {
+    if nodes.is_empty() { String::new() } else { format!("; not yet: {}", listed(nodes)) }
+}
+
 /// Nobody who has records has told so.
 fn nobody() -> BeginError {
     BeginError::TooFew { view: ViewNumber::default(), heard: 0, needed: 1, unheard: Vec::new() }
+}
+
+/// The node that has founded the cluster of a list without keepers, if it was one. Clusters that are older than terms have such lists of
+/// many records: their keeper was there, and nobody else was asked to hold anything, so without it nobody knows all of them.
+fn founder_of(records: &[ViewRecord]) -> Option<Member> {
+    let first = records.first().filter(|_| term_of(records) == KeeperTerm::default())?;
+    let mut view = View::default();
+    view.follow(first);
+    let mut founders = view.members();
+    let founder = founders.next()?;
+    founders.next().is_none().then_some(founder)
 }
 
 /// What a node has told.
@@ -149,15 +174,15 @@ impl NextKeeper {
     pub fn begin(&self) -> Result<TermKeeper, BeginError> {
         let best = self.best()?;
         let settled = self.settled_of(best);
-        let last = self.node_of_last(best);
+        let (last, founder) = (self.node_of_last(best), founder_of(best));
         let mut view = View::default();
         for record in best {
             if view.number() >= settled && self.rules.keep(Rule::EachViewAnswers) {
-                self.check(&view, (best, last))?;
+                self.check(&view, (last, founder))?;
             }
             view.follow(record);
         }
-        self.check(&view, (best, last))?;
+        self.check(&view, (last, founder))?;
         Ok(self.begin_behind(best, settled, BTreeSet::new()))
     }
 
@@ -167,7 +192,8 @@ impl NextKeeper {
     ///
     /// # Errors
     ///
-    /// If one of them has answered, a member that is not lost has not, some bricks would be lost too, or there is a newer keeper.
+    /// If one of them has answered, a member that is not lost has not, some bricks would be lost too, or there is a newer keeper. And if one
+    /// of them is the founder whose answer [`begin`](Self::begin) would need.
     pub fn begin_without(&self, lost: &BTreeSet<NodeId>) -> Result<TermKeeper, RecoverError> {
         let best = self.best()?;
         let settled = self.settled_of(best);
@@ -179,6 +205,8 @@ impl NextKeeper {
             view.follow(record);
         }
         needed.extend(view.members());
+        let founder = founder_of(best);
+        needed.extend(founder);
         // One that has lost its disk since does not know what it has seen.
         let has_answered = |member: &Member| {
             self.answers.get(&member.node).is_some_and(|answer| answer.log_since <= member.incarnation)
@@ -203,6 +231,9 @@ impl NextKeeper {
         let (placed, left) = (view.placed().len(), view.placed().keys().filter(is_left).count());
         if placed - left >= self.replicas.min(placed) {
             return Err(RecoverError::LastReplica);
+        }
+        if let Some(founder) = founder.filter(|founder| lost.contains(&founder.node)) {
+            return Err(RecoverError::Founder(founder.node));
         }
         Ok(self.begin_behind(best, settled, lost.clone()))
     }
@@ -257,20 +288,12 @@ impl NextKeeper {
         (is_last && has_stayed).then_some(last.node)
     }
 
-    /// Whether the one that has founded the cluster has all of a list without keepers, and has answered none elsewhere. Clusters that
-    /// are older than terms have such lists: their keeper was there, and nobody else was asked to hold anything.
-    fn founder_has(&self, best: &[ViewRecord]) -> bool {
-        let mut view = View::default();
-        best.iter().take(1).for_each(|record| view.follow(record));
-        let mut founders = view.members();
-        let (Some(founder), None) = (founders.next(), founders.next()) else { return false };
-        let has_all =
-            |answer: &Answer| answer.records.len() == best.len() && answer.elsewhere == KeeperTerm::default();
-        term_of(best) == KeeperTerm::default() && self.answers.get(&founder.node).is_some_and(has_all)
-    }
-
-    /// Whether enough members of a view have answered.
-    fn check(&self, view: &View, (best, last): (&[ViewRecord], Option<NodeId>)) -> Result<(), BeginError> {
+    /// Whether enough members of a view have answered, and the founder among them if the list has no keeper.
+    fn check(
+        &self,
+        view: &View,
+        (last, founder): (Option<NodeId>, Option<Member>),
+    ) -> Result<(), BeginError> {
         let members = view.members().count();
         let has_answered = |member: &Member| {
             let is_whole = |answer: &Answer| answer.log_since <= member.incarnation;
@@ -280,12 +303,20 @@ impl NextKeeper {
         let heard = view.members().filter(has_answered).count();
         let needed = answers_needed(members, self.replicas);
         let has_last = last.and_then(|node| view.member(node)).is_some_and(|member| has_answered(&member));
-        let is_enough = heard >= needed
-            || (has_last && holders_needed(members, self.replicas) == 1)
-            || (view.keeper().is_none() && self.founder_has(best));
+        let is_enough = match founder {
+            None => heard >= needed || (has_last && holders_needed(members, self.replicas) == 1),
+            Some(founder) => {
+                let answer = self.answers.get(&founder.node);
+                let answer = answer.filter(|answer| answer.log_since <= founder.incarnation);
+                // Whoever has begun elsewhere had to ask it too. So if it has answered nobody there, nobody has.
+                answer.is_some_and(|answer| heard >= needed || answer.elsewhere == KeeperTerm::default())
+            }
+        };
         if is_enough || !self.rules.keep(Rule::EnoughAnswers) {
             return Ok(());
         }
+        // With enough heard it is the founder that has not told.
+        let needed = needed.max(heard + 1);
         let unheard = view.members().filter(|member| !has_answered(member)).map(|member| member.node);
         Err(BeginError::TooFew { view: view.number(), heard, needed, unheard: unheard.collect() })
     }

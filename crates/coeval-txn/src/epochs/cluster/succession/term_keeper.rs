@@ -93,6 +93,9 @@ impl TermKeeper {
 
     /// Has the keeper decide something; gives what it says about it. What it records is to be held and settled before anybody is told
     /// that it is so. Nothing, and nothing happens, if what was recorded last is not settled yet, or there is a newer keeper.
+    ///
+    /// # Panics
+    /// If `act` has the keeper decide something, and does not give the record of it.
     pub fn decide<T>(&mut self, act: impl FnOnce(&mut ViewKeeper) -> (T, Option<ViewRecord>)) -> Option<T> {
         if !self.is_settled() || self.newer.is_some() {
             return None;

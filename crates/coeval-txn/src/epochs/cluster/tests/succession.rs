@@ -564,9 +564,9 @@ fn an_open_delete_ends_when_the_keeper_is_elsewhere() {
     }
 }
 
-/// To break it: have `NextKeeper::check` not look for the founder, or `founder_has` not at whom it has answered.
-#[test]
-fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
+/// Three nodes of a cluster that is older than terms. The keeper was on n1, which has founded it; the others have followed its records, and
+/// have held nothing, since their first lives.
+fn older_than_terms() -> Stage {
     let member = |number| Member { node: node(number), incarnation: Incarnation::new(1) };
     let (mut keeper, first) = ViewKeeper::found(&[member(1)], 2);
     let mut records = vec![first];
@@ -574,12 +574,31 @@ fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
         let join = ToKeeper::Join { member: member(number), log_since: Incarnation::new(1) };
         records.extend(keeper.receive(&join));
     }
+    // Each has its bricks.
+    for number in 1..=3 {
+        let complete = ToKeeper::Complete { from: member(number), layout: keeper.view().layout() };
+        records.extend(keeper.receive(&complete));
+    }
+    assert_eq!(keeper.view().placed().len(), 3);
     let mut stage = Stage::new(1, 2, Rules::ALL);
-    (2..=3).for_each(|number| stage.come(number, 2));
+    (2..=3).for_each(|number| stage.come(number, 1));
     for number in 1..=3 {
         records.iter().for_each(|record| stage.holder(number).learn(record));
     }
-    assert!(stage.begin(1, 2, &[2, 3]).is_err(), "what they hold is younger than their lives in the view");
+    stage
+}
+
+/// To break it: have `NextKeeper::check` not look for the founder, or not at whom that has answered.
+#[test]
+fn a_cluster_that_is_older_than_terms_goes_on_by_its_founder() {
+    let mut stage = older_than_terms();
+    let refused = stage.begin(1, 2, &[2, 3]).err();
+    assert!(
+        matches!(&refused, Some(BeginError::TooFew { heard: 2, needed: 3, unheard, .. }) if *unheard == [node(1)]),
+        "nobody but the founder is known to have all: {refused:?}"
+    );
+    let said = refused.map(|refused| refused.to_string()).unwrap_or_default();
+    assert!(said.ends_with(&format!("not yet: {}", node(1))), "{said}");
     let begun = stage.begin(2, 1, &[1]).unwrap();
     assert_eq!(begun.view().members().count(), 3);
     // One elsewhere has asked the founder meanwhile, and may have begun.
@@ -619,5 +638,39 @@ fn one_record_stands_for_many_wherever_they_are_held() {
     let whole = WholeView::of(second.settled()).unwrap();
     stage.holder(4).learn(&whole);
     assert_eq!(stage.holder(4).settled(), [whole]);
+    assert!(!stage.has_two_histories);
+}
+
+/// To break it: have `NextKeeper::begin_without` not look for the founder. The others may have followed more with the older program than they
+/// hold with this one.
+#[test]
+fn nobody_goes_on_without_the_founder_of_a_cluster_that_is_older_than_terms() {
+    let mut stage = older_than_terms();
+    let lost = stage.begin_without(&[1], (1, 2), &[2, 3]).err();
+    assert_eq!(lost, Some(RecoverError::Founder(node(1))));
+    let unheard = stage.begin_without(&[3], (2, 2), &[2]).err();
+    assert_eq!(unheard, Some(RecoverError::Unheard(vec![node(1)])));
+    // Others may be lost.
+    let mut begun = stage.begin_without(&[3], (3, 2), &[1, 2]).unwrap();
+    stage.hold(&mut begun, &[2, 1]);
+    assert!(begun.is_settled() && begun.view().given_up().contains(&node(3)));
+    // Once a keeper has begun with this program, the founder is as any other.
+    let mut stage = older_than_terms();
+    stage.begin_and_hold(1, 1, &[1, 2, 3]).unwrap();
+    assert!(stage.begin_without(&[1], (2, 2), &[2, 3]).is_ok());
+}
+
+/// To break it: have the nodes come in a life behind that which the view has (`stage.come(number, 2)`), as if they had lost their disks.
+#[test]
+fn what_the_first_keeper_with_a_term_records_is_held_by_the_others() {
+    let mut stage = older_than_terms();
+    let mut first = stage.begin_and_hold(1, 1, &[1, 2]).unwrap();
+    assert!(first.is_settled(), "its first record");
+    note(&mut first, 2, "b:1");
+    stage.hold(&mut first, &[1, 2]);
+    assert!(first.is_settled());
+    // The founder is away, and not needed any more.
+    let second = stage.begin_and_hold(2, 3, &[2, 3]).unwrap();
+    assert!(second.is_settled() && second.view().known().contains_key(&node(2)));
     assert!(!stage.has_two_histories);
 }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//! SQL/JSON paths: `jsonb_path_query` and its like, and the operators `@?` and `@@`.
+//!
+//! A path is read once ([`parser`]) and followed through each document ([`following`]), as PostgreSQL follows it: lax or strict, with
+//! errors that a filter takes for an unknown answer. What is found is a part of the document, or a text of JSON that was made.
+//! Numbers are exact up to 38 digits ([`number`]).
+
+mod following;
+mod number;
+mod parser;
+mod predicates;
+mod rows;
+
+pub(super) use rows::functions;
+
+use crate::allowance::Meter;
+use crate::error::{SqlError, SqlState};
+use crate::types::json::{Kind, Part};
+use following::{Failure, Following};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A value that was found: a part of the document, or a text of JSON of our own.
+type Item<'d> = Cow<'d, str>;
+
+/// A path, read.
+#[derive(Debug)]
+struct Path {
+    is_lax: bool,
+    expression: Expression,
+}
+
+/// What gives values.
+#[derive(Debug)]
+enum Expression {
+    /// Where it begins, and the steps from there.
+    Steps(Head, Vec<Step>),
+    Arithmetic(Arithmetic, Box<Expression>, Box<Expression>),
+    /// The same number, or the negative one.
+    Sign(Arithmetic, Box<Expression>),
+    /// True, false, or null if it is unknown.
+    Predicate(Box<Predicate>),
+}
+
+#[derive(Debug)]
+enum Head {
+    /// `$`
+    Root,
+    /// `@`
+    Current,
+    /// `last`
+    Last,
+    /// `$name`
+    Variable(String),
+    /// A literal, as JSON.
+    Literal(String),
+    Nested(Box<Expression>),
+}
+
+#[derive(Debug)]
+enum Step {
+    /// `.name`
+    Key(String),
+    /// `.*`
+    AnyKey,
+    /// `.**{first to last}`; without an end: all levels below, and at both ends: what has nothing below it.
+    AnyLevel { first: Option<usize>, last: Option<usize> },
+    /// `[*]`
+    AnyElement,
+    /// `[1, 3 to last]`
+    Elements(Vec<(Expression, Option<Expression>)>),
+    /// `? (...)`
+    Filter(Predicate),
+    /// `.size()`
+    Method(Method),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Type,
+    Size,
+    Abs,
+    Floor,
+    Ceiling,
+    Double,
+    KeyValue,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+#[derive(Debug)]
+enum Predicate {
+    And(Box<Predicate>, Box<Predicate>),
+    Or(Box<Predicate>, Box<Predicate>),
+    Not(Box<Predicate>),
+    Compare(Comparison, Expression, Expression),
+    StartsWith(Expression, Expression),
+    /// The pattern as `functions` compiles it.
+    LikeRegex(Expression, String),
+    Exists(Expression),
+    IsUnknown(Box<Predicate>),
+}
+
+impl Arithmetic {
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+        }
+    }
+}
+
+/// What becomes of errors on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errors {
+    Told,
+    /// What was found before counts, or nothing.
+    Silent,
+}
+
+/// A path to follow, and with what.
+pub(super) struct Search<'s> {
+    /// The path as it was written.
+    pub(super) path: &'s str,
+    /// The values of its variables, an object.
+    pub(super) variables: Option<&'s str>,
+    pub(super) errors: Errors,
+    /// Counts the work.
+    pub(super) meter: &'s Meter,
+}
+
+impl Search<'_> {
+    /// What the path leads to in a document, each a text of JSON.
+    ///
+    /// # Errors
+    /// `42601` for what is no path, `22023` for variables that are no object; those of the path unless it is silent.
+    pub(super) fn found<'d>(&self, document: &'d str) -> Result<Vec<Item<'d>>, SqlError> {
+        let mut found = Vec::new();
+        match (self.follow(document, &mut found)?, self.errors) {
+            (Some(error), Errors::Told) => Err(error),
+            _ => Ok(found),
+        }
+    }
+
+    /// Whether the path leads to anything; `None` if that is not known.
+    ///
+    /// # Errors
+    /// As [`found`](Self::found).
+    pub(super) fn exists(&self, document: &str) -> Result<Option<bool>, SqlError> {
+        let mut found = Vec::new();
+        match self.follow(document, &mut found)? {
+            None => Ok(Some(!found.is_empty())),
+            // Who is lax looks no further than to the first.
+            Some(_) if !found.is_empty() && parsed(self.path)?.is_lax => Ok(Some(true)),
+            Some(error) if self.errors == Errors::Told => Err(error),
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// What the path says of a document, being a condition; `None` if it does not say.
+    ///
+    /// # Errors
+    /// As [`found`](Self::found); `22038` for a path that gives anything else than one truth value.
+    pub(super) fn holds(&self, document: &str) -> Result<Option<bool>, SqlError> {
+        let found = self.found(document)?;
+        if let [only] = found.as_slice() {
+            match &**only {
+                "true" => return Ok(Some(true)),
+                "false" => return Ok(Some(false)),
+                "null" => return Ok(None),
+                _ => {}
+            }
+        }
+        match self.errors {
+            Errors::Silent => Ok(None),
+            Errors::Told => {
+                let message = "single boolean result is expected";
+                Err(SqlError::new(SqlState::SingletonSqlJsonItemRequired, message))
+            }
+        }
+    }
+
+    /// Follows the path; the error that ended it, if one did.
+    fn follow<'d>(&self, document: &'d str, found: &mut Vec<Item<'d>>) -> Result<Option<SqlError>, SqlError> {
+        let path = parsed(self.path)?;
+        let variables = self.variables.map(Part::of);
+        if variables.is_some_and(|variables| variables.kind() != Kind::Object) {
+            let message = "\"vars\" argument is not an object";
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message).with_detail(
+                "Jsonpath parameters should be encoded as key-value pairs of \"vars\" object.",
+            ));
+        }
+        match Following::new(&path, document, variables, self.meter).follow(found) {
+            Ok(()) => Ok(None),
+            Err(Failure::OfPath(error)) => Ok(Some(error)),
+            Err(Failure::OfStatement(error)) => Err(error),
+        }
+    }
+}
+
+thread_local! {
+    /// The path that was followed last: it is the same for all rows most of the time.
+    static LAST: RefCell<Option<(String, Rc<Path>)>> = const { RefCell::new(None) };
+}
+
+fn parsed(text: &str) -> Result<Rc<Path>, SqlError> {
+    LAST.with_borrow_mut(|last| {
+        if let Some((known, path)) = last
+            && known == text
+        {
+            return Ok(Rc::clone(path));
+        }
+        let path = Rc::new(parser::parse(text)?);
+        *last = Some((text.to_owned(), Rc::clone(&path)));
+        Ok(path)
+    })
+}

@@ -1,0 +1,504 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Follows a path through a document.
+//!
+//! A step is taken from one value after another, each to the end of the path before the next one, so that what was found before an
+//! error is what PostgreSQL has found. In lax mode steps go into the elements of arrays by themselves, and what is not there is nothing;
+//! in strict mode it is an error.
+
+use super::number::Number;
+use super::{Arithmetic, Expression, Head, Item, Method, Path, Step};
+use crate::allowance::Meter;
+use crate::error::{SqlError, SqlState};
+use crate::types::json::{Kind, Part, push_string};
+use std::borrow::Cow;
+
+/// Why a path was not followed to its end.
+pub(super) enum Failure {
+    /// An error of the path: unknown for a filter, and nothing for who is silent.
+    OfPath(SqlError),
+    /// One that ends the statement.
+    OfStatement(SqlError),
+}
+
+/// What a step comes to.
+pub(super) type Outcome<T = ()> = Result<T, Failure>;
+
+pub(super) fn of_path<T>(state: SqlState, message: impl Into<String>) -> Outcome<T> {
+    Err(Failure::OfPath(SqlError::new(state, message)))
+}
+
+/// Whether a step that is taken from an array is taken from its elements instead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arrays {
+    Opened,
+    Kept,
+}
+
+/// What a place in a path stands in.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'s, 'd> {
+    /// `@`
+    current: &'s Item<'d>,
+    /// How many elements the array has whose subscript this is.
+    size: Option<usize>,
+    /// Whether what is not there is nothing, also in strict mode.
+    is_lenient: bool,
+}
+
+/// A path, and what it is followed through.
+pub(super) struct Following<'p, 'd> {
+    path: &'p Path,
+    root: Item<'d>,
+    variables: Option<Part<'p>>,
+    meter: &'p Meter,
+}
+
+impl<'p, 'd> Following<'p, 'd> {
+    pub(super) fn new(
+        path: &'p Path,
+        document: &'d str,
+        variables: Option<Part<'p>>,
+        meter: &'p Meter,
+    ) -> Self {
+        Self { path, root: Cow::Borrowed(Part::of(document).text()), variables, meter }
+    }
+
+    pub(super) fn meter(&self) -> &Meter {
+        self.meter
+    }
+
+    pub(super) fn is_lax(&self) -> bool {
+        self.path.is_lax
+    }
+
+    /// Adds what the path leads to.
+    pub(super) fn follow(&self, found: &mut Vec<Item<'d>>) -> Outcome {
+        let scope = Scope { current: &self.root, size: None, is_lenient: self.is_lax() };
+        self.expression(&self.path.expression, &self.root, scope, found)
+    }
+
+    /// Where arrays are opened by themselves: in lax mode.
+    fn opened(&self) -> Arrays {
+        if self.is_lax() { Arrays::Opened } else { Arrays::Kept }
+    }
+
+    /// Adds the values of an expression, `item` being what is looked at.
+    pub(super) fn expression(
+        &self,
+        expression: &Expression,
+        item: &Item<'d>,
+        scope: Scope<'_, 'd>,
+        found: &mut Vec<Item<'d>>,
+    ) -> Outcome {
+        self.meter.step().map_err(Failure::OfStatement)?;
+        match expression {
+            Expression::Steps(head, steps) => {
+                for begin in self.head(head, item, scope)? {
+                    self.steps(&begin, steps, scope, found, self.opened())?;
+                }
+                Ok(())
+            }
+            Expression::Arithmetic(operation, left, right) => {
+                let left = self.operand(left, item, scope, "left", *operation)?;
+                let right = self.operand(right, item, scope, "right", *operation)?;
+                let result = match operation {
+                    Arithmetic::Add => left.plus(right),
+                    Arithmetic::Subtract => left.minus(right),
+                    Arithmetic::Multiply => left.times(right),
+                    Arithmetic::Divide => left.over(right),
+                    Arithmetic::Remainder => left.modulo(right),
+                };
+                found.push(Cow::Owned(result.map_err(Failure::OfPath)?.text()));
+                Ok(())
+            }
+            Expression::Sign(sign, operand) => {
+                for value in self.opened_values(operand, item, scope)? {
+                    let Some(number) = number_of(&value)? else {
+                        let message = format!(
+                            "operand of unary jsonpath operator {} is not a numeric value",
+                            sign.sign()
+                        );
+                        return of_path(SqlState::SqlJsonNumberNotFound, message);
+                    };
+                    let signed = if *sign == Arithmetic::Subtract { number.negative() } else { Ok(number) };
+                    found.push(Cow::Owned(signed.map_err(Failure::OfPath)?.text()));
+                }
+                Ok(())
+            }
+            Expression::Predicate(predicate) => {
+                let truth = match self.truth(predicate, item, scope)? {
+                    Some(true) => "true",
+                    Some(false) => "false",
+                    None => "null",
+                };
+                found.push(Cow::Borrowed(truth));
+                Ok(())
+            }
+        }
+    }
+
+    /// Where steps begin.
+    fn head(&self, head: &Head, item: &Item<'d>, scope: Scope<'_, 'd>) -> Outcome<Vec<Item<'d>>> {
+        Ok(vec![match head {
+            Head::Root => self.root.clone(),
+            Head::Current => scope.current.clone(),
+            Head::Literal(literal) => Cow::Owned(literal.clone()),
+            Head::Last => {
+                let last = scope.size.unwrap_or(0).cast_signed() - 1;
+                Cow::Owned(last.to_string())
+            }
+            Head::Variable(name) => match self.variables.and_then(|variables| variables.member(name)) {
+                Some(value) => Cow::Owned(value.text().to_owned()),
+                None => {
+                    let message = format!("could not find jsonpath variable \"{name}\"");
+                    return of_path(SqlState::UndefinedObject, message);
+                }
+            },
+            Head::Nested(inner) => {
+                let mut values = Vec::new();
+                self.expression(inner, item, scope, &mut values)?;
+                return Ok(values);
+            }
+        }])
+    }
+
+    /// The values of an expression; in lax mode the elements of those that are arrays.
+    pub(super) fn opened_values(
+        &self,
+        expression: &Expression,
+        item: &Item<'d>,
+        scope: Scope<'_, 'd>,
+    ) -> Outcome<Vec<Item<'d>>> {
+        let mut values = Vec::new();
+        self.expression(expression, item, scope, &mut values)?;
+        if !self.is_lax() {
+            return Ok(values);
+        }
+        let mut opened = Vec::with_capacity(values.len());
+        for value in values {
+            if part(&value).kind() == Kind::Array {
+                opened.extend(elements(&value));
+            } else {
+                opened.push(value);
+            }
+        }
+        Ok(opened)
+    }
+
+    fn operand(
+        &self,
+        expression: &Expression,
+        item: &Item<'d>,
+        scope: Scope<'_, 'd>,
+        side: &str,
+        operation: Arithmetic,
+    ) -> Outcome<Number> {
+        let values = self.opened_values(expression, item, scope)?;
+        if let [only] = values.as_slice()
+            && let Some(number) = number_of(only)?
+        {
+            return Ok(number);
+        }
+        let message =
+            format!("{side} operand of jsonpath operator {} is not a single numeric value", operation.sign());
+        of_path(SqlState::SingletonSqlJsonItemRequired, message)
+    }
+
+    /// Takes the steps from a value.
+    fn steps(
+        &self,
+        item: &Item<'d>,
+        steps: &[Step],
+        scope: Scope<'_, 'd>,
+        found: &mut Vec<Item<'d>>,
+        arrays: Arrays,
+    ) -> Outcome {
+        self.meter.step().map_err(Failure::OfStatement)?;
+        let Some((step, rest)) = steps.split_first() else {
+            self.meter.take(item.len()).map_err(Failure::OfStatement)?;
+            found.push(item.clone());
+            return Ok(());
+        };
+        let kind = part(item).kind();
+        let opens = match step {
+            Step::Key(_) | Step::AnyKey | Step::Filter(_) => true,
+            Step::Method(method) => !matches!(method, Method::Type | Method::Size),
+            Step::AnyLevel { .. } | Step::AnyElement | Step::Elements(_) => false,
+        };
+        if opens && kind == Kind::Array && arrays == Arrays::Opened {
+            return elements(item)
+                .iter()
+                .try_for_each(|element| self.steps(element, steps, scope, found, Arrays::Kept));
+        }
+        match step {
+            Step::Key(key) => self.key(item, key, rest, scope, found),
+            Step::AnyKey if kind == Kind::Object => {
+                members(item).iter().try_for_each(|(_, value)| self.next(value, rest, scope, found))
+            }
+            Step::AnyKey if scope.is_lenient => Ok(()),
+            Step::AnyKey => {
+                let message = "jsonpath wildcard member accessor can only be applied to an object";
+                of_path(SqlState::SqlJsonObjectNotFound, message)
+            }
+            Step::AnyElement if kind == Kind::Array => {
+                elements(item).iter().try_for_each(|element| self.next(element, rest, scope, found))
+            }
+            Step::AnyElement if self.is_lax() => self.next(item, rest, scope, found),
+            Step::AnyElement if scope.is_lenient => Ok(()),
+            Step::AnyElement => {
+                let message = "jsonpath wildcard array accessor can only be applied to an array";
+                of_path(SqlState::SqlJsonArrayNotFound, message)
+            }
+            Step::Elements(subscripts) => self.subscripts(item, subscripts, rest, scope, found),
+            Step::AnyLevel { first, last } => {
+                let lenient = Scope { is_lenient: true, ..scope };
+                if *first == Some(0) {
+                    self.next(item, rest, lenient, found)?;
+                }
+                self.levels(item, 1, (*first, *last), &mut |below| self.next(below, rest, lenient, found))
+            }
+            Step::Filter(predicate) => {
+                let inner = Scope { current: item, ..scope };
+                match self.truth(predicate, item, inner)? {
+                    Some(true) => self.next(item, rest, scope, found),
+                    Some(false) | None => Ok(()),
+                }
+            }
+            Step::Method(method) => match self.method(item, *method, scope)? {
+                Some(results) => results.iter().try_for_each(|result| self.next(result, rest, scope, found)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn next(
+        &self,
+        item: &Item<'d>,
+        rest: &[Step],
+        scope: Scope<'_, 'd>,
+        found: &mut Vec<Item<'d>>,
+    ) -> Outcome {
+        self.steps(item, rest, scope, found, self.opened())
+    }
+
+    fn key(
+        &self,
+        item: &Item<'d>,
+        key: &str,
+        rest: &[Step],
+        scope: Scope<'_, 'd>,
+        found: &mut Vec<Item<'d>>,
+    ) -> Outcome {
+        if part(item).kind() != Kind::Object {
+            if scope.is_lenient {
+                return Ok(());
+            }
+            let message = "jsonpath member accessor can only be applied to an object";
+            return of_path(SqlState::SqlJsonMemberNotFound, message);
+        }
+        let value = match item {
+            Cow::Borrowed(text) => Part::of(text).member(key).map(|value| Cow::Borrowed(value.text())),
+            Cow::Owned(text) => Part::of(text).member(key).map(|value| Cow::Owned(value.text().to_owned())),
+        };
+        match value {
+            Some(value) => self.next(&value, rest, scope, found),
+            None if scope.is_lenient => Ok(()),
+            None => {
+                let message = format!("JSON object does not contain key \"{key}\"");
+                of_path(SqlState::SqlJsonMemberNotFound, message)
+            }
+        }
+    }
+
+    fn subscripts(
+        &self,
+        item: &Item<'d>,
+        subscripts: &[(Expression, Option<Expression>)],
+        rest: &[Step],
+        scope: Scope<'_, 'd>,
+        found: &mut Vec<Item<'d>>,
+    ) -> Outcome {
+        let elements = match part(item).kind() {
+            Kind::Array => elements(item),
+            _ if self.is_lax() => vec![item.clone()],
+            _ if scope.is_lenient => return Ok(()),
+            _ => {
+                let message = "jsonpath array accessor can only be applied to an array";
+                return of_path(SqlState::SqlJsonArrayNotFound, message);
+            }
+        };
+        let inner = Scope { size: Some(elements.len()), ..scope };
+        let last = i128::try_from(elements.len()).unwrap_or(i128::MAX) - 1;
+        for (from, to) in subscripts {
+            let from = self.subscript(from, item, inner)?;
+            let to = match to {
+                Some(to) => self.subscript(to, item, inner)?,
+                None => from,
+            };
+            if !scope.is_lenient && (from < 0 || from > to || to > last) {
+                let message = "jsonpath array subscript is out of bounds";
+                return of_path(SqlState::InvalidSqlJsonSubscript, message);
+            }
+            for place in from.max(0)..=to.min(last) {
+                if let Some(element) = usize::try_from(place).ok().and_then(|place| elements.get(place)) {
+                    self.next(element, rest, scope, found)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn subscript(&self, expression: &Expression, item: &Item<'d>, scope: Scope<'_, 'd>) -> Outcome<i128> {
+        let mut values = Vec::new();
+        self.expression(expression, item, scope, &mut values)?;
+        if let [only] = values.as_slice()
+            && let Some(number) = number_of(only)?
+        {
+            return Ok(number.whole());
+        }
+        let message = "jsonpath array subscript is not a single numeric value";
+        of_path(SqlState::InvalidSqlJsonSubscript, message)
+    }
+
+    /// Hands what lies on these levels below a value to `take`, each before what is below it.
+    fn levels(
+        &self,
+        item: &Item<'d>,
+        level: usize,
+        wanted: (Option<usize>, Option<usize>),
+        take: &mut dyn FnMut(&Item<'d>) -> Outcome,
+    ) -> Outcome {
+        let below = match part(item).kind() {
+            Kind::Array => elements(item),
+            Kind::Object => members(item).into_iter().map(|(_, value)| value).collect(),
+            _ => return Ok(()),
+        };
+        for value in &below {
+            self.meter.step().map_err(Failure::OfStatement)?;
+            let is_leaf = !matches!(part(value).kind(), Kind::Array | Kind::Object);
+            let is_wanted = match wanted {
+                (Some(first), _) => level >= first,
+                (None, None) => is_leaf,
+                (None, Some(_)) => false,
+            };
+            if is_wanted {
+                take(value)?;
+            }
+            if !is_leaf && wanted.1.is_none_or(|last| level < last) {
+                self.levels(value, level + 1, wanted, take)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a method gives; `None` for nothing.
+    fn method(
+        &self,
+        item: &Item<'d>,
+        method: Method,
+        scope: Scope<'_, 'd>,
+    ) -> Outcome<Option<Vec<Item<'d>>>> {
+        let value = part(item);
+        let one = |text: String| Ok(Some(vec![Cow::Owned(text)]));
+        match method {
+            Method::Type => one(format!("\"{}\"", value.kind().name())),
+            Method::Size => match value.kind() {
+                Kind::Array => one(elements(item).len().to_string()),
+                _ if self.is_lax() => one("1".to_owned()),
+                _ if scope.is_lenient => Ok(None),
+                _ => {
+                    let message = "jsonpath item method .size() can only be applied to an array";
+                    of_path(SqlState::SqlJsonArrayNotFound, message)
+                }
+            },
+            Method::Abs => one(numeric(item, "abs")?.absolute().map_err(Failure::OfPath)?.text()),
+            Method::Floor => one(numeric(item, "floor")?.floor().text()),
+            Method::Ceiling => one(numeric(item, "ceiling")?.ceiling().text()),
+            Method::Double => one(double(value)?),
+            Method::KeyValue if value.kind() == Kind::Object => {
+                let entry = |(key, value): (String, Item<'d>)| {
+                    let mut text = String::from("{\"id\": 0, \"key\": ");
+                    push_string(&key, &mut text);
+                    text.push_str(", \"value\": ");
+                    text.push_str(&value);
+                    text.push('}');
+                    Cow::Owned(text)
+                };
+                Ok(Some(members(item).into_iter().map(entry).collect()))
+            }
+            Method::KeyValue => {
+                let message = "jsonpath item method .keyvalue() can only be applied to an object";
+                of_path(SqlState::SqlJsonObjectNotFound, message)
+            }
+        }
+    }
+}
+
+fn numeric(item: &Item<'_>, method: &str) -> Outcome<Number> {
+    match number_of(item)? {
+        Some(number) => Ok(number),
+        None => {
+            let message = format!("jsonpath item method .{method}() can only be applied to a numeric value");
+            of_path(SqlState::NonNumericSqlJsonItem, message)
+        }
+    }
+}
+
+/// A number, or a text that writes one, as a `double precision`.
+fn double(value: Part<'_>) -> Outcome<String> {
+    let text = match value.kind() {
+        Kind::Number => Cow::Borrowed(value.text()),
+        Kind::String => value.string().unwrap_or_default(),
+        _ => {
+            let message = "jsonpath item method .double() can only be applied to a string or numeric value";
+            return of_path(SqlState::NonNumericSqlJsonItem, message);
+        }
+    };
+    match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number.to_string()),
+        _ => {
+            let what = if value.kind() == Kind::String { "string" } else { "numeric" };
+            let message = format!(
+                "{what} argument of jsonpath item method .double() is not a valid representation of a double precision number"
+            );
+            of_path(SqlState::NonNumericSqlJsonItem, message)
+        }
+    }
+}
+
+/// The value that a text of JSON writes.
+pub(super) fn part<'i>(item: &'i Item<'_>) -> Part<'i> {
+    Part::of(item)
+}
+
+/// The number that an item is; `None` if it is none.
+pub(super) fn number_of(item: &Item<'_>) -> Outcome<Option<Number>> {
+    let value = part(item);
+    if value.kind() != Kind::Number {
+        return Ok(None);
+    }
+    Number::parse(value.text()).map(Some).map_err(Failure::OfPath)
+}
+
+fn elements<'d>(item: &Item<'d>) -> Vec<Item<'d>> {
+    match item {
+        Cow::Borrowed(text) => Part::of(text).elements().map(|value| Cow::Borrowed(value.text())).collect(),
+        Cow::Owned(text) => {
+            Part::of(text).elements().map(|value| Cow::Owned(value.text().to_owned())).collect()
+        }
+    }
+}
+
+/// The members of an object, by their keys.
+fn members<'d>(item: &Item<'d>) -> Vec<(String, Item<'d>)> {
+    let key = |key: Part<'_>| key.string().map(Cow::into_owned).unwrap_or_default();
+    match item {
+        Cow::Borrowed(text) => {
+            Part::of(text).members().map(|(name, value)| (key(name), Cow::Borrowed(value.text()))).collect()
+        }
+        Cow::Owned(text) => {
+            let owned = |value: Part<'_>| Cow::Owned(value.text().to_owned());
+            Part::of(text).members().map(|(name, value)| (key(name), owned(value))).collect()
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The first step of aggregates, written down and read.
+
+use super::codec::{Decoder, Encoder};
+use datafusion::error::Result;
+use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use std::sync::Arc;
+
+/// Whether an aggregate is a first step that can be done in pieces: by whatever comes, in whatever order.
+pub(super) fn is_plain(aggregate: &AggregateExec) -> bool {
+    aggregate.limit_options().is_none()
+        && aggregate.group_expr().is_single()
+        && aggregate.aggr_expr().iter().all(|function| function.order_bys().is_empty())
+}
+
+impl Encoder<'_> {
+    /// Writes a first step.
+    pub(super) fn aggregate(&mut self, aggregate: &AggregateExec) -> Option<()> {
+        if *aggregate.mode() != AggregateMode::Partial || !is_plain(aggregate) {
+            return None;
+        }
+        let groups = aggregate.group_expr().expr();
+        self.out.number(groups.len());
+        for (group, name) in groups {
+            self.out.text(name);
+            self.expression(group)?;
+        }
+        let functions = aggregate.aggr_expr();
+        self.out.number(functions.len());
+        for (function, filter) in functions.iter().zip(aggregate.filter_expr()) {
+            self.function(function)?;
+            self.perhaps(filter.as_ref())?;
+        }
+        Some(())
+    }
+
+    fn function(&mut self, function: &AggregateFunctionExpr) -> Option<()> {
+        self.known.put_aggregate(&mut self.out, function.fun())?;
+        self.out.text(function.name());
+        for flag in [function.is_distinct(), function.ignore_nulls(), function.is_reversed()] {
+            self.out.byte(u8::from(flag));
+        }
+        self.expressions(function.expressions().iter())
+    }
+}
+
+impl Decoder<'_> {
+    /// Reads a first step over these rows.
+    pub(super) fn aggregate(&mut self, input: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = input.schema();
+        let count = self.from.count()?;
+        let groups = (0..count).map(|_| {
+            let name = self.from.text()?.to_owned();
+            Ok((self.expression(&schema)?, name))
+        });
+        let groups = PhysicalGroupBy::new_single(groups.collect::<Result<Vec<_>>>()?);
+        let count = self.from.count()?;
+        let (mut functions, mut filters) = (Vec::new(), Vec::new());
+        for _ in 0..count {
+            let function = self.known.take_aggregate(&mut self.from)?;
+            let name = self.from.text()?;
+            let (is_distinct, ignores_nulls, is_reversed) = (self.flag()?, self.flag()?, self.flag()?);
+            let built = AggregateExprBuilder::new(function, self.expressions(&schema)?)
+                .schema(Arc::clone(&schema))
+                .alias(name)
+                .with_distinct(is_distinct)
+                .with_ignore_nulls(ignores_nulls)
+                .with_reversed(is_reversed)
+                .build()?;
+            functions.push(Arc::new(built));
+            filters.push(self.perhaps(&schema)?);
+        }
+        let mode = AggregateMode::Partial;
+        Ok(Arc::new(AggregateExec::try_new(mode, groups, functions, filters, input, schema)?))
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A piece of a query, written down and read.
+//!
+//! ```text
+//!   format (1 byte) | version of the program | version of DataFusion | time zone
+//!   fields           those that are named below, as a schema in Arrow's stream format
+//!   values           constants, as a row in Arrow's stream format; no bytes if there are none
+//!   scan             name of the table | columns that are read, by position | fields in which they go out
+//!   steps            count | of each its kind and what it is made of, the lowest first
+//! ```
+//! Numbers have eight bytes, the lowest first; bytes, texts and lists have their length in front. Why not the form of `datafusion-proto`:
+//! it does not know most of our functions, each of which would need words of ours all the same; it makes the program larger by some
+//! hundred kinds of messages; and what is written here is not kept, so it needs no form that outlives a version.
+
+use super::known::Known;
+use super::wire::{Reader, Writer, malformed, read, written};
+use crate::error::SqlError;
+use crate::provider::SpreadScan;
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use bytes::Bytes;
+use datafusion::DATAFUSION_VERSION;
+use datafusion::common::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
+use datafusion::physical_expr::{Partitioning, conjunction, split_conjunction};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use std::sync::Arc;
+
+const FORMAT: u8 = 1;
+
+const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");
+
+const FILTER: u8 = 0;
+const PROJECTION: u8 = 1;
+const AGGREGATE: u8 = 2;
+
+/// What a plan is made of, as far as a piece can be made of it: steps, the highest first, above a scan.
+pub(super) struct Steps {
+    pub(super) steps: Vec<Arc<dyn ExecutionPlan>>,
+    pub(super) scan: SpreadScan,
+}
+
+impl Steps {
+    /// `None` if it is something else.
+    pub(super) fn of(plan: &Arc<dyn ExecutionPlan>) -> Option<Self> {
+        let (mut steps, mut below) = (Vec::new(), plan);
+        loop {
+            if let Some(scan) = below.downcast_ref::<SpreadScan>() {
+                return Some(Self { steps, scan: scan.clone() });
+            }
+            let filter = below.downcast_ref::<FilterExec>().filter(|filter| filter.fetch().is_none());
+            let projection = below.downcast_ref::<ProjectionExec>();
+            let aggregate = below.downcast_ref::<AggregateExec>().filter(|_| steps.is_empty());
+            let exchange = below.downcast_ref::<RepartitionExec>();
+            let divides =
+                exchange.filter(|one| matches!(one.partitioning(), Partitioning::RoundRobinBatch(_)));
+            if filter.is_some() || projection.is_some() || aggregate.is_some() {
+                steps.push(Arc::clone(below));
+            } else if divides.is_none() && below.downcast_ref::<CooperativeExec>().is_none() {
+                return None;
+            }
+            below = below.children().first().copied()?;
+        }
+    }
+
+    /// Whether fewer rows, or what is made of many, come out.
+    pub(super) fn reduce(&self) -> bool {
+        let reduces = |step: &Arc<dyn ExecutionPlan>| step.downcast_ref::<ProjectionExec>().is_none();
+        self.steps.iter().any(reduces)
+    }
+}
+
+/// A piece that is being written.
+pub(super) struct Encoder<'k> {
+    pub(super) known: &'k Known,
+    pub(super) out: Writer,
+    pub(super) depth: usize,
+    fields: Vec<FieldRef>,
+    values: Vec<(FieldRef, ArrayRef)>,
+}
+
+/// The steps, written down; `None` if they cannot be.
+pub(super) fn encoded(steps: &Steps, known: &Known, zone: &str) -> Option<Bytes> {
+    let (fields, values) = (Vec::new(), Vec::new());
+    let mut encoder = Encoder { known, out: Writer::default(), depth: 0, fields, values };
+    encoder.scan(&steps.scan);
+    encoder.out.number(steps.steps.len());
+    steps.steps.iter().rev().try_for_each(|step| encoder.step(step))?;
+    let Encoder { out: body, fields, values, .. } = encoder;
+    let mut out = Writer::default();
+    out.byte(FORMAT);
+    out.text(PROGRAM_VERSION);
+    out.text(DATAFUSION_VERSION);
+    out.text(zone);
+    out.bytes(&written(&Schema::new(fields), None).ok()?);
+    out.bytes(&row_of(values)?);
+    out.bytes.extend_from_slice(&body.bytes);
+    Some(out.bytes.into())
+}
+
+/// Constants as a row.
+fn row_of(values: Vec<(FieldRef, ArrayRef)>) -> Option<Vec<u8>> {
+    if values.is_empty() {
+        return Some(Vec::new());
+    }
+    let (fields, columns): (Vec<_>, Vec<_>) = values.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let row = RecordBatch::try_new(Arc::clone(&schema), columns).ok()?;
+    written(&schema, Some(&row)).ok()
+}
+
+impl Encoder<'_> {
+    /// Writes which field is meant.
+    pub(super) fn field(&mut self, field: &FieldRef) {
+        let known = self.fields.iter().position(|known| known == field);
+        let place = known.unwrap_or_else(|| {
+            self.fields.push(Arc::clone(field));
+            self.fields.len() - 1
+        });
+        self.out.number(place);
+    }
+
+    /// Writes which constant is meant.
+    pub(super) fn value(&mut self, field: FieldRef, value: ArrayRef) {
+        self.out.number(self.values.len());
+        self.values.push((field, value));
+    }
+
+    fn scan(&mut self, scan: &SpreadScan) {
+        self.out.text(scan.table_name());
+        let columns = &scan.source().columns;
+        self.out.number(columns.len());
+        columns.iter().for_each(|column| self.out.number(*column));
+        let output = scan.schema();
+        self.out.number(output.fields().len());
+        output.fields().iter().for_each(|field| self.field(field));
+    }
+
+    fn step(&mut self, step: &Arc<dyn ExecutionPlan>) -> Option<()> {
+        if let Some(filter) = step.downcast_ref::<FilterExec>() {
+            self.out.byte(FILTER);
+            return self.filter(filter);
+        }
+        if let Some(projection) = step.downcast_ref::<ProjectionExec>() {
+            self.out.byte(PROJECTION);
+            self.out.number(projection.expr().len());
+            return projection.expr().iter().try_for_each(|one| {
+                self.out.text(&one.alias);
+                self.expression(&one.expr)
+            });
+        }
+        self.out.byte(AGGREGATE);
+        self.aggregate(step.downcast_ref::<AggregateExec>()?)
+    }
+
+    /// Without what other operators find out while they run: they leave out those rows themselves.
+    fn filter(&mut self, filter: &FilterExec) -> Option<()> {
+        let all = split_conjunction(filter.predicate());
+        let (found, fixed): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|part| part.is::<DynamicFilterPhysicalExpr>());
+        if found.is_empty() {
+            self.expression(filter.predicate())?;
+        } else {
+            self.expression(&conjunction(fixed.into_iter().cloned()))?;
+        }
+        let kept = filter.projection().as_ref();
+        self.out.byte(u8::from(kept.is_some()));
+        if let Some(kept) = kept {
+            self.out.number(kept.len());
+            kept.iter().for_each(|place| self.out.number(*place));
+        }
+        Some(())
+    }
+}
+
+/// A piece whose scan is read.
+pub(super) struct Opened<'b> {
+    pub(super) zone: &'b str,
+    pub(super) table_name: &'b str,
+    /// The columns that are read, by position among the table's live ones.
+    pub(super) columns: Vec<usize>,
+    /// In which they go out.
+    pub(super) output: SchemaRef,
+    from: Reader<'b>,
+    fields: Schema,
+    values: Option<RecordBatch>,
+}
+
+impl<'b> Opened<'b> {
+    /// Reads as far as the scan.
+    ///
+    /// # Errors
+    /// If it is none, or one of another version.
+    pub(super) fn of(bytes: &'b [u8]) -> Result<Self, SqlError> {
+        let mut from = Reader::new(bytes);
+        if from.byte()? != FORMAT {
+            return Err(malformed("it is of another version"));
+        }
+        if from.text()? != PROGRAM_VERSION || from.text()? != DATAFUSION_VERSION {
+            return Err(malformed("it is of another version"));
+        }
+        let zone = from.text()?;
+        let (fields, _) = read(from.bytes()?)?;
+        let values = match from.bytes()? {
+            [] => None,
+            row => read(row)?.1,
+        };
+        let table_name = from.text()?;
+        let columns = from.list(Reader::number)?;
+        let output = from.list(|from| field_of(&fields, from.number()?))?;
+        if columns.is_empty() || output.len() > columns.len() {
+            return Err(malformed("the scan does not read what it gives"));
+        }
+        let output = Arc::new(Schema::new(output));
+        Ok(Self { zone, table_name, columns, output, from, fields, values })
+    }
+
+    /// What is done with the rows of this scan.
+    ///
+    /// # Errors
+    /// If the bytes are no piece, or do not fit the scan.
+    pub(super) fn over(
+        self,
+        scan: Arc<dyn ExecutionPlan>,
+        known: &'b Known,
+        options: &Arc<ConfigOptions>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Self { from, fields, values, .. } = self;
+        let mut decoder = Decoder { known, options: Arc::clone(options), from, depth: 0, fields, values };
+        let count = decoder.from.count()?;
+        let plan = (0..count).try_fold(scan, |below, _| decoder.step(below))?;
+        decoder.from.end()?;
+        Ok(plan)
+    }
+}
+
+fn field_of(fields: &Schema, place: usize) -> Result<FieldRef, SqlError> {
+    fields.fields().get(place).cloned().ok_or_else(|| malformed("there is no such field"))
+}
+
+/// A piece that is being read.
+pub(super) struct Decoder<'b> {
+    pub(super) known: &'b Known,
+    /// What functions are told.
+    pub(super) options: Arc<ConfigOptions>,
+    pub(super) from: Reader<'b>,
+    pub(super) depth: usize,
+    fields: Schema,
+    values: Option<RecordBatch>,
+}
+
+impl Decoder<'_> {
+    pub(super) fn flag(&mut self) -> Result<bool, SqlError> {
+        match self.from.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(malformed("a flag is neither")),
+        }
+    }
+
+    pub(super) fn field(&mut self) -> Result<FieldRef, SqlError> {
+        field_of(&self.fields, self.from.number()?)
+    }
+
+    /// A constant, as an array of one.
+    pub(super) fn value(&mut self) -> Result<(FieldRef, ArrayRef), SqlError> {
+        let place = self.from.number()?;
+        let missing = || malformed("there is no such constant");
+        let row = self.values.as_ref().filter(|row| row.num_rows() == 1).ok_or_else(missing)?;
+        let field = row.schema_ref().fields().get(place).cloned().ok_or_else(missing)?;
+        Ok((field, Arc::clone(row.column(place))))
+    }
+
+    fn step(&mut self, below: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = below.schema();
+        match self.from.byte()? {
+            FILTER => {
+                let mut builder = FilterExecBuilder::new(self.expression(&schema)?, below);
+                if self.flag()? {
+                    builder = builder.apply_projection(Some(self.from.list(Reader::number)?))?;
+                }
+                Ok(Arc::new(builder.build()?))
+            }
+            PROJECTION => {
+                let count = self.from.count()?;
+                let mut columns = Vec::new();
+                for _ in 0..count {
+                    let name = self.from.text()?;
+                    columns.push(ProjectionExpr::new(self.expression(&schema)?, name));
+                }
+                Ok(Arc::new(ProjectionExec::try_new(columns, below)?))
+            }
+            AGGREGATE => self.aggregate(below),
+            _ => Err(malformed("there is no such step").into()),
+        }
+    }
+}
+
+/// Whether plans give columns of the same types.
+pub(super) fn give_the_same(one: &dyn ExecutionPlan, other: &dyn ExecutionPlan) -> bool {
+    let (one, other) = (one.schema(), other.schema());
+    let types = |schema: &SchemaRef| {
+        schema.fields().iter().map(|field| field.data_type().clone()).collect::<Vec<_>>()
+    };
+    types(&one) == types(&other)
+}

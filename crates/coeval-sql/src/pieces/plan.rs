@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! [`SpreadPieces`]: the node of a plan below which every node of the cluster does the same with the bricks that it has.
+
+use super::asking::{Asking, Figures};
+use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::known::Known;
+use crate::allowance::Allowance;
+use crate::carried::Carry;
+use crate::cluster::PlacedBricks;
+use crate::provider::SpreadScan;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+use futures::stream::{self, StreamExt};
+use std::fmt;
+use std::sync::Arc;
+
+/// So many bricks another node is asked to read at once, if rows come of it: an answer that is lost is a small one. What aggregates make
+/// of bricks is less the more of them there are.
+const BRICKS_AT_ONCE: usize = 16;
+
+/// What all parts of the node know.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// Of all bricks.
+    pub(super) scan: SpreadScan,
+    /// The piece, written down.
+    pub(super) order: Bytes,
+    /// In which rows go out.
+    pub(super) output: SchemaRef,
+    /// How many bricks a node is asked to read at once.
+    pub(super) at_once: usize,
+    own: Vec<u64>,
+    elsewhere: Vec<PlacedBricks>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct SpreadPieces {
+    whole: Arc<Whole>,
+    /// The piece over the bricks that are here.
+    here: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl SpreadPieces {
+    /// In the place of this part of a plan; `None` if it is nothing that can be a piece, nothing would be saved, or all bricks are here.
+    ///
+    /// # Errors
+    /// None that anybody could do something about: what was written down is not read.
+    pub(super) fn of(
+        plan: &Arc<dyn ExecutionPlan>,
+        known: &Known,
+        options: &ConfigOptions,
+    ) -> Result<Option<Self>> {
+        let Some(steps) = Steps::of(plan).filter(Steps::reduce) else { return Ok(None) };
+        let bricks: Vec<u64> = steps.scan.bricks().collect();
+        let source = steps.scan.source();
+        let placed = source.snapshot.place(source.table, &bricks, &[]);
+        let count: usize = placed.iter().map(|at| at.bricks.len()).sum();
+        let (own, elsewhere): (Vec<_>, Vec<_>) = placed.into_iter().partition(|at| at.is_own);
+        if elsewhere.is_empty() || count < bricks.len() {
+            return Ok(None);
+        }
+        let zone = options.execution.time_zone.as_deref().unwrap_or_default();
+        let Some(order) = encoded(&steps, known, zone) else { return Ok(None) };
+        let own: Vec<u64> = own.into_iter().flat_map(|at| at.bricks).collect();
+        let scan = CooperativeExec::new(Arc::new(steps.scan.with_bricks(&own)));
+        let opened = Opened::of(&order)?;
+        let here = opened.over(Arc::new(scan), known, &Arc::new(while_running(options)))?;
+        if !give_the_same(here.as_ref(), plan.as_ref()) {
+            return Ok(None);
+        }
+        let makes_rows = steps.steps.iter().all(|step| step.downcast_ref::<AggregateExec>().is_none());
+        let at_once = if makes_rows { BRICKS_AT_ONCE } else { usize::MAX };
+        let (scan, output) = (steps.scan, plan.schema());
+        let whole = Whole { scan, order, output, at_once, own, elsewhere };
+        Ok(Some(Self::with(Arc::new(whole), here, ExecutionPlanMetricsSet::new())))
+    }
+
+    fn with(whole: Arc<Whole>, here: Arc<dyn ExecutionPlan>, metrics: ExecutionPlanMetricsSet) -> Self {
+        let parts = parts_here(&whole, &here) + whole.elsewhere.len();
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(Arc::clone(&whole.output)),
+            Partitioning::UnknownPartitioning(parts),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        Self { whole, here, properties, metrics }
+    }
+
+    /// The bricks that are read, here and elsewhere.
+    pub(crate) fn bricks(&self) -> impl Iterator<Item = u64> {
+        self.whole.scan.bricks()
+    }
+}
+
+/// What functions are told that run later: those of a plan that is made get other options than its rules.
+fn while_running(options: &ConfigOptions) -> ConfigOptions {
+    let mut told = options.clone();
+    if let Some(allowance) = Allowance::carried_by(options) {
+        allowance.while_running().carry_in(&mut told);
+    }
+    told
+}
+
+/// Into how many parts the bricks that are here are divided; none, if there are none.
+fn parts_here(whole: &Whole, here: &Arc<dyn ExecutionPlan>) -> usize {
+    if whole.own.is_empty() { 0 } else { here.properties().output_partitioning().partition_count() }
+}
+
+/// A batch with the names and marks of this schema, whose types it has.
+pub(super) fn fitted(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &options)?)
+}
+
+impl DisplayAs for SpreadPieces {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Whole { scan, own, elsewhere, .. } = self.whole.as_ref();
+        if matches!(t, DisplayFormatType::TreeRender) {
+            return write!(f, "table={}", scan.table_name());
+        }
+        write!(f, "SpreadPieces: table={}, here={} bricks", scan.table_name(), own.len())?;
+        elsewhere.iter().try_for_each(|at| write!(f, ", node {}={} bricks", at.node, at.bricks.len()))
+    }
+}
+
+impl ExecutionPlan for SpreadPieces {
+    fn name(&self) -> &'static str {
+        "SpreadPieces"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.here]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    /// What other nodes do stays as it was written down: whoever puts something in the place of what is done here does the same.
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(here) if children.is_empty() => {
+                Ok(Arc::new(Self::with(Arc::clone(&self.whole), here, self.metrics.clone())))
+            }
+            _ => internal_err!("one piece is done here"),
+        }
+    }
+
+    fn execute(&self, partition: usize, task: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let output = Arc::clone(&self.whole.output);
+        let parts = parts_here(&self.whole, &self.here);
+        if partition < parts {
+            let schema = Arc::clone(&output);
+            let batches = self.here.execute(partition, task)?;
+            let batches = batches.map(move |batch| fitted(&batch?, &schema));
+            return Ok(Box::pin(RecordBatchStreamAdapter::new(output, batches)));
+        }
+        let Some(placed) = self.whole.elsewhere.get(partition - parts) else {
+            return internal_err!("there is no part {partition} of a piece");
+        };
+        let figures = Figures::new(self.metrics.clone(), partition);
+        let plan = (Arc::clone(&self.whole), Arc::clone(&self.here));
+        let asking = Asking::new(plan, placed, task, figures);
+        let batches = stream::try_unfold(asking, Asking::next);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(output, batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.whole.output)))
+    }
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A piece comes back as it was written down; what is none is refused; what is not the same everywhere is not written down.
+
+use super::codec::{Opened, Steps, encoded, give_the_same};
+use super::known::Known;
+use super::plan::SpreadPieces;
+use super::wire::Writer;
+use crate::cluster::{ClusterSnapshot, PieceOrder, PlacedBricks};
+use crate::engine::Engine;
+use crate::error::{SqlError, SqlState};
+use crate::provider::{BrickReader, SpreadScan};
+use arrow::array::{Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
+use arrow::ipc::writer::StreamWriter;
+use bytes::Bytes;
+use coeval_store::{Store, StoreOptions};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::execution::TaskContext;
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::{Expr, Volatility, col, lit, when};
+use datafusion::physical_expr::aggregate::AggregateExprBuilder;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode, PhysicalGroupBy};
+use datafusion::physical_plan::filter::FilterExecBuilder;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr, displayable};
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use std::sync::Arc;
+
+#[derive(Debug)]
+struct Nothing;
+
+impl ClusterSnapshot for Nothing {
+    fn bricks(&self, _: u64) -> BoxFuture<'_, Result<Vec<u64>, SqlError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn rows(&self, _: u64, _: u64, _: Vec<usize>) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+}
+
+fn engine() -> Arc<Engine> {
+    Engine::new(Store::in_memory(StoreOptions::default())).unwrap()
+}
+
+fn scan() -> SpreadScan {
+    let marked = Field::new("region", DataType::Utf8View, true);
+    let marked = marked.with_metadata([("mark".to_owned(), "kept".to_owned())].into());
+    let fields = vec![
+        Field::new("day", DataType::Date32, false),
+        marked,
+        Field::new("likes", DataType::Int64, true),
+        Field::new("price", DataType::Decimal128(12, 2), true),
+    ];
+    let reader = BrickReader { snapshot: Arc::new(Nothing), table: 7, columns: [0, 1, 2, 4].into() };
+    SpreadScan::of_bricks(reader, ("facts".into(), Arc::new(Schema::new(fields))), &[3, 5, 8], 2)
+}
+
+/// The expression over the columns of a plan.
+fn over(engine: &Engine, plan: &dyn ExecutionPlan, expression: Expr) -> Arc<dyn PhysicalExpr> {
+    let schema = DFSchema::try_from(plan.schema().as_ref().clone()).unwrap();
+    engine.template().create_physical_expr(expression, &schema).unwrap()
+}
+
+fn text(text: &str) -> Expr {
+    lit(ScalarValue::Utf8View(Some(text.to_owned())))
+}
+
+/// A plan with every kind of expression and step.
+fn plan(engine: &Engine) -> Arc<dyn ExecutionPlan> {
+    let scan: Arc<dyn ExecutionPlan> = Arc::new(scan());
+    let day = lit(ScalarValue::Date32(Some(20_000)));
+    let cases = when(col("likes").gt(lit(5_i64)), col("region")).otherwise(text("few")).unwrap();
+    let conditions = [
+        col("day").gt_eq(day).or(col("price").is_null()),
+        col("region").in_list(["a", "b", "c", "d", "e"].map(text).to_vec(), true),
+        col("region").like(text("%x_")),
+        !col("likes").is_not_null(),
+        cases.not_eq(text("none")),
+        datafusion::logical_expr::cast(col("likes"), DataType::Float64).lt(lit(0.5)),
+        col("price").eq(lit(ScalarValue::Decimal128(None, 12, 2))),
+    ];
+    let condition = conditions.into_iter().reduce(Expr::and).unwrap();
+    let predicate = over(engine, scan.as_ref(), condition);
+    let filter = FilterExecBuilder::new(predicate, scan).apply_projection(Some(vec![1, 2])).unwrap();
+    let filter: Arc<dyn ExecutionPlan> = Arc::new(filter.build().unwrap());
+    let abs = engine.template().scalar_functions()["abs"].call(vec![col("likes")]);
+    let columns = [("r", col("region")), ("n", abs)];
+    let columns = columns.map(|(name, one)| ProjectionExpr::new(over(engine, filter.as_ref(), one), name));
+    let projection = ProjectionExec::try_new(columns, filter).unwrap();
+    let projection: Arc<dyn ExecutionPlan> = Arc::new(projection);
+    let argument = |name| over(engine, projection.as_ref(), col(name));
+    let sum = Arc::clone(&engine.template().aggregate_functions()["sum"]);
+    let builder = AggregateExprBuilder::new(sum, vec![argument("n")]).schema(projection.schema());
+    let functions = vec![Arc::new(builder.alias("sum(n)").distinct().build().unwrap())];
+    let filters = vec![Some(over(engine, projection.as_ref(), col("n").gt(lit(1_i64))))];
+    let groups = PhysicalGroupBy::new_single(vec![(argument("r"), "r".to_owned())]);
+    let (mode, schema) = (AggregateMode::Partial, projection.schema());
+    Arc::new(AggregateExec::try_new(mode, groups, functions, filters, projection, schema).unwrap())
+}
+
+fn written(engine: &Engine, plan: &Arc<dyn ExecutionPlan>) -> Option<Bytes> {
+    encoded(&Steps::of(plan).unwrap(), &Known::of(engine.template()), "Europe/Zurich")
+}
+
+fn read(engine: &Engine, bytes: &[u8]) -> Result<Arc<dyn ExecutionPlan>, SqlError> {
+    let known = Known::of(engine.template());
+    let read = Opened::of(bytes)?.over(Arc::new(scan()), &known, &Arc::new(ConfigOptions::new()));
+    Ok(read?)
+}
+
+/// To break it: write the operands of an operator the other way round, or leave out the projection of a filter.
+#[test]
+fn a_piece_comes_back_as_it_was_written() {
+    let engine = engine();
+    let plan = plan(&engine);
+    let bytes = written(&engine, &plan).unwrap();
+    let opened = Opened::of(&bytes).unwrap();
+    assert_eq!((opened.zone, opened.table_name), ("Europe/Zurich", "facts"));
+    assert_eq!((&opened.columns[..], &opened.output), (&[0, 1, 2, 4][..], &scan().schema()));
+    let back = read(&engine, &bytes).unwrap();
+    let shown = |plan: &Arc<dyn ExecutionPlan>| displayable(plan.as_ref()).indent(true).to_string();
+    assert_eq!(shown(&back), shown(&plan));
+    assert!(give_the_same(back.as_ref(), plan.as_ref()));
+}
+
+/// To break it: leave out a look whether bytes are there.
+#[test]
+fn what_is_no_piece_is_refused() {
+    let engine = engine();
+    let bytes = written(&engine, &plan(&engine)).unwrap();
+    for length in 0..bytes.len() {
+        assert!(read(&engine, &bytes[..length]).is_err(), "{length} of {} bytes", bytes.len());
+    }
+    let mut more = bytes.to_vec();
+    more.push(0);
+    assert!(read(&engine, &more).is_err(), "something follows");
+    let mut other = bytes.to_vec();
+    other[9] ^= 1;
+    assert!(read(&engine, &other).is_err(), "another version of the program");
+}
+
+/// To break it: ask only for the name.
+#[test]
+fn functions_that_are_not_the_same_everywhere_are_not_written() {
+    let engine = engine();
+    let known = Known::of(engine.template());
+    let can_be = |name: &str| {
+        let function = &engine.template().scalar_functions()[name];
+        known.put_scalar(&mut Writer::default(), function).is_some()
+    };
+    assert!(can_be("abs") && can_be("date_trunc"));
+    for (name, function) in engine.template().scalar_functions() {
+        let is_volatile = function.signature().volatility == Volatility::Volatile;
+        assert!(!(is_volatile && can_be(name)), "{name}");
+    }
+    // DataFusion's own sum wraps, and has the name of ours.
+    assert!(known.put_aggregate(&mut Writer::default(), &sum_udaf()).is_none());
+    for call in [count(col("likes")), min(col("likes")), max(col("likes"))] {
+        let Expr::AggregateFunction(call) = call else { panic!("it is no aggregate") };
+        assert!(known.put_aggregate(&mut Writer::default(), &call.func).is_some(), "{}", call.func.name());
+    }
+}
+
+/// Another node has all bricks, gives so many batches of a megabyte, and is gone. Nobody has the rows.
+#[derive(Debug)]
+struct Going {
+    batches: usize,
+}
+
+impl ClusterSnapshot for Going {
+    fn bricks(&self, _: u64) -> BoxFuture<'_, Result<Vec<u64>, SqlError>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn rows(&self, _: u64, _: u64, _: Vec<usize>) -> BoxFuture<'_, Result<Vec<RecordBatch>, SqlError>> {
+        async { Err(SqlError::new(SqlState::UndefinedTable, "it is read here")) }.boxed()
+    }
+
+    fn place(&self, _: u64, bricks: &[u64], without: &[u32]) -> Vec<PlacedBricks> {
+        let placed = PlacedBricks { node: 2, is_own: false, bricks: bricks.to_vec() };
+        if without.is_empty() { vec![placed] } else { Vec::new() }
+    }
+
+    fn run(&self, _: PieceOrder) -> BoxStream<'static, Result<Bytes, SqlError>> {
+        let column = Arc::new(Int64Array::from(vec![7; 1 << 17]));
+        let batch = RecordBatch::try_from_iter([("n", column as _)]).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        (0..self.batches).for_each(|_| writer.write(&batch).unwrap());
+        let bytes = Bytes::from(writer.into_inner().unwrap());
+        let gone = SqlError::internal("it is gone");
+        stream::iter([Ok(bytes), Err(gone)]).boxed()
+    }
+}
+
+/// What is kept can be dropped and had anew; what has gone out cannot. To break it: read the bricks whatever has gone out, or give
+/// what was kept of an answer that is not whole.
+#[test]
+fn an_answer_that_ends_is_had_anew_unless_something_of_it_has_gone_out() {
+    let engine = engine();
+    for (batches, gone_out, state) in [(4, 0, SqlState::UndefinedTable), (24, 24, SqlState::CannotConnectNow)]
+    {
+        let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+        let reader = BrickReader { snapshot: Arc::new(Going { batches }), table: 7, columns: [0].into() };
+        let scan: Arc<dyn ExecutionPlan> =
+            Arc::new(SpreadScan::of_bricks(reader, ("facts".into(), schema), &[3, 5], 2));
+        let predicate = over(&engine, scan.as_ref(), col("n").gt(lit(0_i64)));
+        let filter: Arc<dyn ExecutionPlan> =
+            Arc::new(FilterExecBuilder::new(predicate, scan).build().unwrap());
+        let known = Known::of(engine.template());
+        let pieces = SpreadPieces::of(&filter, &known, &ConfigOptions::new()).unwrap().unwrap();
+        let answer = pieces.execute(0, Arc::new(TaskContext::default())).unwrap();
+        let collected = async { Ok(answer.collect::<Vec<_>>().await) };
+        let mut found = engine.runtime().block_on(collected).unwrap();
+        let error = SqlError::from(found.pop().unwrap().unwrap_err());
+        assert_eq!((found.len(), error.state), (gone_out, state), "{batches} batches: {error}");
+        assert!(found.iter().all(Result::is_ok));
+    }
+}

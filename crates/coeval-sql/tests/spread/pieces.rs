@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pieces of queries that other nodes do with their bricks: answers are those of one node, rows do not travel, and nodes may go.
+
+use crate::fake::{Node, Shared, Trouble};
+use crate::{Nodes, count, refused, rows};
+use coeval_sql::SqlState;
+use std::sync::Arc;
+
+/// Rows that are loaded.
+const ROWS: usize = 6_000;
+
+/// What pieces are made of, each of queries that have one on another node.
+const QUERIES: [&str; 12] = [
+    "SELECT count(*), count(note), sum(likes), min(note), max(note), min(day) FROM facts",
+    "SELECT sum(likes::bigint), avg(likes), avg(likes::float8), stddev(likes), bool_and(likes > 5) FROM facts",
+    "SELECT region, count(*), sum(likes), avg(likes) FROM facts GROUP BY region ORDER BY region",
+    "SELECT region, count(DISTINCT note) FROM facts GROUP BY region ORDER BY region",
+    "SELECT note, count(*), max(day) FROM facts WHERE day BETWEEN 15 AND 64 GROUP BY note ORDER BY note",
+    "SELECT day / 10, sum(likes) FILTER (WHERE note IS NULL), count(*) FROM facts GROUP BY 1 ORDER BY 1",
+    "SELECT count(*) FROM facts WHERE region IN ('a', 'c') AND note LIKE 'note 1%' AND NOT likes < 40",
+    "SELECT upper(region), sum(CASE WHEN likes > 100 THEN likes ELSE 0 END) FROM facts GROUP BY 1 ORDER BY 1",
+    "SELECT day, region, likes, note FROM facts WHERE likes % 97 = 3 ORDER BY likes",
+    "SELECT 1 FROM facts WHERE likes % 97 = 3",
+    "SELECT count(*) FROM (SELECT day, region, count(*) n FROM facts GROUP BY 1, 2) g WHERE n > 9",
+    "SELECT sum(f.likes) FROM facts f JOIN (SELECT max(likes) AS most FROM facts) m ON f.likes = m.most",
+];
+
+/// Five nodes, of which each brick is on two, with rows on all: NULLs and texts among them.
+fn loaded() -> Nodes {
+    let shared = Arc::new(Shared::default());
+    let nodes = (1..=5).map(|number| Node::numbered(&shared, number)).collect();
+    let nodes = Nodes::of(shared, nodes);
+    let load = format!(
+        "INSERT INTO facts SELECT g % 100, substr('abcdef', (g % 6)::int + 1, 1), g,
+             CASE WHEN g % 7 > 2 THEN 'note ' || (g % 13)::text END
+         FROM generate_series(0, {}) g",
+        ROWS - 1
+    );
+    assert_eq!(count(&mut nodes.session(0), &load), ROWS as u64);
+    nodes.shared.take_reads();
+    nodes
+}
+
+fn with_pieces() -> Nodes {
+    let nodes = loaded();
+    nodes.shared.set_engines(&nodes.engines);
+    nodes
+}
+
+/// Break: leave out a step when a piece is written down, or have `Asking::again` leave out bricks.
+#[test]
+fn answers_are_those_of_one_node() {
+    let nodes = loaded();
+    let expected = QUERIES.map(|sql| rows(&mut nodes.session(0), sql));
+    nodes.shared.set_engines(&nodes.engines);
+    for node in 0..nodes.nodes.len() {
+        for (sql, expected) in QUERIES.iter().zip(&expected) {
+            nodes.shared.take_pieces();
+            assert_eq!(&rows(&mut nodes.session(node), sql), expected, "node {node}: {sql}");
+            let (asked, bytes) = nodes.shared.take_pieces();
+            assert!(!asked.is_empty() && bytes > 0, "node {node} has asked nobody: {sql}");
+        }
+    }
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: leave `PushPieces` out of the rules. All rows travel then.
+#[test]
+fn what_is_made_of_rows_travels_and_not_the_rows() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let sql = "SELECT region, count(*), sum(likes) FROM facts GROUP BY region";
+    assert_eq!(rows(&mut session, sql).len(), 6);
+    let (asked, bytes) = nodes.shared.take_pieces();
+    assert_eq!(asked.len(), 3, "nodes 2, 3 and 4 have what is not on node 1: {asked:?}");
+    assert!(bytes < ROWS * 4, "{bytes} bytes of six groups from each part of three nodes");
+    let here = nodes.shared.take_reads().len();
+    let all = {
+        nodes.shared.set_engines(&[]);
+        rows(&mut session, sql);
+        nodes.shared.take_reads().len()
+    };
+    assert!(0 < here && here * 2 < all, "{here} of {all} bricks were read as rows");
+    // Nothing is asked for of bricks that cannot have rows of the answer.
+    nodes.shared.set_engines(&nodes.engines);
+    assert_eq!(rows(&mut session, "SELECT count(*) FROM facts WHERE day > 99"), ["0"]);
+    assert_eq!(nodes.shared.take_pieces(), (Vec::new(), 0));
+}
+
+/// Break: take what a node has given before it went for the whole, or read the bricks without leaving out what was given.
+#[test]
+fn nodes_may_go() {
+    let nodes = with_pieces();
+    let troubles: [&[(u32, Trouble)]; 4] = [
+        &[(2, Trouble::Gone)],
+        &[(3, Trouble::Goes)],
+        &[(2, Trouble::Goes), (3, Trouble::Goes), (4, Trouble::Gone)],
+        &[(2, Trouble::Gone), (3, Trouble::Gone), (4, Trouble::Gone), (5, Trouble::Gone)],
+    ];
+    let expected = QUERIES.map(|sql| rows(&mut nodes.session(0), sql));
+    for troubles in troubles {
+        nodes.shared.set_troubles(troubles);
+        for (sql, expected) in QUERIES.iter().zip(&expected) {
+            assert_eq!(&rows(&mut nodes.session(0), sql), expected, "{troubles:?}: {sql}");
+        }
+    }
+    nodes.assert_nothing_is_open();
+}
+
+/// Break: give `run_piece` what is there by now.
+#[test]
+fn pieces_see_the_snapshot_of_their_statement() {
+    let nodes = with_pieces();
+    let mut reader = nodes.session(0);
+    let sql = "SELECT count(*), max(likes) FROM facts";
+    reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ").unwrap();
+    assert_eq!(rows(&mut reader, sql), ["6000 5999"]);
+    nodes
+        .session(1)
+        .execute("INSERT INTO facts SELECT g, 'a', 7000, 'new' FROM generate_series(0, 99) g")
+        .unwrap();
+    assert_eq!(rows(&mut reader, sql), ["6000 5999"]);
+    reader.execute("COMMIT").unwrap();
+    assert_eq!(rows(&mut reader, sql), ["6100 7000"]);
+}
+
+/// What a row of another node makes fail is told as if it were here. Break: take the answer up to there for the whole.
+#[test]
+fn errors_of_pieces_are_those_of_the_statement() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    for row in [0, 1_001, 2_002, 3_003, 4_004, 5_005] {
+        refused(
+            &mut session,
+            &format!("SELECT sum(1 / (likes - {row})) FROM facts"),
+            SqlState::DivisionByZero,
+        );
+        refused(
+            &mut session,
+            &format!("SELECT likes FROM facts WHERE 1 / (likes - {row}) > 5"),
+            SqlState::DivisionByZero,
+        );
+        let guarded = format!("SELECT count(*) FROM facts WHERE likes <> {row} AND 1 / (likes - {row}) > 5");
+        assert_eq!(rows(&mut session, &guarded), ["0"], "conditions guard each other there too");
+    }
+    nodes.assert_nothing_is_open();
+}
+
+/// Functions of a piece have the memory of what runs, and not that of constants. Break: leave out `while_running`.
+#[test]
+fn functions_of_pieces_may_make_much() {
+    let nodes = with_pieces();
+    let sql = "SELECT sum(length(repeat(region, 1000))), count(*) FROM facts";
+    assert_eq!(rows(&mut nodes.session(0), sql), ["6000000 6000"]);
+    assert!(!nodes.shared.take_pieces().0.is_empty(), "repeat is the same everywhere");
+}
+
+/// Break: take the bricks below the pieces for all in `conditions_of`.
+#[test]
+fn deletes_find_the_bricks_of_all_nodes() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    assert_eq!(count(&mut session, "DELETE FROM facts WHERE day < 30"), 1_800);
+    assert_eq!(rows(&mut session, "SELECT count(*), min(day) FROM facts"), ["4200 30"]);
+}
+
+/// Break: have `fmt_as` tell nothing of the nodes.
+#[test]
+fn explain_says_who_reads_how_many_bricks() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    let sql = "SELECT region, count(*) FROM facts WHERE likes > 10 GROUP BY region";
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    for part in ["SpreadPieces: table=", "here=", ", node 2=", ", node 3=", ", node 4=", "mode=Final"] {
+        assert!(plan.contains(part), "no {part} in\n{plan}");
+    }
+    let plan = rows(&mut session, &format!("EXPLAIN ANALYZE {sql}")).join("\n");
+    for part in ["node_2_rows=", "node_2_bytes=", "node_4_bytes="] {
+        assert!(plan.contains(part), "no {part} in\n{plan}");
+    }
+    session.execute("SET coeval.spread_pieces = off").unwrap();
+    let plan = rows(&mut session, &format!("EXPLAIN {sql}")).join("\n");
+    assert!(!plan.contains("SpreadPieces"), "{plan}");
+    session.execute("RESET coeval.spread_pieces").unwrap();
+    // A value of the session's alone is nobody else's business.
+    let plan = rows(&mut session, "EXPLAIN SELECT count(*) FROM facts WHERE random() < 2").join("\n");
+    assert!(!plan.contains("SpreadPieces"), "{plan}");
+}
+
+/// Who has enough rows asks for no more. Break: have the piece of a dropped stream go on.
+#[test]
+fn nothing_goes_on_when_nobody_listens() {
+    let nodes = with_pieces();
+    let mut session = nodes.session(0);
+    assert_eq!(rows(&mut session, "SELECT likes FROM facts WHERE likes >= 0 LIMIT 3").len(), 3);
+    nodes.assert_nothing_is_open();
+}
