@@ -74,7 +74,9 @@ pub use coeval_txn::cluster::{
 };
 pub use coeval_txn::{Epoch, EpochSet};
 pub use driver::{
-    BrickSum, ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load, LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, Piece, PieceOrder, PieceRows, PieceRunner, PlacedBricks, ReadError, Snapshot,
+    BrickSum, ChangeNodesError, ClusterTimeouts, CodesError, CommitWait, Committed, Delete, KindCounts, Load,
+    LoadError, MessageCounts, Node, NodeOptions, NodeShare, NodeStatus, Piece, PieceOrder, PieceRows,
+    PieceRunner, PlacedBricks, ReadError, Snapshot,
 };
 pub use figure::{LoadFigure, LoadFigureError, LoadFigureOptions, measure_small_loads};
 pub use joining::JoinError;
