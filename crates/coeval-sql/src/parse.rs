@@ -18,6 +18,7 @@ mod fetch_counts;
 mod frame_exclusions;
 mod identity;
 mod like_columns;
+mod locks_last;
 mod merge_actions;
 mod operators;
 mod overriding;
@@ -59,6 +60,7 @@ use fetch_counts::spell_fetch;
 use frame_exclusions::take_exclusions;
 use identity::order_identity_options;
 use like_columns::spell_like;
+use locks_last::put_locks_last;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use overriding::{put_overriding, take_overriding};
@@ -145,9 +147,8 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
-    tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
-        tokens,
-    )))))));
+    tokens = spell_fetch(spell_out(put_locks_last(tokens)));
+    tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(tokens)))));
     let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
     let overriding = take_overriding(&mut tokens);
     let bricks = take_bricks(&mut tokens)?;
