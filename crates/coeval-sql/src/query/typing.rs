@@ -14,6 +14,7 @@ mod arrays;
 mod choice_by_key;
 mod coalesce;
 mod collected;
+mod conditions;
 mod counting;
 mod declared;
 mod documents;
@@ -50,6 +51,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use conditions::{is_condition, no_condition};
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};

@@ -18,6 +18,7 @@ use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
 use crate::query::dialect::{call, text};
 use crate::query::scopes::constraint_mut;
+use crate::query::typing::{is_condition, no_condition};
 use crate::types::type_in_words;
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -184,22 +185,12 @@ pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
     )
 }
 
-/// `42804` for what is no condition.
-pub(super) fn no_condition(clause: &str, ty: &DataType) -> SqlError {
-    let message = format!("argument of {clause} must be type boolean, not type {}", type_in_words(ty));
-    SqlError::new(SqlState::DatatypeMismatch, message)
-}
-
 /// `42883` for what has no sign.
 pub(super) fn no_sign(ty: &DataType) -> SqlError {
     let message = format!("operator does not exist: - {}", type_in_words(ty));
     SqlError::new(SqlState::UndefinedFunction, message).with_hint(
         "No operator matches the given name and argument type. You might need to add an explicit type cast.",
     )
-}
-
-pub(super) fn is_condition(ty: &DataType) -> bool {
-    matches!(ty, DataType::Boolean | DataType::Null)
 }
 
 pub(super) fn has_sign(ty: &DataType) -> bool {

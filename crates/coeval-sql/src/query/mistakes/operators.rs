@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Operators between types that do not go together, while a refused query is planned once more.
 
-use super::asked::no_condition;
 use crate::error::{SqlError, own_error};
-use crate::query::typing::no_operator;
+use crate::query::typing::{no_condition, no_operator};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};

@@ -4,6 +4,7 @@
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
 use super::choice_by_key::Choice;
+use super::conditions::refuse_others;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
@@ -60,6 +61,7 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    refuse_others(&expression, schema)?;
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
