@@ -16,6 +16,7 @@ mod coalesce;
 mod collected;
 mod conditions;
 mod counting;
+mod dates;
 mod declared;
 mod documents;
 mod domains;
