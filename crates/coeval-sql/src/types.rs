@@ -41,6 +41,6 @@ pub(crate) use shown::{element_text, shown_elements};
 pub use text::{format_value, parse_value};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
 pub(crate) use zones::{
-    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, session_zone,
-    utc_to_local,
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, posix_offset,
+    session_zone, utc_to_local,
 };

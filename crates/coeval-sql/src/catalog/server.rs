@@ -4,7 +4,7 @@
 use super::Source;
 use super::rows::{Cell, Table};
 use crate::oids;
-use crate::settings::of_database;
+use crate::settings::{of_database, written_name};
 
 /// The number of UTF-8 among PostgreSQL's encodings.
 const UTF8: i32 = 6;
@@ -87,23 +87,13 @@ fn push_cursors(table: &mut Table, source: &Source<'_>) {
     }
 }
 
-/// The name of a setting as PostgreSQL writes it: clients compare it with that.
-fn written(name: &str) -> &str {
-    match name {
-        "datestyle" => "DateStyle",
-        "intervalstyle" => "IntervalStyle",
-        "timezone" => "TimeZone",
-        other => other,
-    }
-}
-
 fn push_settings(table: &mut Table, source: &Source<'_>) {
     let (store, registry) = (source.engine.store(), source.engine.registry());
     let upstream = source.engine.upstream_handle();
     for setting in source.settings.all() {
         let shared = of_database(setting.name, store, registry, upstream.as_deref());
         table.push([
-            ("name", written(setting.name).into()),
+            ("name", written_name(setting.name).into()),
             ("setting", shared.unwrap_or_else(|| setting.value.to_owned()).into()),
             ("category", "Coeval".into()),
             ("short_desc", setting.description.into()),
