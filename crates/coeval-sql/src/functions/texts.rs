@@ -50,7 +50,25 @@ pub(super) const ENTRIES: &[Entry] = &[
     .stable(),
     strict("levenshtein", &[Form::new(&[TEXT, TEXT], ColumnType::Int, distance)]),
     strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
+    strict("chr", &[Form::new(&[BIGINT], ColumnType::Text, character)]),
 ];
+
+/// The character of a number.
+fn character(call: &Call<'_>) -> Result<Value, SqlError> {
+    let Ok(number) = u32::try_from(call.int(0)) else {
+        return Err(invalid("character number must be positive"));
+    };
+    let message = match char::from_u32(number) {
+        // No text has one: clients take it for the end.
+        Some('\0') => "null character not permitted".to_owned(),
+        Some(character) => return Ok(text(character.to_string())),
+        None if number > u32::from(char::MAX) => {
+            format!("requested character too large for encoding: {number}")
+        }
+        None => format!("requested character not valid for encoding: {number}"),
+    };
+    Err(SqlError::new(SqlState::ProgramLimitExceeded, message))
+}
 
 /// The longest text that has a distance, as in PostgreSQL: the time grows with the product of both.
 const DISTANT_CHARACTERS_MAX: usize = 255;
