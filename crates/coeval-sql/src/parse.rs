@@ -26,6 +26,7 @@ mod postgres;
 mod select_into;
 mod servers;
 mod short_forms;
+mod unlogged;
 mod values_subquery;
 mod whole_tables;
 mod with_data;
@@ -68,6 +69,7 @@ use postgres::Postgres;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
+use unlogged::take_unlogged;
 use whole_tables::spell_tables;
 use with_data::take_with_data;
 
@@ -142,6 +144,7 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
+    take_unlogged(&mut tokens);
     take_with_data(&mut tokens);
     order_identity_options(&mut tokens);
     take_exclusions(&mut tokens)?;
