@@ -33,7 +33,9 @@ pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_inter
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
 pub use names::{column_type, column_type_of_arrow};
-pub(crate) use names::{has_elements, parameter_beside, resolved_enum, second_digits, type_in_words};
+pub(crate) use names::{
+    has_elements, name_in_words, parameter_beside, resolved_enum, second_digits, type_in_words,
+};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;

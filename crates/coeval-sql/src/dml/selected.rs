@@ -2,7 +2,7 @@
 //! Columns of a query's result on their way into columns of a table: PostgreSQL's assignment casts.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{assign_array, column_type_of_arrow};
+use crate::types::{assign_array, column_type_of_arrow, name_in_words};
 use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use chrono_tz::Tz;
@@ -62,8 +62,8 @@ pub(super) fn check(from: &DataType, source: SourceType, column: &ColumnDef) -> 
     if source == SourceType::Open || is_assignable(from, column.ty) {
         return Ok(());
     }
-    let message =
-        format!("column \"{}\" is of type {} but expression is of type {from}", column.name, column.ty);
+    let (to, from) = (name_in_words(column.ty), name_in_words(from));
+    let message = format!("column \"{}\" is of type {to} but expression is of type {from}", column.name);
     Err(SqlError::new(SqlState::DatatypeMismatch, message)
         .with_hint("You will need to rewrite or cast the expression."))
 }

@@ -173,10 +173,9 @@ impl<'s> Compiler<'s> {
             if exists || matches!(refusal, Refusal::Wrong(_)) {
                 return refusal;
             }
-            let message = format!(
-                "column \"{}\" is of type {} but expression is of type {from}",
-                column.name, column.ty
-            );
+            let (to, from) = (types::name_in_words(column.ty), types::name_in_words(from));
+            let message =
+                format!("column \"{}\" is of type {to} but expression is of type {from}", column.name);
             SqlError::new(SqlState::DatatypeMismatch, message)
                 .with_hint("You will need to rewrite or cast the expression.")
                 .into()

@@ -2,11 +2,11 @@
 //! Assignment casts: what happens to a value of one type on its way into a column of another.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_arrow;
 use crate::types::lists::assign_list;
 use crate::types::numeric::rescale;
 use crate::types::text::{fit_char, fit_varchar, format_value, parse_value};
 use crate::types::zones::{local_to_utc, utc_to_local};
+use crate::types::{column_type_of_arrow, name_in_words};
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
@@ -67,7 +67,7 @@ pub(crate) fn assign(value: Value, from: ColumnType, to: ColumnType, zone: Tz) -
 pub(super) fn no_cast(from: ColumnType, to: ColumnType) -> SqlError {
     SqlError::new(
         SqlState::DatatypeMismatch,
-        format!("column is of type {to} but expression is of type {from}"),
+        format!("column is of type {} but expression is of type {}", name_in_words(to), name_in_words(from)),
     )
     .with_hint("You will need to rewrite or cast the expression.")
 }

@@ -194,6 +194,17 @@ pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
     }
 }
 
+/// What messages call a type: its name, without how long its values may be or how many digits they have.
+pub(crate) fn name_in_words(ty: ColumnType) -> String {
+    match ty {
+        ColumnType::Numeric { .. } => "numeric".to_owned(),
+        ColumnType::Varchar(_) => "character varying".to_owned(),
+        ColumnType::Char(_) => "character".to_owned(),
+        ColumnType::Array(element) => format!("{}[]", name_in_words(element.column_type())),
+        other => other.to_string(),
+    }
+}
+
 /// What messages call an Arrow type: PostgreSQL's name of it, without the digits of a `numeric`.
 pub(crate) fn type_in_words(ty: &DataType) -> String {
     match ty {

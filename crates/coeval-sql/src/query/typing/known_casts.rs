@@ -5,7 +5,7 @@
 //! No rule of DataFusion's makes one by itself where PostgreSQL would take the operands, so whoever wrote them, they are refused.
 
 use crate::error::{SqlError, SqlState};
-use crate::types::{column_type_of_arrow, column_type_of_field};
+use crate::types::{column_type_of_arrow, column_type_of_field, name_in_words};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
@@ -37,16 +37,8 @@ pub(in crate::query) fn refuse_unknown_cast(
     if is_known {
         return Ok(());
     }
-    let shown = |ty: Option<ColumnType>| ty.map_or_else(|| "unknown".to_owned(), without_modifier);
+    let shown = |ty: Option<ColumnType>| ty.map_or_else(|| "unknown".to_owned(), name_in_words);
     let (from, to) =
         (shown(declared().or_else(|| column_type_of_arrow(from))), shown(column_type_of_arrow(to)));
     Err(SqlError::new(SqlState::CannotCoerce, format!("cannot cast type {from} to {to}")).into())
-}
-
-/// The name of a type as messages have it.
-fn without_modifier(ty: ColumnType) -> String {
-    match ty {
-        ColumnType::Numeric { .. } => "numeric".to_owned(),
-        other => other.to_string(),
-    }
 }
