@@ -28,6 +28,7 @@ mod servers;
 mod short_forms;
 mod unlogged;
 mod values_subquery;
+mod variadic;
 mod whole_tables;
 mod with_data;
 
@@ -42,6 +43,7 @@ pub(crate) use frame_exclusions::EXCLUDES_CURRENT_ROW;
 pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
+pub(crate) use variadic::VARIADIC;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState, character_position, syntax_error};
@@ -70,6 +72,7 @@ use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
 use unlogged::take_unlogged;
+use variadic::spell_variadic;
 use whole_tables::spell_tables;
 use with_data::take_with_data;
 
@@ -150,7 +153,7 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     take_exclusions(&mut tokens)?;
     spell_copy_options(&mut tokens);
     cancel::check()?;
-    tokens = spell_fetch(spell_out(put_locks_last(tokens)));
+    tokens = spell_fetch(spell_out(put_locks_last(spell_variadic(tokens))));
     tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(tokens)))));
     let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
     let overriding = take_overriding(&mut tokens);
