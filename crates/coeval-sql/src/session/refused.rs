@@ -33,6 +33,7 @@ const STATEMENTS: &[&str] = &[
     "alter system",
     "cluster",
     "commit prepared",
+    "create materialized view",
     "create procedure",
     "create recursive view",
     "do",
