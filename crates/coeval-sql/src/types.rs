@@ -32,10 +32,11 @@ pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
-pub use names::{column_type, column_type_of_arrow};
 pub(crate) use names::{
-    has_elements, name_in_words, parameter_beside, resolved_enum, second_digits, type_in_words,
+    NUMERIC_SCALE_DEFAULT, has_elements, name_in_words, parameter_beside, resolved_enum, second_digits,
+    type_in_words,
 };
+pub use names::{column_type, column_type_of_arrow};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;
