@@ -368,8 +368,8 @@ fn with_types_beside(
     let mut is_new = false;
     for (place, ty) in types_beside(plan)? {
         if let Some(unknown @ None) = all.get_mut(place) {
-            *unknown = column_type_of_arrow(&ty);
-            is_new |= unknown.is_some();
+            *unknown = Some(ty);
+            is_new = true;
         }
     }
     Ok(is_new.then_some(all))
