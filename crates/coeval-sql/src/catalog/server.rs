@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Relations about the server and the session: databases, settings, prepared statements, cursors.
+//! Relations about the server and the session: databases, settings, prepared statements, cursors, time zones.
 
 use super::Source;
 use super::rows::{Cell, Table};
+use super::time_zones;
 use crate::oids;
 use crate::settings::{of_database, written_name};
 
@@ -17,6 +18,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
         "pg_settings" => push_settings(table, source),
         "pg_prepared_statements" => push_prepared_statements(table, source),
         "pg_cursors" => push_cursors(table, source),
+        "pg_timezone_names" => time_zones::push_names(table),
         _ => return false,
     }
     true
