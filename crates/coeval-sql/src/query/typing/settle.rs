@@ -13,8 +13,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, conditions, documents, group_keys, in_subquery, jsonb, padded,
-    subquery_order, window_keys,
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
