@@ -234,7 +234,17 @@ fn violated_constraints_are_named_in_fields_of_their_own() {
         ("INSERT INTO s.t VALUES (2, 1, 0)", "23514", None, Some("positive")),
         ("INSERT INTO s.t VALUES (2, 1, 1, 7)", "23503", None, Some("known")),
         ("DELETE FROM s.parent", "23503", None, Some("known")),
+        ("ALTER TABLE s.t ALTER COLUMN c SET NOT NULL", "23502", Some("c"), None),
+        ("ALTER TABLE s.t ADD COLUMN f int NOT NULL", "23502", Some("f"), None),
+        ("ALTER TABLE s.t ADD CONSTRAINT high CHECK (a > 5)", "23514", None, Some("high")),
+        (
+            "ALTER TABLE s.t ADD CONSTRAINT kept FOREIGN KEY (a) REFERENCES s.parent",
+            "23503",
+            None,
+            Some("kept"),
+        ),
     ];
+    raw.run("INSERT INTO s.t VALUES (9, 1)");
     for (sql, code, column, constraint) in cases {
         let messages = raw.run(sql);
         assert_eq!(error_code(&messages), code, "{sql}");

@@ -29,6 +29,7 @@ mod roles;
 mod rows;
 mod sequence_row;
 mod server;
+mod time_zones;
 mod user_types;
 
 pub(crate) use deparse::{declared_default, origin as origin_of_dimension};

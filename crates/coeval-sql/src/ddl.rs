@@ -28,6 +28,7 @@ mod index;
 mod index_keys;
 mod index_memory;
 mod instants;
+mod layout;
 mod like_columns;
 mod lookup;
 mod naming;

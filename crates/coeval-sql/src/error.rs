@@ -61,6 +61,22 @@ pub struct ErrorObject {
     pub constraint: Option<String>,
 }
 
+impl ErrorObject {
+    /// A column of a table.
+    pub(crate) fn column(table: &coeval_store::QualifiedName, column: &str) -> Self {
+        Self { column: Some(column.to_owned()), ..Self::of_table(table) }
+    }
+
+    /// A constraint of a table.
+    pub(crate) fn constraint(table: &coeval_store::QualifiedName, constraint: &str) -> Self {
+        Self { constraint: Some(constraint.to_owned()), ..Self::of_table(table) }
+    }
+
+    fn of_table(table: &coeval_store::QualifiedName) -> Self {
+        Self { schema: Some(table.schema.clone()), table: Some(table.name.clone()), ..Self::default() }
+    }
+}
+
 impl SqlError {
     /// An error with a message and nothing more.
     #[must_use]

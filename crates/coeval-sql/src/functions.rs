@@ -80,6 +80,7 @@ pub(crate) use regular::{
     Letters, MATCHES_ALL, MATCHES_ANY, Pattern, ROWS_OF_MATCHES, compiled_for_operator, pattern_of_operator,
 };
 pub(crate) use row_counts::{ROWS_SKIPPED, ROWS_TAKEN};
+pub(crate) use texts::FORMAT_ELEMENTS;
 
 /// A function: its forms, whether it is NULL when an argument is, and what its result depends on.
 struct Entry {

@@ -19,6 +19,7 @@ mod fetch_counts;
 mod frame_exclusions;
 mod identity;
 mod like_columns;
+mod locks_last;
 mod merge_actions;
 mod operators;
 mod order_operators;
@@ -27,7 +28,9 @@ mod postgres;
 mod select_into;
 mod servers;
 mod short_forms;
+mod unlogged;
 mod values_subquery;
+mod variadic;
 mod whole_tables;
 mod with_data;
 
@@ -43,6 +46,7 @@ pub(crate) use frame_exclusions::EXCLUDES_CURRENT_ROW;
 pub(crate) use like_columns::LIKE_COLUMNS;
 pub(crate) use merge_actions::{MERGE_DEFAULTS, MERGE_NOTHING};
 pub(crate) use overriding::OVERRIDING;
+pub(crate) use variadic::VARIADIC;
 
 use crate::cancel;
 use crate::error::{SqlError, SqlState, character_position, syntax_error};
@@ -63,6 +67,7 @@ use fetch_counts::spell_fetch;
 use frame_exclusions::take_exclusions;
 use identity::order_identity_options;
 use like_columns::spell_like;
+use locks_last::put_locks_last;
 use merge_actions::spell_merge;
 use operators::{spell_operators, split_signs};
 use order_operators::spell_orders;
@@ -71,6 +76,8 @@ use postgres::Postgres;
 use select_into::as_definition;
 use servers::take_server;
 use short_forms::spell_short_forms;
+use unlogged::take_unlogged;
+use variadic::spell_variadic;
 use whole_tables::spell_tables;
 use with_data::take_with_data;
 
@@ -145,6 +152,7 @@ pub(crate) fn pieces<O, P>(
 /// As [`pieces`].
 fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Result<Piece<O>, SqlError> {
     let deferrable = take_deferrable(&mut tokens);
+    take_unlogged(&mut tokens);
     take_with_data(&mut tokens);
     let check_option = take_check_option(&mut tokens);
     order_identity_options(&mut tokens);
@@ -152,9 +160,8 @@ fn piece_of<O>(mut tokens: Vec<TokenWithSpan>, sql: &str, own: ReadOwn<O>) -> Re
     spell_copy_options(&mut tokens);
     cancel::check()?;
     tokens = spell_orders(tokens, sql)?;
-    tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(spell_fetch(spell_out(
-        tokens,
-    )))))));
+    tokens = spell_fetch(spell_out(put_locks_last(spell_variadic(tokens))));
+    tokens = spell_targets(spell_merge(spell_operators(split_signs(spell_tables(tokens)))));
     let (mut tokens, has_elements) = spell_elements(spell_short_forms(spell_like(tokens)));
     let overriding = take_overriding(&mut tokens);
     let bricks = take_bricks(&mut tokens)?;

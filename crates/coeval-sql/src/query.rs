@@ -9,6 +9,7 @@ mod beside;
 mod coded_groups;
 mod concatenation;
 mod dialect;
+mod doubled;
 mod duplicate_groups;
 mod eager_aggregation;
 mod expressions;

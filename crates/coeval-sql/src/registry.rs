@@ -239,6 +239,17 @@ pub struct Registry {
     sessions: Mutex<Sessions>,
     reload: Notify,
     promotion: Promotion,
+    began: Began,
+}
+
+/// When a registry was made: microseconds since 1970.
+#[derive(Debug)]
+struct Began(i64);
+
+impl Default for Began {
+    fn default() -> Self {
+        Self(Utc::now().timestamp_micros())
+    }
 }
 
 /// Making the replica that a server has a database of its own.
@@ -338,6 +349,12 @@ impl Registry {
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Registered>> {
         self.sessions.lock().by_pid.values().cloned().collect()
+    }
+
+    /// When the database was opened, in microseconds since 1970.
+    #[must_use]
+    pub fn began_micros(&self) -> i64 {
+        self.began.0
     }
 
     /// How many there are.

@@ -23,6 +23,7 @@ mod list_parameters;
 mod named;
 mod parse;
 mod prepared;
+mod refused;
 mod set_constraints;
 mod statement_cache;
 mod token_wait;

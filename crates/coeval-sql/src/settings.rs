@@ -7,6 +7,7 @@ mod known;
 mod of_database;
 mod snapshot_lag;
 mod units;
+mod zones;
 
 use crate::error::{SqlError, SqlState};
 use crate::rights::{Principal, Rights};
@@ -17,7 +18,7 @@ use coeval_txn::Isolation;
 use compatible::COMPATIBLE;
 use known::{KNOWN, Known, accepted, find, is_custom, parse_isolation, split_list};
 pub(crate) use known::{
-    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical,
+    MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, written_name,
 };
 pub(crate) use of_database::of_database;
 use std::collections::BTreeMap;

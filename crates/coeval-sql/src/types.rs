@@ -40,10 +40,11 @@ pub(crate) use interval_scaled::scaled_interval;
 pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_interval, read_interval_in};
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
-pub use names::{column_type, column_type_of_arrow};
 pub(crate) use names::{
-    has_elements, parameter_beside, resolved_enum, second_digits, type_in_words, type_name,
+    NUMERIC_SCALE_DEFAULT, has_elements, parameter_beside, resolved_enum, second_digits, type_in_words,
+    type_name,
 };
+pub use names::{column_type, column_type_of_arrow};
 pub use parameter::ParameterType;
 pub(crate) use scalar::{scalar_of, value_of_scalar};
 pub use shown::format_shown;
@@ -51,6 +52,6 @@ pub(crate) use shown::{element_text, shown_elements};
 pub use text::{format_value, parse_value};
 pub(crate) use text::{no_time, parse_label, push_hex, read_hex};
 pub(crate) use zones::{
-    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, session_zone,
-    utc_to_local,
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, local_to_utc, offset, posix_offset,
+    session_zone, utc_to_local,
 };

@@ -29,6 +29,8 @@ pub(super) enum Cell {
     Text(String),
     /// A time that has passed.
     Interval(Duration),
+    /// Seconds, of which there may be less than none.
+    Seconds(i64),
     /// A place in a log.
     Place(Lsn),
     /// An array of integers.
@@ -103,6 +105,10 @@ impl Cell {
             Self::Int(value) => ScalarValue::Int64(Some(*value)),
             Self::Float(value) => ScalarValue::Float64(Some(*value)),
             Self::Text(value) => ScalarValue::Utf8View(Some(value.clone())),
+            Self::Seconds(value) => {
+                let nanos = value.saturating_mul(1_000_000_000);
+                ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(0, 0, nanos)))
+            }
             Self::Interval(value) => {
                 // To the microsecond, as PostgreSQL has them.
                 let nanos = i64::try_from(value.as_micros()).unwrap_or(i64::MAX).saturating_mul(1_000);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Relations about the server and the session: databases, settings, prepared statements, cursors.
+//! Relations about the server and the session: databases, settings, prepared statements, cursors, time zones.
 
 use super::Source;
 use super::rows::{Cell, Table};
+use super::time_zones;
 use crate::oids;
-use crate::settings::of_database;
+use crate::settings::{of_database, written_name};
 
 /// The number of UTF-8 among PostgreSQL's encodings.
 const UTF8: i32 = 6;
@@ -17,6 +18,7 @@ pub(super) fn fill(name: &str, table: &mut Table, source: &Source<'_>) -> bool {
         "pg_settings" => push_settings(table, source),
         "pg_prepared_statements" => push_prepared_statements(table, source),
         "pg_cursors" => push_cursors(table, source),
+        "pg_timezone_names" => time_zones::push_names(table),
         _ => return false,
     }
     true
@@ -87,23 +89,13 @@ fn push_cursors(table: &mut Table, source: &Source<'_>) {
     }
 }
 
-/// The name of a setting as PostgreSQL writes it: clients compare it with that.
-fn written(name: &str) -> &str {
-    match name {
-        "datestyle" => "DateStyle",
-        "intervalstyle" => "IntervalStyle",
-        "timezone" => "TimeZone",
-        other => other,
-    }
-}
-
 fn push_settings(table: &mut Table, source: &Source<'_>) {
     let (store, registry) = (source.engine.store(), source.engine.registry());
     let upstream = source.engine.upstream_handle();
     for setting in source.settings.all() {
         let shared = of_database(setting.name, store, registry, upstream.as_deref());
         table.push([
-            ("name", written(setting.name).into()),
+            ("name", written_name(setting.name).into()),
             ("setting", shared.unwrap_or_else(|| setting.value.to_owned()).into()),
             ("category", "Coeval".into()),
             ("short_desc", setting.description.into()),

@@ -10,7 +10,7 @@ use super::columns::{self, Place};
 use super::{create_table, generated_columns, lookup};
 use crate::cancel;
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::{ErrorObject, SqlError, SqlState};
 use crate::values;
 use coeval_store::{
     CatalogChange, ColumnDef, Direction, Key, KeyRange, KeyWriter, Physical, SpaceId, StoreError, TableDef,
@@ -103,7 +103,8 @@ fn add(
         if column.not_null && has_rows(context, def)? {
             let message =
                 format!("column \"{}\" of relation \"{}\" contains null values", column.name, def.name.name);
-            return Err(SqlError::new(SqlState::NotNullViolation, message));
+            let error = SqlError::new(SqlState::NotNullViolation, message);
+            return Err(error.with_object(ErrorObject::column(&def.name, &column.name)));
         }
     } else {
         let mut writer = KeyWriter::new();

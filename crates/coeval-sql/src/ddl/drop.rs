@@ -352,8 +352,15 @@ fn drop_schema(
             ObjectRef::View => "view",
             ObjectRef::Sequence(_) => "sequence",
         };
+        let catalog = context.transaction.catalog();
+        // What belongs to a column goes with it.
+        let is_owned = |object| match object {
+            ObjectRef::Sequence(id) => catalog.sequence(id).is_some_and(|def| def.owned_by.is_some()),
+            _ => false,
+        };
         let relations = inside
             .iter()
+            .filter(|(_, object)| !is_owned(*object))
             .map(|(name, object)| format!("{} {name} depends on schema {schema}", kind(*object)));
         let types = types.iter().map(|def| format!("type {} depends on schema {schema}", def.ty));
         let details: Vec<String> = relations.chain(types).collect();

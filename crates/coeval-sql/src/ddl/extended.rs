@@ -5,6 +5,7 @@
 use super::bricks::{self, RetentionChange};
 use super::comment::ConstraintComment;
 use super::domains::{self, DomainStatement};
+use super::layout::{self, Layout};
 use super::role_syntax::{RoleName, RoleStatement, role_name};
 use super::sequence::{self, CreateSequence};
 use super::{alter_column, create_table};
@@ -121,6 +122,8 @@ pub(crate) enum Change {
     Identity(Box<NewIdentity>),
     /// `ALTER COLUMN ... RESTART`, `SET INCREMENT BY ...`, of an identity column.
     ColumnSequence(Box<ColumnSequence>),
+    /// How rows are laid out, which changes nothing.
+    Layout(Layout),
 }
 
 /// A column that becomes an identity column whose sequence has a given name.
@@ -241,6 +244,10 @@ impl Extended {
             Change::Identity(Box::new(identity))
         } else if let Some(changed) = parse_column_sequence(parser)? {
             Change::ColumnSequence(Box::new(changed))
+        } else if kind == Kind::Table
+            && let Some(layout) = layout::parse(parser)?
+        {
+            Change::Layout(layout)
         } else if let Some(retention) = parse_retention(parser)? {
             Change::Retention(retention)
         } else if kind != Kind::Table && parser.parse_keywords(&[Keyword::RENAME, Keyword::TO]) {
@@ -491,7 +498,13 @@ fn alter(
             let sequence = identity_sequence(context, &def, &change.column)?;
             alter_sequence(context, &sequence, &change.options)
         }
-        (Change::Identity(_) | Change::ColumnSequence(_), _) => Err(lookup::wrong_kind(name, "table")),
+        (Change::Layout(layout), ObjectRef::Table(id)) => match &layout.column {
+            Some(column) => lookup::column(context.transaction.table_def(id)?, column).map(|_| ()),
+            None => Ok(()),
+        },
+        (Change::Identity(_) | Change::ColumnSequence(_) | Change::Layout(_), _) => {
+            Err(lookup::wrong_kind(name, "table"))
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::result::StatementResult;
 use coeval_store::{
     CatalogChange, DeclaredOrder, IndexDef, ObjectRef, QualifiedName, SpaceId, TableDef, Uniqueness,
 };
-use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, IndexColumn, IndexType, ObjectName};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, IndexType, ObjectName};
 use std::sync::Arc;
 
 /// CREATE INDEX: built from the rows of the snapshot and own changes.
@@ -24,6 +24,8 @@ pub(super) fn create(
     refuse_unsupported(create)?;
     let def = lookup::table(context, &create.table_name)?;
     lookup::require_owner(context, &def.name, ObjectRef::Table(def.id))?;
+    let keys: Vec<Ident> = create.columns.iter().filter_map(key_column).cloned().collect();
+    existing_columns(&def, &keys)?;
     if has_only_columns(create) {
         // Refuses columns that are named twice.
         constraints::key_columns(&def.columns, &create.columns)?;
@@ -31,6 +33,8 @@ pub(super) fn create(
         return Err(SqlError::unsupported("an index on a brick table")
             .with_hint("Conditions on dimensions leave out whole bricks."));
     }
+    // An index does without them: a row that is found by it is there as a whole.
+    let included = existing_columns(&def, &create.include)?;
     if let Some(skipped) = existing(context, &def, create)? {
         return Ok(skipped);
     }
@@ -43,7 +47,7 @@ pub(super) fn create(
         Some(name) => lookup::split_name(name)?.1,
         None => {
             let parts = index_keys::name_parts(&def, &columns);
-            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            let parts: Vec<&str> = parts.iter().chain(&included).map(String::as_str).collect();
             naming::choose(&def.name.name, &parts, "idx", is_taken)
         }
     };
@@ -56,11 +60,35 @@ pub(super) fn create(
     Ok(StatementResult::plain("CREATE INDEX"))
 }
 
+/// The column that a part of a key is; `None` of an expression.
+fn key_column(key: &IndexColumn) -> Option<&Ident> {
+    match crate::stored::index_keys::plain(&key.column.expr) {
+        Expr::Identifier(column) => Some(column),
+        _ => None,
+    }
+}
+
+/// The names of columns.
+///
+/// # Errors
+/// `42703` for one that there is not.
+fn existing_columns(def: &TableDef, columns: &[Ident]) -> Result<Vec<String>, SqlError> {
+    let known = |column: &Ident| {
+        let name = lookup::fold(column);
+        match def.live_columns().any(|(_, known)| known.name == name) {
+            true => Ok(name),
+            false => {
+                let message = format!("column \"{name}\" does not exist");
+                Err(SqlError::new(SqlState::UndefinedColumn, message))
+            }
+        }
+    };
+    columns.iter().map(known).collect()
+}
+
 /// Whether an index is on columns and on all rows.
 fn has_only_columns(create: &CreateIndex) -> bool {
-    let is_column =
-        |key: &IndexColumn| matches!(crate::stored::index_keys::plain(&key.column.expr), Expr::Identifier(_));
-    create.predicate.is_none() && create.columns.iter().all(is_column)
+    create.predicate.is_none() && create.columns.iter().all(|key| key_column(key).is_some())
 }
 
 /// What CREATE INDEX answers if there is something of the index's name; `None` if there is nothing.
@@ -88,7 +116,7 @@ fn existing(
 
 fn refuse_unsupported(create: &CreateIndex) -> Result<(), SqlError> {
     let named = [
-        ("INCLUDE in an index", !create.include.is_empty()),
+        ("INCLUDE in a hash index", !create.include.is_empty() && create.using == Some(IndexType::Hash)),
         ("NULLS NOT DISTINCT", create.nulls_distinct == Some(false)),
         ("option of an index", !create.index_options.is_empty() || !create.alter_options.is_empty()),
     ];

@@ -4,7 +4,7 @@
 
 use super::expressions;
 use crate::context::StatementContext;
-use crate::error::{SqlError, SqlState};
+use crate::error::{ErrorObject, SqlError, SqlState};
 use crate::result::RowSet;
 use crate::stored::parse_query;
 use crate::stored::view_query::quoted;
@@ -42,7 +42,8 @@ pub(super) fn not_null(
         Some(_) => {
             let name = &def.columns[index].name;
             let message = format!("column \"{name}\" of relation \"{}\" contains null values", def.name.name);
-            Err(SqlError::new(SqlState::NotNullViolation, message))
+            let error = SqlError::new(SqlState::NotNullViolation, message);
+            Err(error.with_object(ErrorObject::column(&def.name, name)))
         }
     }
 }
@@ -64,7 +65,8 @@ pub(super) fn check(
                 "check constraint \"{}\" of relation \"{}\" is violated by some row",
                 check.name, def.name.name
             );
-            Err(SqlError::new(SqlState::CheckViolation, message))
+            let error = SqlError::new(SqlState::CheckViolation, message);
+            Err(error.with_object(ErrorObject::constraint(&def.name, &check.name)))
         }
     }
 }
@@ -105,7 +107,8 @@ pub(super) fn foreign_key(
         "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
         def.name.name, key.name
     );
-    let error = SqlError::new(SqlState::ForeignKeyViolation, message);
+    let error = SqlError::new(SqlState::ForeignKeyViolation, message)
+        .with_object(ErrorObject::constraint(&def.name, &key.name));
     let Some(batch) = rows.batches.iter().find(|batch| batch.num_rows() > 0) else { return Err(error) };
     let zone = context.settings.zone();
     let values: Vec<String> = (0..key.columns.len())

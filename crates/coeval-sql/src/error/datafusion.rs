@@ -202,8 +202,10 @@ fn schema_error(error: &SchemaError) -> SqlError {
             SqlState::AmbiguousColumn,
             format!("column reference \"{}\" is ambiguous", field.name),
         ),
-        SchemaError::DuplicateQualifiedField { name, .. } => {
-            SqlError::new(SqlState::DuplicateAlias, format!("column \"{name}\" specified more than once"))
+        // No relation has two columns of one name, so two relations have one name.
+        SchemaError::DuplicateQualifiedField { qualifier, .. } => {
+            let message = format!("table name \"{}\" specified more than once", qualifier.table());
+            SqlError::new(SqlState::DuplicateAlias, message)
         }
         SchemaError::DuplicateUnqualifiedField { name } => {
             SqlError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))

@@ -17,6 +17,8 @@ const INSTEAD: &[(&str, &str)] = &[
         "Do it in the application's transaction, or by ON DELETE and ON UPDATE of a foreign key.",
     ),
     ("materialized view", "Make a table and fill it with INSERT ... SELECT."),
+    ("CREATE MATERIALIZED VIEW", "Make a table and fill it with INSERT ... SELECT."),
+    ("REFRESH MATERIALIZED VIEW", "Make a table and fill it with INSERT ... SELECT."),
     (
         "DEFERRABLE unique constraint",
         "Leave DEFERRABLE out: the key holds for each row that is written. Exchange keys by way of values that are free.",

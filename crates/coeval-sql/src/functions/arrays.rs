@@ -25,6 +25,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             Form::new(&[Takes::Any, INT, Takes::Any], ColumnType::Text, with_element).giving(as_first),
             // What is a text here is a document there.
             Form::new(&[TEXT, Takes::Any, TEXT], ColumnType::Jsonb, with_member),
+            // With more subscripts the last argument is the value, whatever number it has.
+            Form::new(&[TEXT, Takes::Any, Takes::Any, Takes::Any], ColumnType::Jsonb, with_member).variadic(),
+            Form::new(&[Takes::Any; 4], ColumnType::Text, |_| {
+                Err(SqlError::unsupported("setting an element of an array of several dimensions"))
+            })
+            .variadic()
+            .giving(as_first),
         ],
     ),
     strict("trim_array", &[Form::new(&[Takes::Any, INT], ColumnType::Text, trimmed).giving(as_first)]),

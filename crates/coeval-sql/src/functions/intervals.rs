@@ -6,7 +6,7 @@ use super::choice::{Form, Takes};
 use super::{Entry, strict};
 use crate::error::{SqlError, SqlState, out_of_range};
 use crate::types::{
-    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_timestamp, utc_to_local,
+    Clock, INSTANT_AFTER, INSTANT_BEFORE, clock_named, instant_after, is_date, is_timestamp, utc_to_local,
 };
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, Timelike};
 use coeval_store::{ColumnType, IntervalValue, Value};
@@ -66,6 +66,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         &[Form::new(&[INT, INT, INT, INT, INT, INT, DOUBLE], ColumnType::Interval, made_interval)
             .optional(7)],
     ),
+    strict("make_date", &[Form::new(&[INT, INT, INT], ColumnType::Date, made_date)]),
     strict(
         "make_time",
         &[Form::new(&[INT, INT, DOUBLE], ColumnType::Time, |call| time_of_day(call, 0).map(Value::Int64))],
@@ -259,20 +260,31 @@ fn time_of_day(call: &Call<'_>, place: usize) -> Result<i64, SqlError> {
     Ok((hours * 3_600 + minutes * 60) * MICROS_PER_SECOND + micros)
 }
 
-fn made_timestamp(call: &Call<'_>) -> Result<i64, SqlError> {
+/// The day of a year, a month and a day of it, the first three arguments. There is no year zero: before 1 AD comes 1 BC.
+fn day_of(call: &Call<'_>) -> Result<NaiveDate, SqlError> {
     let (year, month, day) = (call.int(0), call.int(1), call.int(2));
-    // There is no year zero: before 1 AD comes 1 BC.
     let astronomical = if year < 0 { year + 1 } else { year };
-    let date = (year != 0)
-        .then(|| {
-            NaiveDate::from_ymd_opt(astronomical as i32, u32::try_from(month).ok()?, u32::try_from(day).ok()?)
-        })
-        .flatten();
-    let date = date.ok_or_else(|| {
+    let date = || {
+        let (month, day) = (u32::try_from(month).ok()?, u32::try_from(day).ok()?);
+        NaiveDate::from_ymd_opt(i32::try_from(astronomical).ok()?, month, day)
+    };
+    date().filter(|_| year != 0).ok_or_else(|| {
         let message = format!("date field value out of range: {year}-{month:02}-{day:02}");
         SqlError::new(SqlState::DatetimeFieldOverflow, message)
-    })?;
-    let midnight = date.and_hms_opt(0, 0, 0).map(|time| time.and_utc().timestamp_micros());
+    })
+}
+
+fn made_date(call: &Call<'_>) -> Result<Value, SqlError> {
+    let days = day_of(call)?.signed_duration_since(NaiveDate::default()).num_days();
+    let days = i32::try_from(days).ok().filter(|&days| is_date(days));
+    days.map(Value::Int32).ok_or_else(|| {
+        let message = format!("date out of range: {}-{:02}-{:02}", call.int(0), call.int(1), call.int(2));
+        SqlError::new(SqlState::DatetimeFieldOverflow, message)
+    })
+}
+
+fn made_timestamp(call: &Call<'_>) -> Result<i64, SqlError> {
+    let midnight = day_of(call)?.and_hms_opt(0, 0, 0).map(|time| time.and_utc().timestamp_micros());
     let micros = midnight.ok_or_else(no_time)? + time_of_day(call, 3)?;
     if is_timestamp(micros) { Ok(micros) } else { Err(no_time()) }
 }

@@ -378,8 +378,11 @@ impl ScalarUDFImpl for Long {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if !self.is_long(&arguments) {
-            return self.usual.invoke_with_args(arguments);
+        // What is wrong our own form says.
+        if !self.is_long(&arguments)
+            && let Ok(done) = self.usual.invoke_with_args(arguments.clone())
+        {
+            return Ok(done);
         }
         let ty = arguments.return_field.data_type().clone();
         Ok(match self.own.invoke_with_args(arguments)? {

@@ -22,6 +22,7 @@ const BIGINT: Takes = Takes::Type(ColumnType::BigInt);
 pub(super) const ENTRIES: &[Entry] = &[
     called("format", &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format).optional(1).variadic()])
         .stable(),
+    called(FORMAT_ELEMENTS, &[Form::new(&[TEXT, Takes::Any], ColumnType::Text, format_elements)]).stable(),
     called("string_to_array", &[Form::new(&[TEXT, TEXT, TEXT], TEXTS, divided).optional(1)]),
     strict("parse_ident", &[Form::new(&[TEXT, BOOLEAN], TEXTS, identifiers).optional(1)]),
     strict("repeat", &[Form::new(&[TEXT, BIGINT], ColumnType::Text, repeated)]),
@@ -50,7 +51,25 @@ pub(super) const ENTRIES: &[Entry] = &[
     .stable(),
     strict("levenshtein", &[Form::new(&[TEXT, TEXT], ColumnType::Int, distance)]),
     strict("unistr", &[Form::new(&[TEXT], ColumnType::Text, unescaped)]),
+    strict("chr", &[Form::new(&[BIGINT], ColumnType::Text, character)]),
 ];
+
+/// The character of a number.
+fn character(call: &Call<'_>) -> Result<Value, SqlError> {
+    let Ok(number) = u32::try_from(call.int(0)) else {
+        return Err(invalid("character number must be positive"));
+    };
+    let message = match char::from_u32(number) {
+        // No text has one: clients take it for the end.
+        Some('\0') => "null character not permitted".to_owned(),
+        Some(character) => return Ok(text(character.to_string())),
+        None if number > u32::from(char::MAX) => {
+            format!("requested character too large for encoding: {number}")
+        }
+        None => format!("requested character not valid for encoding: {number}"),
+    };
+    Err(SqlError::new(SqlState::ProgramLimitExceeded, message))
+}
 
 /// The longest text that has a distance, as in PostgreSQL: the time grows with the product of both.
 const DISTANT_CHARACTERS_MAX: usize = 255;
@@ -65,6 +84,33 @@ fn distance(call: &Call<'_>) -> Result<Value, SqlError> {
     }
     // At most the longer one's characters.
     Ok(Value::Int32(levenshtein(left, right) as i32))
+}
+
+/// The function behind `format(x, VARIADIC array)`.
+pub(crate) const FORMAT_ELEMENTS: &str = "coeval_format_elements";
+
+/// `format` of the elements of an array, of none if it is NULL.
+fn format_elements(call: &Call<'_>) -> Result<Value, SqlError> {
+    let (ty, elements) = match call.types.get(1) {
+        Some(ColumnType::Array(element)) => (element.column_type(), call.elements(1)),
+        _ if !call.has(1) => (ColumnType::Text, Vec::new()),
+        _ => {
+            let message = "VARIADIC argument must be an array";
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+        }
+    };
+    let values: Vec<ValueRef<'_>> =
+        call.values.iter().take(1).copied().chain(elements.iter().map(|element| element.borrow())).collect();
+    let types: Vec<ColumnType> =
+        call.types.iter().take(1).copied().chain(elements.iter().map(|_| ty)).collect();
+    format(&Call {
+        name: call.name,
+        values: &values,
+        types: &types,
+        zone: call.zone,
+        result: call.result,
+        meter: call.meter,
+    })
 }
 
 /// A field of `format`: `%[place$][-][width]type`.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `SET a[1] = value`: a place of an array as what an UPDATE changes, which the parser does not know.
+//! `SET a[1] = value`, `SET doc['a']['b'] = value`: a place of an array or of a document as what an UPDATE changes, which the parser
+//! does not know.
 //!
 //! Before the text is parsed such a target becomes one name, which no identifier of a statement is; behind that the
-//! assignment becomes one of the whole array: `a = coeval_array_with(a, 1, value)`.
+//! assignment becomes one of the whole array: `a = coeval_array_with(a, 1, value)`, with as many subscripts as there are.
 
 use super::{is_default, is_space, is_word, quoted_word};
 use crate::error::SqlError;
@@ -18,10 +19,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::ControlFlow;
 
-/// The function behind `SET array[place] = value`.
+/// The function behind `SET array[place] = value`, of the array, the subscripts, and the value.
 pub(crate) const ARRAY_WITH: &str = "coeval_array_with";
 
-/// The beginning of such a name, and what divides its parts: the column, the subscript.
+/// The beginning of such a name, and what divides its parts: the column, each subscript.
 const MARK: char = '\u{1}';
 
 /// The tokens with each such target as one name, and whether there are any.
@@ -52,12 +53,24 @@ pub(super) fn spell_elements(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>,
     (out, has_any)
 }
 
-/// `name[subscript]` in front of `=`, as one name, and what is behind it.
+/// `name[subscript]`, with any number of subscripts, in front of `=`, as one name, and what is behind it.
 fn element_target(tokens: &[TokenWithSpan]) -> Option<(Token, &[TokenWithSpan])> {
-    let (first, rest) = tokens.split_first()?;
+    let (first, mut rest) = tokens.split_first()?;
     let Token::Word(name) = &first.token else { return None };
-    let rest = skip_space(rest);
-    let (_, inside) = rest.split_first().filter(|(token, _)| token.token == Token::LBracket)?;
+    let mut parts =
+        vec![fold(&Ident { value: name.value.clone(), quote_style: name.quote_style, span: first.span })];
+    while let Some((subscript, behind)) = subscript(rest) {
+        parts.push(subscript.iter().map(|token| token.token.to_string()).collect());
+        rest = behind;
+    }
+    skip_space(rest).first().filter(|token| parts.len() > 1 && token.token == Token::Eq)?;
+    let name: String = parts.iter().flat_map(|part| [String::from(MARK), part.clone()]).collect();
+    Some((quoted_word(name), rest))
+}
+
+/// What is in the brackets that come next, and what is behind them.
+fn subscript(tokens: &[TokenWithSpan]) -> Option<(&[TokenWithSpan], &[TokenWithSpan])> {
+    let (_, inside) = skip_space(tokens).split_first().filter(|(token, _)| token.token == Token::LBracket)?;
     let mut depth = 1_usize;
     let end = inside.iter().position(|token| {
         match token.token {
@@ -67,11 +80,7 @@ fn element_target(tokens: &[TokenWithSpan]) -> Option<(Token, &[TokenWithSpan])>
         }
         depth == 0
     })?;
-    let behind = &inside[end + 1..];
-    skip_space(behind).first().filter(|token| token.token == Token::Eq)?;
-    let column = fold(&Ident { value: name.value.clone(), quote_style: name.quote_style, span: first.span });
-    let subscript: String = inside[..end].iter().map(|token| token.token.to_string()).collect();
-    Some((quoted_word(format!("{MARK}{column}{MARK}{subscript}")), behind))
+    Some((&inside[..end], &inside[end + 1..]))
 }
 
 pub(super) fn skip_space(tokens: &[TokenWithSpan]) -> &[TokenWithSpan] {
@@ -145,7 +154,7 @@ fn with_whole_arrays(
     let mut whole: Vec<Assignment> = Vec::with_capacity(assignments.len());
     let mut arrays: Vec<(String, usize)> = Vec::new();
     for assignment in assignments {
-        let Some((column, subscript)) = element(&assignment.target)? else {
+        let Some((column, subscripts)) = element(&assignment.target)? else {
             whole.push(assignment);
             continue;
         };
@@ -162,25 +171,30 @@ fn with_whole_arrays(
             whole.len() - 1
         });
         let array = whole[place].value.clone();
-        whole[place].value = with_element(vec![array, subscript, assignment.value]);
+        let arguments = std::iter::once(array).chain(subscripts).chain([assignment.value]);
+        whole[place].value = with_element(arguments.collect());
     }
     Ok(whole)
 }
 
-/// The column and the subscript of such a target.
-fn element(target: &AssignmentTarget) -> Result<Option<(String, Expr)>, SqlError> {
+/// The column and the subscripts of such a target.
+fn element(target: &AssignmentTarget) -> Result<Option<(String, Vec<Expr>)>, SqlError> {
     let AssignmentTarget::ColumnName(name) = target else { return Ok(None) };
     let [ObjectNamePart::Identifier(ident)] = name.0.as_slice() else { return Ok(None) };
-    let Some((column, subscript)) = ident.value.strip_prefix(MARK).and_then(|marked| marked.split_once(MARK))
-    else {
-        return Ok(None);
-    };
+    let Some(marked) = ident.value.strip_prefix(MARK) else { return Ok(None) };
+    let mut parts = marked.split(MARK);
+    let column = parts.next().unwrap_or_default().to_owned();
+    Ok(Some((column, parts.map(parsed).collect::<Result<_, _>>()?)))
+}
+
+/// A subscript, read.
+fn parsed(subscript: &str) -> Result<Expr, SqlError> {
     let mut parser = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(subscript)
         .map_err(|error| SqlError::syntax(error.to_string()))?;
     let parsed = parser.parse_expr().map_err(|error| SqlError::syntax(error.to_string()))?;
     match parser.peek_token().token {
-        Token::EOF => Ok(Some((column.to_owned(), parsed))),
+        Token::EOF => Ok(parsed),
         Token::Colon => Err(SqlError::unsupported("setting a slice of an array")
             .with_hint("Set the elements, or the whole array.")),
         other => Err(SqlError::syntax(format!("syntax error at or near \"{other}\" in a subscript"))),

@@ -6,7 +6,7 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::types::{column_type_of_arrow, common_arrow_type, parameter_beside};
+use crate::types::{column_type_of_arrow, column_type_of_field, common_arrow_type, parameter_beside};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
@@ -19,12 +19,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Functions whose arguments have one type.
 const ALIKE: [&str; 6] = ["coalesce", "greatest", "least", "nullif", "nvl", "make_array"];
 
+/// Functions of two documents: those behind `@>`, `<@` and `||`.
+const DOCUMENTS: [&str; 2] = ["coeval_json_contains", "coeval_jsonb_concat"];
+
 /// The types of parameters that stand somewhere without one, or with another one elsewhere, by their numbers from 0: of
 /// `at >= $1 AND at < $1 + interval '1 day'` the first place says that it is a date.
 ///
 /// # Errors
 /// If the plan cannot be walked: a bug.
-pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<usize, DataType>, SqlError> {
+pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<usize, ColumnType>, SqlError> {
     let mut found = Found::default();
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -51,12 +54,14 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let Found { mut types, bare, told, differing } = found;
+    let Found { mut types, bare, told, differing, documents } = found;
     types.retain(|place, _| bare.contains(place));
     // One beside a numeric would be rounded to the digits of that.
     let first = told.into_iter().filter(|(place, ty)| differing.contains(place) || ty.is_decimal());
     types.extend(first);
-    Ok(types.into_iter().map(|(place, ty)| (place, with_own_digits(ty))).collect())
+    let typed = |(place, ty)| Some((place, column_type_of_arrow(&with_own_digits(ty))?));
+    let documents = documents.into_iter().map(|place| (place, ColumnType::Jsonb));
+    Ok(types.into_iter().filter_map(typed).chain(documents).collect())
 }
 
 /// The place of a parameter that has no type here.
@@ -121,6 +126,8 @@ struct Found {
     told: BTreeMap<usize, DataType>,
     /// Those that stand with another one as well.
     differing: BTreeSet<usize>,
+    /// Those beside a `jsonb`, whose type is a text's in plans.
+    documents: BTreeSet<usize>,
 }
 
 impl Found {
@@ -160,6 +167,16 @@ impl Found {
                     && !item.data_type().is_null()
                 {
                     self.is(place, &with_own_digits(item.data_type().clone()));
+                }
+            }
+            Expr::ScalarFunction(function) if DOCUMENTS.contains(&function.name()) => {
+                if let [left, right] = &function.args[..] {
+                    let is_jsonb = |side: &Expr| {
+                        let field = side.to_field(schema).map(|(_, field)| field);
+                        field.is_ok_and(|field| column_type_of_field(&field) == Some(ColumnType::Jsonb))
+                    };
+                    self.documents.extend(bare_parameter(left).filter(|_| is_jsonb(right)));
+                    self.documents.extend(bare_parameter(right).filter(|_| is_jsonb(left)));
                 }
             }
             Expr::ScalarFunction(function) if ALIKE.contains(&function.name()) => {

@@ -19,6 +19,7 @@
 //! | `(x).field`, subscripts of `int2vector` | a field by its name, a subscript from one |
 //! | `json_agg(x)` | a document made of `array_agg(to_json(x))` |
 //! | `string_agg(x, y)` | a text made of `array_agg(coeval_delimited(x, y))` |
+//! | `concat_ws(x, VARIADIC y)` | `array_to_string(y, x)` |
 //! | `row_to_json(row(a, b))` | a function of the names and values of its fields |
 //! | `regexp_matches(x, y)` | `unnest` of an array of texts, each read as an array |
 //! | `extract(year from x)` | a function of the field's name and the value |
@@ -61,6 +62,7 @@ mod set_order;
 mod sets;
 mod tables;
 mod value_rows;
+mod variadic;
 mod windows;
 
 pub(super) use distinct_on::{are_same, meant};
@@ -235,12 +237,7 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::TypedString(typed) => casts::rounded_literal(typed),
         Expr::UnaryOp { op, expr } => sign(*op, expr),
-        Expr::Function(function) => {
-            if let Some(both) = excluded_rows::rewritten(function)? {
-                return Ok(Some(both));
-            }
-            ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function))
-        }
+        Expr::Function(function) => rewritten_call(function)?,
         Expr::Case { conditions, else_result: Some(otherwise), .. } => {
             if is_text(otherwise) && conditions.iter().any(|when| is_texts(&when.result)) {
                 let literal = otherwise.as_ref().clone();
@@ -269,6 +266,17 @@ fn rewritten(expression: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         other => rewritten_test(other),
     })
+}
+
+/// What stands in the place of a call; `None` if it stays.
+fn rewritten_call(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    if let Some(both) = excluded_rows::rewritten(function)? {
+        return Ok(Some(both));
+    }
+    if let Some(whole) = variadic::rewritten(function)? {
+        return Ok(Some(whole));
+    }
+    Ok(ordered_sets::rewritten(function)?.or_else(|| rewritten_function(function)))
 }
 
 /// What stands in the place of a question about rows, arrays, patterns and zones; `None` if it stays.

@@ -4,6 +4,7 @@
 use super::apply::{applied, has_correlated};
 use super::beside::types_beside;
 use super::dialect::in_dialect;
+use super::doubled;
 use super::mistakes::{Asks, Refused, has_misplaced_call};
 use super::origins::{special_parameters, with_origins};
 use super::outer_aggregates::{computed_outside, refuse_outer_aggregates};
@@ -134,7 +135,10 @@ pub(crate) fn plan(
     query: &Query,
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
-    aside(|| plan_query(context, query, types, HiddenColumns::Left))
+    aside(|| {
+        refuse_doubled(query, context)?;
+        plan_query(context, query, types, HiddenColumns::Left)
+    })
 }
 
 /// As [`plan`], for DML: the hidden row id of tables without a primary key can be named.
@@ -147,6 +151,13 @@ pub(crate) fn plan_with_hidden(
     types: &[Option<ColumnType>],
 ) -> Result<PlannedQuery, SqlError> {
     aside(|| plan_query(context, query, types, HiddenColumns::Shown))
+}
+
+/// `42702` for a name of several columns of a subquery.
+fn refuse_doubled(query: &Query, context: &StatementContext<'_>) -> Result<(), SqlError> {
+    let find =
+        |name: &ObjectName| found(name, context.settings, context.transaction, context.parts.as_deref());
+    doubled::refuse(query, &find).map_err(|error| place_in(error, context.sql))
 }
 
 /// The query, whose columns have the names that PostgreSQL gives them.
@@ -358,8 +369,8 @@ fn with_types_beside(
     let mut is_new = false;
     for (place, ty) in types_beside(plan)? {
         if let Some(unknown @ None) = all.get_mut(place) {
-            *unknown = column_type_of_arrow(&ty);
-            is_new |= unknown.is_some();
+            *unknown = Some(ty);
+            is_new = true;
         }
     }
     Ok(is_new.then_some(all))

@@ -238,6 +238,25 @@ impl<'f> Scopes<'f> {
         }
     }
 
+    /// The name of a column, if several columns of one relation have it.
+    pub(super) fn doubled(&self, expression: &Expr) -> Option<String> {
+        let (table, name) = match expression {
+            Expr::Identifier(name) => (None, fold(name)),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., table, name] => (Some(fold(table)), fold(name)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let Some(Owner::Query(place)) = self.owner_of_column(expression) else { return None };
+        let relations = &self.queries.get(place)?.from.relations;
+        let mut meant = relations.iter().filter(|relation| table.is_none() || relation.name == table);
+        let has_several = |relation: &Relation| {
+            relation.columns.iter().flatten().filter(|column| **column == name).nth(1).is_some()
+        };
+        meant.any(has_several).then_some(name)
+    }
+
     /// Whose the columns are that syntax names here, but for those of queries within it.
     pub(super) fn owner_of(&mut self, syntax: &impl Visit) -> Owner {
         let here = self.depth();

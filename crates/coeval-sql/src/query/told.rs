@@ -3,9 +3,9 @@
 
 use super::dialect::plain_type;
 use crate::names::fold;
-use crate::types::column_type;
+use crate::types::{NUMERIC_SCALE_DEFAULT, column_type};
 use crate::walk::Walk;
-use coeval_store::ColumnType;
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
     LimitClause, Query, Select, Statement, UnaryOperator, Value, Visitor,
@@ -121,9 +121,12 @@ fn arguments_of(function: &str, count: usize) -> &'static [Option<ColumnType>] {
     const INT: Option<ColumnType> = Some(ColumnType::Int);
     const FLOAT: Option<ColumnType> = Some(ColumnType::Double);
     const TEXT: Option<ColumnType> = Some(ColumnType::Text);
+    const NUMERIC: Option<ColumnType> =
+        Some(ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT });
     match (function, count) {
         ("substr" | "substring", 2 | 3) => &[None, INT, INT],
-        ("left" | "right" | "repeat" | "round" | "trunc", 2) => &[None, INT],
+        ("left" | "right" | "repeat", 2) => &[None, INT],
+        ("round" | "trunc", 2) => &[NUMERIC, INT],
         ("lpad" | "rpad", 2 | 3) => &[TEXT, INT, TEXT],
         ("split_part", 3) => &[TEXT, TEXT, INT],
         ("chr" | "ntile", 1) => &[INT],
@@ -184,5 +187,11 @@ mod tests {
     fn what_the_client_declares_stays() {
         assert_eq!(told("SELECT $1::int", &[Some(ColumnType::Text)]), [Some(ColumnType::Text)]);
         assert_eq!(told("SELECT $1::int, $1::text", &[None]), [Some(ColumnType::Int)]);
+    }
+
+    #[test]
+    fn what_is_rounded_to_digits_is_numeric() {
+        let numeric = ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT };
+        assert_eq!(told("SELECT round($1, $2)", &[]), [Some(numeric), Some(ColumnType::Int)]);
     }
 }

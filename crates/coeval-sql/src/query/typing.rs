@@ -16,6 +16,7 @@ mod coalesce;
 mod collected;
 mod conditions;
 mod counting;
+mod dates;
 mod declared;
 mod documents;
 mod domains;
@@ -51,6 +52,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use conditions::is_condition;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
 pub(super) use instants::{cast_by_zone, rewritten_values};

@@ -108,14 +108,15 @@ pub(crate) fn read_text(input: &Expr, from: &DataType, to: &DataType) -> Result<
 
 /// The cast of a literal; its error does not wait for rows. `None` if Arrow reads it.
 fn read_literal(input: &Expr, literal: &ScalarValue, to: &DataType) -> Result<Option<Expr>, SqlError> {
-    if literal.cast_to(to).is_ok() {
-        return Ok(None);
-    }
-    if let (Some(text), Some(ty)) = (literal.try_as_str().flatten(), column_type_of_arrow(to)) {
+    let is_read = literal.cast_to(to).is_ok();
+    // Arrow takes a float that is too small for zero.
+    if (!is_read || to.is_floating())
+        && let (Some(text), Some(ty)) = (literal.try_as_str().flatten(), column_type_of_arrow(to))
+    {
         // Whether a text can be read depends on no zone.
         parse_value(text, ty, Tz::UTC)?;
     }
-    called_for(input, to)
+    if is_read { Ok(None) } else { called_for(input, to) }
 }
 
 fn called_for(input: &Expr, to: &DataType) -> Result<Option<Expr>, SqlError> {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statements of PostgreSQL's that are about neither rows nor definitions: cursors, LOCK TABLE, VACUUM, ANALYZE,
-//! LISTEN and its like, SET CONSTRAINTS.
+//! Statements of PostgreSQL's that are about neither rows nor definitions: cursors, LOCK TABLE, VACUUM, ANALYZE, REINDEX,
+//! LISTEN and its like, SET CONSTRAINTS; and those that are refused whatever they are about.
 //!
 //! LOCK TABLE takes no lock: transactions do not wait for each other's tables here, and what two of them change is
 //! found at commit. VACUUM and ANALYZE have nothing to do: versions that nobody reads are freed at once, and what
-//! a filter leaves is tried, not stored. All three look whether the tables are there.
+//! a filter leaves is tried, not stored; nor has REINDEX, as an index is made of its table's rows. All look whether the tables are there.
 
 use super::block::IsQuery;
 use super::cursors::{Declare, Fetch, ForwardFetch};
 use super::deferrable::DeferrableModes;
+use super::refused::refused;
 use super::set_constraints::SetConstraints;
 use super::variables::Scope;
 use super::{Session, State};
@@ -29,10 +30,14 @@ pub(crate) enum Utility {
     Vacuum(Vec<ObjectName>),
     /// `ANALYZE`.
     Analyze(Vec<ObjectName>),
+    /// `REINDEX`, of the tables or indexes.
+    Reindex(Vec<ObjectName>),
     /// `UNLISTEN`: there is nothing to stop listening to.
     Unlisten,
     /// `LISTEN`, `NOTIFY`: refused under this name.
     Notification(&'static str),
+    /// A statement of this name that there is not.
+    Refused(String),
     /// `SET CONSTRAINTS`.
     SetConstraints(SetConstraints),
     /// `RESET SESSION AUTHORIZATION`.
@@ -77,6 +82,15 @@ impl Utility {
             "lock" => lock(parser)?,
             "vacuum" => Self::Vacuum(maintained(parser)?),
             "analyze" | "analyse" => Self::Analyze(maintained(parser)?),
+            "reindex" => Self::Reindex(reindexed(parser)?),
+            "alter" | "cluster" | "commit" | "create" | "do" | "drop" | "import" | "prepare" | "refresh"
+            | "rollback" | "security" => match refused(parser) {
+                Some(name) => {
+                    rest(parser);
+                    Self::Refused(name)
+                }
+                None => return Ok(None),
+            },
             "listen" => {
                 rest(parser);
                 Self::Notification("LISTEN")
@@ -147,6 +161,19 @@ fn maintained(parser: &mut Parser<'_>) -> Result<Vec<ObjectName>, ParserError> {
     Ok(tables)
 }
 
+/// The table or index of REINDEX; none if a schema or all of the database is meant.
+fn reindexed(parser: &mut Parser<'_>) -> Result<Vec<ObjectName>, ParserError> {
+    parser.next_token();
+    skip_parentheses(parser)?;
+    let is_one = ["table", "index"].iter().any(|word| take_word(parser, word));
+    if !is_one && !["schema", "database", "system"].iter().any(|word| take_word(parser, word)) {
+        return parser.expected("TABLE, INDEX, SCHEMA, DATABASE or SYSTEM", parser.peek_token());
+    }
+    take_word(parser, "concurrently");
+    let name = parser.parse_object_name(false)?;
+    Ok(if is_one { vec![name] } else { Vec::new() })
+}
+
 fn skip_parentheses(parser: &mut Parser<'_>) -> Result<(), ParserError> {
     if !parser.consume_token(&Token::LParen) {
         return Ok(());
@@ -200,6 +227,11 @@ impl Session {
                 self.look_for(tables)?;
                 Ok(StatementResult::plain("ANALYZE"))
             }
+            Utility::Reindex(relations) => {
+                self.look_for(relations)?;
+                Ok(StatementResult::plain("REINDEX"))
+            }
+            Utility::Refused(name) => Err(SqlError::unsupported(name)),
             Utility::Unlisten => Ok(StatementResult::plain("UNLISTEN")),
             Utility::Notification(name) => Err(SqlError::unsupported(name)),
             Utility::ResetAuthorization => {

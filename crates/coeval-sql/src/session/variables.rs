@@ -12,6 +12,7 @@ use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::settings::{
     Deferrable, MAX_SLOT_WAL_KEEP_SIZE, SAFE_SNAPSHOT_MAX_LAG, SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT,
     Settings, WAL_KEEP_SIZE, WAL_SENDER_TIMEOUT, canonical, limit, log_bytes, of_database, slot_bytes,
+    written_name,
 };
 use crate::standby_names::{self, SYNCHRONOUS_STANDBY_NAMES};
 use crate::token::SnapshotToken;
@@ -296,7 +297,7 @@ impl Session {
             None => self.settings.get(&name)?.to_owned(),
         };
         let values: ArrayRef = Arc::new(StringArray::from(vec![value]));
-        rows(&[(shown_name(&name), values)])
+        rows(&[(written_name(&name), values)])
     }
 
     /// Settings that the open transaction answers, or the database.
@@ -406,7 +407,7 @@ pub(super) fn columns_of_show(words: &[String]) -> SchemaRef {
     let name = shown_setting(words);
     match name.as_str() {
         "all" => text_columns(&["name", "setting", "description"]),
-        name => text_columns(&[shown_name(name)]),
+        name => text_columns(&[written_name(name)]),
     }
 }
 
@@ -418,16 +419,6 @@ fn shown_setting(words: &[String]) -> String {
         "time zone" => "timezone".to_owned(),
         // Settings of Coeval and of applications have a point in their names.
         _ => words.join("."),
-    }
-}
-
-/// The column name of SHOW: as PostgreSQL spells the setting.
-fn shown_name(name: &str) -> &str {
-    match name {
-        "timezone" => "TimeZone",
-        "datestyle" => "DateStyle",
-        "intervalstyle" => "IntervalStyle",
-        other => other,
     }
 }
 

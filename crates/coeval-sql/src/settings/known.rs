@@ -6,6 +6,7 @@ use super::formats::Format;
 use super::units::{
     SENDER_TIMEOUT_DEFAULT, SLOT_SIZE_DEFAULT, bytes, milliseconds, shown_duration, shown_size,
 };
+use super::zones::zone_name;
 use crate::error::{SqlError, SqlState};
 use crate::standby_names::SYNCHRONOUS_STANDBY_NAMES;
 use coeval_txn::Isolation;
@@ -283,12 +284,22 @@ impl Domain {
     }
 }
 
+/// A setting's name as PostgreSQL writes it: clients compare it with that.
+pub(crate) fn written_name(name: &str) -> &str {
+    match name {
+        "timezone" => "TimeZone",
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        other => other,
+    }
+}
+
 fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
     let name = known.name;
     let refuse = || {
         SqlError::new(
             SqlState::InvalidParameterValue,
-            format!("invalid value for parameter \"{name}\": \"{value}\""),
+            format!("invalid value for parameter \"{}\": \"{value}\"", written_name(name)),
         )
     };
     match known.domain {
@@ -300,7 +311,7 @@ fn normalize(known: &Known, value: &str) -> Result<String, SqlError> {
         Domain::Text => Ok(value.to_owned()),
         Domain::Duration => milliseconds(value).map(shown_duration).ok_or_else(refuse),
         Domain::Size => bytes(value).map(shown_size).ok_or_else(refuse),
-        Domain::Zone => zone_name(value).ok_or_else(refuse),
+        Domain::Zone => zone_name(value)?.ok_or_else(refuse),
         Domain::SchemaList => Ok(split_list(value).join(", ")),
         Domain::Isolation => Ok(parse_isolation(value).ok_or_else(refuse)?.to_string().to_lowercase()),
         Domain::OneOf(values) => {
@@ -343,23 +354,6 @@ pub(super) fn parse_isolation(value: &str) -> Option<Isolation> {
         "serializable" => Some(Isolation::Serializable),
         _ => None,
     }
-}
-
-/// The IANA database's name of a zone as `SET timezone` takes it; `None` if there is none.
-fn zone_name(value: &str) -> Option<String> {
-    let lower = value.to_lowercase();
-    match lower.as_str() {
-        "default" | "local" | "z" | "zulu" | "utc" | "0" => return Some("UTC".to_owned()),
-        _ => {}
-    }
-    if let Ok(hours) = value.parse::<i32>() {
-        // Whole hours east of UTC; the Etc zones count west.
-        return (-12..=14).contains(&hours).then(|| format!("Etc/GMT{:+}", -hours));
-    }
-    chrono_tz::TZ_VARIANTS
-        .iter()
-        .find(|zone| zone.name().to_lowercase() == lower)
-        .map(|zone| zone.name().to_owned())
 }
 
 pub(super) fn split_list(value: &str) -> Vec<String> {

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 /// `numeric` without precision: as many digits as fit, ten of them behind the point.
-const NUMERIC_SCALE_DEFAULT: i8 = 10;
+pub(crate) const NUMERIC_SCALE_DEFAULT: i8 = 10;
 
 /// The column type that this declaration names.
 ///

@@ -130,8 +130,11 @@ pub(super) fn abbreviation(name: &str) -> Option<i64> {
     known.map(|(_, minutes)| minutes * 60)
 }
 
-/// Seconds east of `UTC+3`, `+3`, `-05:30`, whose numbers count west.
-fn posix_offset(name: &str) -> Option<i64> {
+/// Seconds east of `UTC+3`, `+3`, `-05:30`, `<+05>-05`, whose numbers count west. What is in angle brackets is a name.
+pub(crate) fn posix_offset(name: &str) -> Option<i64> {
+    if let Some((_, digits)) = name.strip_prefix('<').and_then(|named| named.split_once('>')) {
+        return offset(digits).map(|east| -east);
+    }
     let digits = name.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
     let letters = name.len() - digits.len();
     let digits = if digits.starts_with(['+', '-']) { digits.to_owned() } else { format!("+{digits}") };

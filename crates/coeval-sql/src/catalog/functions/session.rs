@@ -68,6 +68,9 @@ pub(super) const ENTRIES: &[Entry] = &[
         Ok(call.access()?.clock().transaction_micros.into())
     }),
     called("clock_timestamp", 0..=0, Gives::Time, |_| Ok(chrono::Utc::now().timestamp_micros().into())),
+    called("pg_postmaster_start_time", 0..=0, Gives::Time, |call| {
+        Ok(call.access()?.registry().began_micros().into())
+    }),
     called("row_security_active", 1..=1, Gives::Bool, |_| Ok(false.into())),
 ];
 

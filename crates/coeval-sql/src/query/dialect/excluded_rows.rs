@@ -159,8 +159,14 @@ fn over(function: &Function, frame: &WindowFrame) -> Expr {
     if let Some(WindowType::WindowSpec(window)) = &mut function.over {
         window.window_frame = Some(frame.clone());
     }
-    if unqualified(&function.name).is_some_and(|name| name == "every") {
-        function = named("bool_and", &function);
+    // Those of truth values have no frames that move on.
+    let moving = unqualified(&function.name).and_then(|name| match name.as_str() {
+        "bool_and" | "every" => Some("min"),
+        "bool_or" => Some("max"),
+        _ => None,
+    });
+    if let Some(moving) = moving {
+        function = named(moving, &function);
     }
     Expr::Function(function)
 }

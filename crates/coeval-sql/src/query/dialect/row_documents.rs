@@ -34,7 +34,9 @@ pub(super) fn write_out(name: &str, function: &mut Function) -> bool {
 }
 
 fn document(columns: Vec<Expr>) -> Expr {
-    let fields = columns.into_iter().enumerate();
-    let fields = fields.flat_map(|(place, column)| [text(&format!("f{}", place + 1)), column]);
+    let fields = columns.into_iter().enumerate().flat_map(|(place, column)| {
+        let value = rows::columns(&column).map_or(column, document);
+        [text(&format!("f{}", place + 1)), value]
+    });
     call(crate::json::ROW, fields.collect())
 }

@@ -18,6 +18,7 @@ use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
 use crate::query::dialect::{call, text};
 use crate::query::scopes::constraint_mut;
+use crate::query::typing::is_condition;
 use crate::types::{no_condition, type_in_words};
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -190,10 +191,6 @@ pub(super) fn no_sign(ty: &DataType) -> SqlError {
     SqlError::new(SqlState::UndefinedFunction, message).with_hint(
         "No operator matches the given name and argument type. You might need to add an explicit type cast.",
     )
-}
-
-pub(super) fn is_condition(ty: &DataType) -> bool {
-    matches!(ty, DataType::Boolean | DataType::Null)
 }
 
 pub(super) fn has_sign(ty: &DataType) -> bool {

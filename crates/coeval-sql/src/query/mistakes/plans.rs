@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that do not go together in a plan: what DataFusion finds when it makes a plan better that it has made before.
 
-use super::asked::{fit, has_sign, is_condition, no_function, no_sign};
+use super::asked::{fit, has_sign, no_function, no_sign};
 use super::operators::refused;
 use crate::error::{SqlError, SqlState, own_error};
-use crate::query::typing::no_operator;
+use crate::query::typing::{is_condition, no_operator};
 use crate::types::{cannot_cast, no_condition, type_in_words};
 use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};

@@ -1,31 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions that are none: DataFusion takes any number for true or false in CASE and FILTER, PostgreSQL takes none.
+//! Conditions in expressions: of what is none, a number or a text, DataFusion makes a truth value, and PostgreSQL refuses it. Those of
+//! WHERE, HAVING and joins DataFusion refuses itself.
 
-use crate::error::{SqlError, SqlState};
-use crate::types::column_type_of_arrow;
+use crate::types::{no_condition, type_in_words};
+use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{Case, Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable};
 
-/// `42804` for a WHEN, of a CASE without an operand, that is a number or a time.
-pub(super) fn refuse_case(case: &Case, schema: &DFSchema) -> Result<()> {
-    if case.expr.is_some() {
-        return Ok(());
-    }
-    case.when_then_expr.iter().try_for_each(|(when, _)| refuse(when, "CASE/WHEN", schema))
+/// Refuses what is no condition behind WHEN and FILTER.
+///
+/// # Errors
+/// `42804`.
+pub(super) fn refuse_others(expression: &Expr, schema: &DFSchema) -> Result<()> {
+    let filter = match expression {
+        Expr::Case(case) if case.expr.is_none() => {
+            let mut conditions = case.when_then_expr.iter().map(|(condition, _)| condition);
+            return conditions.try_for_each(|condition| require("CASE/WHEN", condition, schema));
+        }
+        Expr::AggregateFunction(call) => call.params.filter.as_deref(),
+        Expr::WindowFunction(call) => call.params.filter.as_deref(),
+        _ => None,
+    };
+    filter.map_or(Ok(()), |condition| require("FILTER", condition, schema))
 }
 
-/// `42804` for such a FILTER.
-pub(super) fn refuse_filter(call: &AggregateFunction, schema: &DFSchema) -> Result<()> {
-    call.params.filter.iter().try_for_each(|filter| refuse(filter, "FILTER", schema))
-}
-
-fn refuse(condition: &Expr, clause: &str, schema: &DFSchema) -> Result<()> {
-    let Ok(ty) = condition.get_type(schema) else { return Ok(()) };
-    if !ty.is_numeric() && !ty.is_temporal() {
+fn require(clause: &str, condition: &Expr, schema: &DFSchema) -> Result<()> {
+    // A literal is read as a truth value, and so is a parameter.
+    if matches!(condition, Expr::Literal(value, _) if value.data_type().is_string()) {
         return Ok(());
     }
-    let name = column_type_of_arrow(&ty).map_or_else(|| ty.to_string(), |ty| ty.to_string());
-    let message = format!("argument of {clause} must be type boolean, not type {name}");
-    Err(SqlError::new(SqlState::DatatypeMismatch, message).into())
+    match condition.get_type(schema) {
+        Ok(ty) if !is_condition(&ty) => Err(no_condition(clause, &type_in_words(&ty)).into()),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+pub(in crate::query) fn is_condition(ty: &DataType) -> bool {
+    matches!(ty, DataType::Boolean | DataType::Null)
 }

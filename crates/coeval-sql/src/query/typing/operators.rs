@@ -7,6 +7,7 @@
 //! | `real` with any other number | `double precision` | `real` |
 //! | `numeric / numeric` | rounded, at least 16 digits behind the point | cut off, 4 digits more than the dividend |
 //! | `date + interval`, `date + time` | a timestamp | a date |
+//! | `date + integer`, `date - date` | infinity is no number of days | the last day that there is |
 //! | `timestamptz + interval` | a day later clocks of the session's zone show the same time | 24 hours later |
 //! | `timestamp - timestamp` | days and a time | hours |
 //! | intervals in comparisons | by length, a month as 30 days | by their parts |
@@ -15,6 +16,7 @@
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::array_literals::array_of;
+use super::dates;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
 use super::jsonb;
@@ -95,6 +97,9 @@ impl ExprPlanner for PostgresOperators {
         }
         if let Some(product) = interval_product(operator, &raw, &left, &right) {
             return Ok(PlannerResult::Planned(product));
+        }
+        if let Some(of_days) = dates::planned(operator, &raw, &left, &right) {
+            return Ok(PlannerResult::Planned(of_days));
         }
         if let Some(difference) = difference(operator, &raw, &left, &right)? {
             return Ok(PlannerResult::Planned(difference));
@@ -312,7 +317,7 @@ fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<Data
     }
 }
 
-/// The time from one time with a date to another; `None` of anything else.
+/// The time from one time with a date to another, of which one is no mere date; `None` of anything else.
 fn difference(
     operator: Operator,
     raw: &RawBinaryExpr,
@@ -321,16 +326,13 @@ fn difference(
 ) -> Result<Option<Expr>> {
     let is_timestamp = |ty: &DataType| matches!(ty, DataType::Timestamp(..));
     let is_dated = |ty: &DataType| is_timestamp(ty) || *ty == DataType::Date32;
-    if operator != Operator::Minus || !is_dated(left) || !is_dated(right) {
+    let is_one = operator == Operator::Minus && is_dated(left) && is_dated(right);
+    if !is_one || !(is_timestamp(left) || is_timestamp(right)) {
         return Ok(None);
     }
     let (start, end) = (raw.right.clone(), raw.left.clone());
-    if is_timestamp(left) || is_timestamp(right) {
-        let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
-        return Ok(Some(between.call(vec![end, start])));
-    }
-    let days = BinaryExpr::new(Box::new(end), operator, Box::new(start));
-    Ok(Some(cast(Expr::BinaryExpr(days), DataType::Int32)))
+    let between = crate::functions::function(crate::functions::TIME_BETWEEN)?;
+    Ok(Some(between.call(vec![end, start])))
 }
 
 /// What a literal without a type is beside a time, as [`beside_time`], or a span of time, on either side of it: where one is taken

@@ -4,6 +4,7 @@
 use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
 use super::choice_by_key::Choice;
+use super::conditions::refuse_others;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
@@ -12,8 +13,8 @@ use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, conditions, documents, group_keys, in_subquery, jsonb, padded,
-    subquery_order, window_keys,
+    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
+    window_keys,
 };
 use crate::error::{SqlError, SqlState};
 use crate::guarded::is_comparison;
@@ -62,12 +63,12 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 }
 
 fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    refuse_others(&expression, schema)?;
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
     let settled = match &expression {
         Expr::AggregateFunction(call) => {
-            conditions::refuse_filter(call, schema)?;
             let settled = aggregates::settled(call, schema)?;
             match exact_sum(settled.as_ref().unwrap_or(call), schema) {
                 Some(sum) => Some(sum),
@@ -99,10 +100,7 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(_) => heeding_at_once(&expression, schema)?,
         Expr::Between(between) => settle_between(between, schema)?,
         Expr::InList(list) => settle_list(list, schema)?,
-        Expr::Case(case) => {
-            conditions::refuse_case(case, schema)?;
-            settle_case(case, schema)?
-        }
+        Expr::Case(case) => settle_case(case, schema)?,
         Expr::ScalarFunction(function) => match settle_rounding(&expression, function, schema) {
             Some(rounded) => Some(rounded),
             None => match settle_choice(function, schema)? {

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Names that several columns of one subquery have, as `id` in `(SELECT * FROM a JOIN b ON ...) q`. DataFusion gives the others new
+//! names, and takes the first one for what is meant.
+
+use super::scopes::{FindRelation, Scopes};
+use crate::error::{SqlError, SqlState};
+use crate::walk::Walk;
+use datafusion::sql::sqlparser::ast::{Expr, OrderByKind, Query, Select, Spanned, TableFactor, Visitor};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// Refuses a column that is named by such a name. Costs a walk over a query that has subqueries in FROM, or a WITH.
+///
+/// # Errors
+/// `42702`.
+pub(super) fn refuse(query: &Query, find: FindRelation<'_>) -> Result<(), SqlError> {
+    if query.walk(&mut Subqueries).is_continue() {
+        return Ok(());
+    }
+    let mut columns = Columns { scopes: Scopes::of_statement(find), outputs: HashSet::new() };
+    match query.walk(&mut columns) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Breaks off where there are columns of a subquery.
+struct Subqueries;
+
+impl Visitor for Subqueries {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if query.with.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let is_subquery = matches!(factor, TableFactor::Derived { .. } | TableFactor::NestedJoin { .. });
+        if is_subquery { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+struct Columns<'f> {
+    scopes: Scopes<'f>,
+    /// Names in ORDER BY, which may be those of outputs.
+    outputs: HashSet<*const Expr>,
+}
+
+impl Visitor for Columns<'_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+        self.scopes.enter(query);
+        if let Some(OrderByKind::Expressions(order)) = query.order_by.as_ref().map(|order| &order.kind) {
+            let names = order.iter().map(|key| &key.expr).filter(|key| matches!(key, Expr::Identifier(_)));
+            self.outputs.extend(names.map(std::ptr::from_ref));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<SqlError> {
+        self.scopes.turn_to(select);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<SqlError> {
+        self.scopes.enter_table(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<SqlError> {
+        self.scopes.leave_table(factor);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<SqlError> {
+        let doubled = match self.scopes.doubled(expression) {
+            Some(name) if !self.outputs.contains(&std::ptr::from_ref(expression)) => name,
+            _ => return ControlFlow::Continue(()),
+        };
+        let message = format!("column reference \"{doubled}\" is ambiguous");
+        let place = expression.span().start;
+        let error = SqlError::new(SqlState::AmbiguousColumn, message);
+        ControlFlow::Break(error.at(place.line, place.column))
+    }
+}
