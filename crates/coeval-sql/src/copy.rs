@@ -100,18 +100,17 @@ fn returned_rows(
     if dml::first_change(query).is_none() {
         return Ok(None);
     }
+    let without_rows =
+        || SqlError::new(SqlState::FeatureNotSupported, "COPY query must have a RETURNING clause");
+    if dml::statement_of(query).is_some_and(|change| !dml::returns_rows(change)) {
+        return Err(without_rows());
+    }
     // By itself it goes where any other change goes, also to a server.
     let statement = match dml::statement_of(query) {
         Some(change) if query.with.is_none() => change.clone(),
         _ => Statement::Query(Box::new(query.clone())),
     };
-    match run(context, &statement)?.rows {
-        Some(rows) => Ok(Some(rows)),
-        None => {
-            let message = "COPY query must have a RETURNING clause";
-            Err(SqlError::new(SqlState::FeatureNotSupported, message))
-        }
-    }
+    run(context, &statement)?.rows.map(Some).ok_or_else(without_rows)
 }
 
 /// Files of the server are for superusers.

@@ -85,6 +85,16 @@ pub(crate) fn statement_of(query: &Query) -> Option<&Statement> {
     }
 }
 
+/// Whether a change has RETURNING.
+pub(crate) fn returns_rows(change: &Statement) -> bool {
+    match change {
+        Statement::Insert(insert) => insert.returning.is_some(),
+        Statement::Update(update) => update.returning.is_some(),
+        Statement::Delete(delete) => delete.returning.is_some(),
+        _ => false,
+    }
+}
+
 /// Runs a DML statement with common table expressions in front of it.
 ///
 /// # Errors

@@ -602,7 +602,9 @@ fn rewritten_function(function: &mut Function) -> Option<Expr> {
         }
         _ => name,
     };
-    function.name = ObjectName::from(vec![Ident::new(name)]);
+    // Errors tell the place of the name.
+    let span = function.name.span();
+    function.name = ObjectName::from(vec![Ident::with_span(span, name)]);
     None
 }
 

@@ -9,6 +9,7 @@ use super::number::Number;
 use super::{Arithmetic, Expression, Head, Item, Method, Path, Step};
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::stack::with_room;
 use crate::types::json::{Kind, Part, push_string};
 use std::borrow::Cow;
 
@@ -193,7 +194,7 @@ impl<'p, 'd> Following<'p, 'd> {
         side: &str,
         operation: Arithmetic,
     ) -> Outcome<Number> {
-        let values = self.opened_values(expression, item, scope)?;
+        let values = with_room(|| self.opened_values(expression, item, scope))?;
         if let [only] = values.as_slice()
             && let Some(number) = number_of(only)?
         {
@@ -278,7 +279,7 @@ impl<'p, 'd> Following<'p, 'd> {
         scope: Scope<'_, 'd>,
         found: &mut Vec<Item<'d>>,
     ) -> Outcome {
-        self.steps(item, rest, scope, found, self.opened())
+        with_room(|| self.steps(item, rest, scope, found, self.opened()))
     }
 
     fn key(
@@ -385,7 +386,7 @@ impl<'p, 'd> Following<'p, 'd> {
                 take(value)?;
             }
             if !is_leaf && wanted.1.is_none_or(|last| level < last) {
-                self.levels(value, level + 1, wanted, take)?;
+                with_room(|| self.levels(value, level + 1, wanted, take))?;
             }
         }
         Ok(())

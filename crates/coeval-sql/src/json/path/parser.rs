@@ -4,6 +4,7 @@
 use super::{Arithmetic, Comparison, Expression, Head, Method, Path, Predicate, Step};
 use crate::error::{SqlError, SqlState};
 use crate::functions::pattern_of_operator;
+use crate::stack::with_room;
 use crate::types::json::push_string;
 use std::iter::Peekable;
 use std::str::Chars;
@@ -450,7 +451,7 @@ impl Parser {
         if self.depth > DEPTH_MAX {
             return Err(too_deep());
         }
-        let found = self.operations(Self::product, &SIGNS);
+        let found = with_room(|| self.operations(Self::product, &SIGNS));
         self.depth -= 1;
         found
     }

@@ -4,6 +4,7 @@
 use super::following::{Failure, Following, Outcome, Scope, number_of, part};
 use super::{Comparison, Expression, Item, Predicate};
 use crate::functions::{Letters, compiled_for_operator};
+use crate::stack::with_room;
 use crate::types::json::Kind;
 use std::cmp::Ordering;
 
@@ -17,23 +18,23 @@ impl<'d> Following<'_, 'd> {
     ) -> Outcome<Option<bool>> {
         match predicate {
             Predicate::And(left, right) => {
-                let left = self.truth(left, item, scope)?;
+                let left = with_room(|| self.truth(left, item, scope))?;
                 if left == Some(false) {
                     return Ok(left);
                 }
-                let right = self.truth(right, item, scope)?;
+                let right = with_room(|| self.truth(right, item, scope))?;
                 Ok(if right == Some(true) { left } else { right })
             }
             Predicate::Or(left, right) => {
-                let left = self.truth(left, item, scope)?;
+                let left = with_room(|| self.truth(left, item, scope))?;
                 if left == Some(true) {
                     return Ok(left);
                 }
-                let right = self.truth(right, item, scope)?;
+                let right = with_room(|| self.truth(right, item, scope))?;
                 Ok(if right == Some(false) { left } else { right })
             }
-            Predicate::Not(inner) => Ok(self.truth(inner, item, scope)?.map(|truth| !truth)),
-            Predicate::IsUnknown(inner) => Ok(Some(self.truth(inner, item, scope)?.is_none())),
+            Predicate::Not(inner) => Ok(with_room(|| self.truth(inner, item, scope))?.map(|truth| !truth)),
+            Predicate::IsUnknown(inner) => Ok(Some(with_room(|| self.truth(inner, item, scope))?.is_none())),
             Predicate::Exists(expression) => {
                 let mut found = Vec::new();
                 let outcome = self.expression(expression, item, scope, &mut found);

@@ -5,11 +5,13 @@
 //! groups of a query. So casts become calls of the function that casts, in those calls alone: what optimizes casts does not
 //! see through it.
 
+use super::unqualified;
 use crate::query::typing::own_call;
 use crate::types::column_type;
 use crate::walk::{Walk, any_outside_queries, change_outside_queries, visit_expressions_mut};
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Value, Visitor,
+    Expr, Function, GroupByExpr, Ident, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Value, Visitor,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -22,17 +24,22 @@ pub(super) fn told_apart(query: &mut Query) {
     if !parts.iter().any(|(_, part)| any_outside_queries(&**part, is_cast)) {
         return;
     }
-    let mut alike: HashMap<String, HashSet<String>> = HashMap::new();
+    // What has a name, and what of the query it is made for.
+    let mut alike: HashMap<String, HashMap<String, String>> = HashMap::new();
     for (role, part) in &parts {
         let mut calls = Calls::default();
         // Nothing breaks off the visit.
         let _ = part.walk(&mut calls);
         let group = (*role == Role::Group).then(|| (**part).clone());
         for part in calls.found.into_iter().chain(group) {
-            alike.entry(without_casts(part.clone()).to_string()).or_default().insert(part.to_string());
+            for named in planned_as(&part) {
+                let parts = alike.entry(without_casts(named.clone()).to_string()).or_default();
+                parts.insert(named.to_string(), part.to_string());
+            }
         }
     }
-    let meant = alike.into_values().filter(|parts| parts.len() > 1).flatten().collect::<HashSet<_>>();
+    let several = alike.into_values().filter(|parts| parts.len() > 1);
+    let meant = several.flat_map(HashMap::into_values).collect::<HashSet<_>>();
     if meant.is_empty() {
         return;
     }
@@ -111,6 +118,19 @@ impl Visitor for Calls {
             self.calls -= 1;
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// What a call is in a plan: a mean is a sum and a count.
+fn planned_as(part: &Expr) -> Vec<Expr> {
+    let named = |function: &Function, name: &str| {
+        Expr::Function(Function { name: ObjectName::from(vec![Ident::new(name)]), ..function.clone() })
+    };
+    match part {
+        Expr::Function(function) if unqualified(&function.name).is_some_and(|name| name == "avg") => {
+            vec![named(function, "sum"), named(function, "count")]
+        }
+        part => vec![part.clone()],
     }
 }
 
