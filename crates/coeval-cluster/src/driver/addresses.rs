@@ -31,22 +31,26 @@ impl KnownAddresses {
         let is_older = record.number <= self.as_of;
         self.as_of = self.as_of.max(record.number);
         match &record.change {
-            ViewChange::Known { node, address, .. } => self.note(*node, address, is_older),
+            ViewChange::Known { node, address, .. } => {
+                !(is_older && self.knows(*node)) && self.note(*node, address)
+            }
             ViewChange::Whole(whole) => {
                 let known = whole.known.iter();
                 known.fold(false, |is_change, (node, known)| {
-                    self.note(*node, &known.address, is_older) || is_change
+                    let is_new = !(is_older && self.knows(*node)) && self.note(*node, &known.address);
+                    is_new || is_change
                 })
             }
             _ => false,
         }
     }
 
+    fn knows(&self, node: NodeId) -> bool {
+        self.nodes.contains_key(&node)
+    }
+
     /// A node is at this address, as a record says.
-    fn note(&mut self, node: NodeId, address: &str, is_older: bool) -> bool {
-        if is_older && self.nodes.contains_key(&node) {
-            return false;
-        }
+    fn note(&mut self, node: NodeId, address: &str) -> bool {
         match address.parse::<NodeAddress>() {
             Ok(address) => {
                 let is_change = self.nodes.insert(node, address.clone()) != Some(address);
