@@ -10,11 +10,21 @@ pub(super) fn push_names(table: &mut Table) {
     let now = Utc::now().naive_utc();
     for zone in &TZ_VARIANTS {
         let offset = zone.offset_from_utc_datetime(&now);
+        let seconds = offset.fix().local_minus_utc();
         table.push([
             ("name", zone.name().into()),
-            ("abbrev", offset.abbreviation().into()),
-            ("utc_offset", Cell::Seconds(i64::from(offset.fix().local_minus_utc()))),
+            ("abbrev", offset.abbreviation().map_or_else(|| in_digits(seconds), str::to_owned).into()),
+            ("utc_offset", Cell::Seconds(i64::from(seconds))),
             ("is_dst", (!offset.dst_offset().is_zero()).into()),
         ]);
+    }
+}
+
+/// What a zone is called for short that has no letters: the hours that its clocks are ahead, and minutes if there are any.
+fn in_digits(seconds: i32) -> String {
+    let (sign, minutes) = (if seconds < 0 { '-' } else { '+' }, seconds.abs() / 60);
+    match minutes % 60 {
+        0 => format!("{sign}{:02}", minutes / 60),
+        rest => format!("{sign}{:02}{rest:02}", minutes / 60),
     }
 }

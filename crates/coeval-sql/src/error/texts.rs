@@ -71,7 +71,18 @@ pub(super) fn internal_error(text: &str) -> SqlError {
     of_plan(text).unwrap_or_else(|| SqlError::internal(text))
 }
 
+/// Values that functions of DataFusion refuse: what the text begins with, and PostgreSQL's words.
+const REFUSED_VALUES: &[(&str, SqlState, &str)] = &[
+    ("negative count not allowed", SqlState::SubstringError, "negative substring length not allowed"),
+    ("Month value '", SqlState::DatetimeFieldOverflow, "date field value out of range"),
+    ("Day value '", SqlState::DatetimeFieldOverflow, "date field value out of range"),
+    ("NTILE requires", SqlState::InvalidArgumentForNtile, "argument of ntile must be greater than zero"),
+];
+
 pub(super) fn execution_error(text: &str) -> SqlError {
+    if let Some((_, state, message)) = REFUSED_VALUES.iter().find(|(begin, ..)| text.starts_with(begin)) {
+        return SqlError::new(*state, *message);
+    }
     let lower = text.to_ascii_lowercase();
     if lower.contains("overflow") || lower.contains("out of range") || lower.contains("too large") {
         return SqlError::new(SqlState::NumericValueOutOfRange, first_line(text));
@@ -82,7 +93,7 @@ pub(super) fn execution_error(text: &str) -> SqlError {
             "more than one row returned by a subquery used as an expression",
         );
     }
-    if lower.contains("regex") || lower.contains("regular expression") {
+    if ["regex", "regular expression"].iter().any(|words| lower.contains(words)) {
         return SqlError::new(SqlState::InvalidRegularExpression, first_line(text));
     }
     if lower.contains("cast") || lower.contains("parse") {

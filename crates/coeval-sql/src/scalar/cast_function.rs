@@ -298,18 +298,34 @@ impl Environment for Zone {
     }
 }
 
-/// What the texts stand for, read by Arrow, which reads many at a time; `None` if it does not read all of them, or some as infinite.
+/// Whether some texts that were read as infinite, or as zero, have digits of another number.
+fn may_be_beyond(read: impl Iterator<Item = Option<f64>>, texts: &ArrayRef) -> Result<bool, SqlError> {
+    let texts = cast_with_options(texts, &DataType::Utf8View, &CastOptions::default())?;
+    let mut both = read.zip(texts.as_string_view());
+    Ok(both.any(|(value, text)| match (value, text) {
+        (Some(value), Some(text)) if value.is_infinite() || value == 0.0 => {
+            text.contains(|letter: char| matches!(letter, '1'..='9'))
+        }
+        _ => false,
+    }))
+}
+
+/// What the texts stand for, read by Arrow, which reads many at a time; `None` if it does not read all of them, or some as infinite or
+/// as nothing, which may be beyond what a float can be.
 fn read_at_once(texts: &ArrayRef, to: &DataType) -> Result<Option<ArrayRef>, SqlError> {
     if !reads_text(texts.data_type(), to) {
         return Ok(None);
     }
     let read = cast_with_options(texts, to, &CastOptions { safe: true, ..CastOptions::default() })?;
-    let has_infinite = match to {
-        DataType::Float32 => read.as_primitive::<Float32Type>().iter().flatten().any(f32::is_infinite),
-        DataType::Float64 => read.as_primitive::<Float64Type>().iter().flatten().any(f64::is_infinite),
+    let may_be_beyond = match to {
+        DataType::Float32 => {
+            let floats = read.as_primitive::<Float32Type>().iter().map(|value| value.map(f64::from));
+            may_be_beyond(floats, texts)?
+        }
+        DataType::Float64 => may_be_beyond(read.as_primitive::<Float64Type>().iter(), texts)?,
         _ => false,
     };
-    Ok((read.null_count() == texts.null_count() && !has_infinite).then_some(read))
+    Ok((read.null_count() == texts.null_count() && !may_be_beyond).then_some(read))
 }
 
 /// What the texts stand for.

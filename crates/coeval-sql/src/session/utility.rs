@@ -253,7 +253,11 @@ impl Session {
                 let found = crate::names::existing_name(table, context.settings, context.transaction)?;
                 let name =
                     table.0.last().and_then(|part| part.as_ident()).map_or("", |ident: &Ident| &ident.value);
-                found.ok_or_else(|| crate::names::unknown_table(name))?;
+                // The index of a primary key is its table.
+                let mut tables = context.transaction.catalog().tables();
+                if found.is_none() && !tables.any(|table| table.primary_key_name == name) {
+                    return Err(crate::names::unknown_table(name));
+                }
             }
             Ok(())
         })

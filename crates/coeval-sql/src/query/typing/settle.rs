@@ -476,6 +476,7 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         return Ok(Some(call(read)));
     }
     if function.name() == "make_array" {
+        require_choices("ARRAY", &function.args, schema)?;
         if let Some(floats) = floats_of_one_type(&function.args, schema) {
             return Ok(Some(call(floats)));
         }
