@@ -25,7 +25,7 @@ pub(super) fn told_apart(query: &mut Query) {
         return;
     }
     // What has a name, and what of the query it is made for.
-    let mut alike: HashMap<String, HashMap<String, String>> = HashMap::new();
+    let mut alike: HashMap<String, HashMap<String, HashSet<String>>> = HashMap::new();
     for (role, part) in &parts {
         let mut calls = Calls::default();
         // Nothing breaks off the visit.
@@ -34,12 +34,12 @@ pub(super) fn told_apart(query: &mut Query) {
         for part in calls.found.into_iter().chain(group) {
             for named in planned_as(&part) {
                 let parts = alike.entry(without_casts(named.clone()).to_string()).or_default();
-                parts.insert(named.to_string(), part.to_string());
+                parts.entry(named.to_string()).or_default().insert(part.to_string());
             }
         }
     }
     let several = alike.into_values().filter(|parts| parts.len() > 1);
-    let meant = several.flat_map(HashMap::into_values).collect::<HashSet<_>>();
+    let meant = several.flat_map(HashMap::into_values).flatten().collect::<HashSet<_>>();
     if meant.is_empty() {
         return;
     }
