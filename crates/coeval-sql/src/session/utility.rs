@@ -254,8 +254,8 @@ impl Session {
                 let name =
                     table.0.last().and_then(|part| part.as_ident()).map_or("", |ident: &Ident| &ident.value);
                 // The index of a primary key is its table.
-                let mut tables = context.transaction.catalog().tables();
-                if found.is_none() && !tables.any(|table| table.primary_key_name == name) {
+                let mut tables = context.transaction.world().tables();
+                if found.is_none() && !tables.any(|table| table.def().primary_key_name == name) {
                     return Err(crate::names::unknown_table(name));
                 }
             }
