@@ -3,11 +3,12 @@
 //! their place in these lists.
 
 use super::{concatenation, matching, typing};
+use crate::scalar::cast_function::CAST;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use std::sync::Arc;
 
 /// Registered functions that are the same wherever they run, given the session's time zone.
-pub(crate) const ZONED_FUNCTIONS: [&str; 3] = [typing::EXTRACT, "date_part", "date_trunc"];
+pub(crate) const ZONED_FUNCTIONS: [&str; 4] = [typing::EXTRACT, "date_part", "date_trunc", CAST];
 
 /// Those of rows. They are the same wherever they run.
 pub(crate) fn unregistered_scalars() -> Vec<Arc<ScalarUDF>> {
