@@ -124,8 +124,10 @@ pub(crate) fn refuse_read_only(
     statement: &Statement,
 ) -> Result<(), SqlError> {
     let inner = match statement {
-        Statement::Query(body) | Statement::Copy { source: CopySource::Query(body), .. } => {
-            first_change(body)
+        Statement::Query(body) => first_change(body),
+        // Of one that returns nothing COPY says so.
+        Statement::Copy { source: CopySource::Query(body), .. } => {
+            first_change(body).filter(|change| returns_rows(change))
         }
         other => Some(other),
     };

@@ -27,7 +27,7 @@ pub(crate) use array_text::array_elements;
 pub(crate) use assign::{assign, assign_array};
 pub use binary::{decode_binary, encode_binary, utf8};
 pub(crate) use casts::{
-    CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, require_cast,
+    CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
 };
 pub(crate) use common_type::{arrow_type_gives_way, common_arrow_type, common_type, require_common_type};
 pub(crate) use date_text::{read_date, read_timestamp};

@@ -29,6 +29,7 @@ const OF_PLANS: &[(&str, SqlState)] = &[
     ("Cannot infer common", SqlState::UndefinedFunction),
     ("Cannot automatically convert", SqlState::CannotCoerce),
     ("require unique expression names", SqlState::DuplicateAlias),
+    ("names given as column alias", SqlState::InvalidColumnReference),
     ("laceholder", SqlState::UndefinedParameter),
 ];
 

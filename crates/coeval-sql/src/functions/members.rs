@@ -4,7 +4,7 @@
 use super::call::{Call, text};
 use crate::error::{SqlError, SqlState};
 use crate::types::json::{Kind, Part, canonical, push_string};
-use crate::types::parse_value;
+use crate::types::{no_document, parse_value};
 use coeval_store::{ColumnType, Value};
 use std::borrow::Cow;
 
@@ -25,8 +25,7 @@ pub(super) fn with_member(call: &Call<'_>) -> Result<Value, SqlError> {
         return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
     }
     if let Some(other) = call.types.get(last).filter(|ty| **ty != ColumnType::Text) {
-        let message = format!("subscripted assignment requires type jsonb but expression is of type {other}");
-        return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+        return Err(no_document(*other));
     }
     let value = match call.has(last) {
         true => parse_value(call.text(last), ColumnType::Jsonb, call.zone)?,

@@ -56,6 +56,13 @@ pub(crate) fn cannot_assign(column: &str, ty: ColumnType, from: ColumnType) -> S
         .with_hint("You will need to rewrite or cast the expression.")
 }
 
+/// `42804` for what is assigned to a part of a document and is none.
+pub(crate) fn no_document(from: ColumnType) -> SqlError {
+    let message =
+        format!("subscripted assignment requires type jsonb but expression is of type {}", type_name(from));
+    SqlError::new(SqlState::DatatypeMismatch, message)
+}
+
 /// `42804` for what stands in the place of a condition and is of a type of this name.
 pub(crate) fn no_condition(clause: &str, ty: &str) -> SqlError {
     let message = format!("argument of {clause} must be type boolean, not type {ty}");

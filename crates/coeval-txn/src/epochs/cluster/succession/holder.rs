@@ -139,7 +139,9 @@ impl ViewHolder {
         } else {
             self.records.len()
         };
+        let last = self.last();
         fold_first(&mut self.records, settled.saturating_sub(kept));
+        assert_eq!(self.last(), last, "what is folded ends where it ended");
     }
 
     /// How many records are held, where one may stand for many.
@@ -198,6 +200,7 @@ impl ViewHolder {
     }
 
     fn promise(&mut self, keeper: KeeperPlace) {
+        assert!(keeper.term > self.promised(), "promises are of later and later keepers");
         assert!(keeper.term > self.promised(), "a promise is not taken back");
         self.promises.push(keeper);
         let elsewhere: Vec<KeeperTerm> = self.elsewhere().take(2).collect();

@@ -3,12 +3,16 @@
 
 /// How many of so many members have to hold a record.
 pub(super) fn holders_needed(members: usize, replicas: usize) -> usize {
-    replicas.min((members + 1).saturating_sub(replicas)).max(1).min(members)
+    let needed = replicas.min((members + 1).saturating_sub(replicas)).max(1).min(members);
+    assert!(members == 0 || needed > 0, "what nobody holds nobody finds");
+    needed
 }
 
 /// How many of them have to answer, so that one of those that hold a record is among them.
 pub(super) fn answers_needed(members: usize, replicas: usize) -> usize {
-    if members == 0 { 0 } else { members + 1 - holders_needed(members, replicas) }
+    let needed = if members == 0 { 0 } else { members + 1 - holders_needed(members, replicas) };
+    assert!(needed <= members, "all that there are is enough");
+    needed
 }
 
 #[cfg(test)]

@@ -165,6 +165,7 @@ impl TermKeeper {
             view.follow(record);
         }
         self.view = view;
+        assert!(self.view.number() <= self.last(), "what is settled was recorded");
         if self.records.len() >= 2 * RECORDS_KEPT {
             fold_records(&mut self.records, RECORDS_KEPT);
         }
