@@ -30,6 +30,7 @@ const OF_PLANS: &[(&str, SqlState)] = &[
     ("Cannot automatically convert", SqlState::CannotCoerce),
     ("require unique expression names", SqlState::DuplicateAlias),
     ("names given as column alias", SqlState::InvalidColumnReference),
+    ("bound cannot be UNBOUNDED", SqlState::WindowingError),
     ("laceholder", SqlState::UndefinedParameter),
 ];
 

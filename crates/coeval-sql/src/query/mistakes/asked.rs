@@ -19,7 +19,7 @@ use crate::names::fold;
 use crate::query::dialect::{call, text};
 use crate::query::scopes::constraint_mut;
 use crate::query::typing::is_condition;
-use crate::types::{no_condition, type_in_words};
+use crate::types::{no_condition, require_common_type, type_in_words};
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -176,8 +176,15 @@ pub(super) fn fit<F: UDFCoercionExt>(function: &F, fields: &[FieldRef]) -> Resul
     }
 }
 
-/// `42883` for a call of a function that there is not, or not for these types.
+/// `42883` for a call of a function that there is not, or not for these types; `42804` for what PostgreSQL calls no function and whose
+/// operands have no type in common.
 pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
+    if matches!(name, "coalesce" | "greatest" | "least")
+        && let Err(error) =
+            require_common_type(&name.to_uppercase(), fields.iter().map(|field| field.data_type()))
+    {
+        return error;
+    }
     let types: Vec<String> = fields.iter().map(|field| type_in_words(field.data_type())).collect();
     let message = format!("function {name}({}) does not exist", types.join(", "));
     SqlError::new(SqlState::UndefinedFunction, message).with_hint(
@@ -439,6 +446,14 @@ impl VisitorMut for Asking<'_> {
                 for side in [left, right].into_iter().filter(|side| !is_chain(side)) {
                     self.condition(&clause, side);
                 }
+                None
+            }
+            Expr::IsTrue(condition) | Expr::IsNotTrue(condition) => {
+                self.condition("IS TRUE", condition);
+                None
+            }
+            Expr::IsFalse(condition) | Expr::IsNotFalse(condition) => {
+                self.condition("IS FALSE", condition);
                 None
             }
             Expr::Case { operand: None, conditions, .. } => {
