@@ -21,6 +21,8 @@ fn first_line(text: &str) -> String {
 
 /// Mistakes that a plan shows which is made on the way, so that no query is at hand to look for them.
 const OF_PLANS: &[(&str, SqlState)] = &[
+    // What `x IS TRUE` becomes.
+    ("DISTINCT FROM Boolean", SqlState::DatatypeMismatch),
     ("No function matches", SqlState::UndefinedFunction),
     ("Failed to coerce", SqlState::UndefinedFunction),
     ("failed to match any signature", SqlState::UndefinedFunction),
