@@ -133,6 +133,9 @@ impl ViewHolder {
 
     /// Has one record stand for all settled ones but the last `kept`, which say nothing more to who begins: whoever has to know of views before
     /// that knows that they are settled. Cost: a look at each.
+    ///
+    /// # Panics
+    /// Never: what is folded ends where it ended.
     pub fn fold(&mut self, kept: usize) {
         let settled = if self.rules.keep(Rule::OnlySettledIsFolded) {
             self.settled().len()
