@@ -102,11 +102,9 @@ fn returned_rows(
     }
     let without_rows =
         || SqlError::new(SqlState::FeatureNotSupported, "COPY query must have a RETURNING clause");
-    if dml::statement_of(query).is_some_and(|change| !dml::returns_rows(change)) {
-        return Err(without_rows());
-    }
-    // By itself it goes where any other change goes, also to a server.
     let statement = match dml::statement_of(query) {
+        Some(change) if !dml::returns_rows(change) => return Err(without_rows()),
+        // By itself it goes where any other change goes, also to a server.
         Some(change) if query.with.is_none() => change.clone(),
         _ => Statement::Query(Box::new(query.clone())),
     };

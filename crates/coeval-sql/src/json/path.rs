@@ -15,6 +15,7 @@ pub(super) use rows::functions;
 
 use crate::allowance::Meter;
 use crate::error::{SqlError, SqlState};
+use crate::scalar::CompareOp;
 use crate::types::json::{Kind, Part};
 use following::{Failure, Following};
 use std::borrow::Cow;
@@ -96,22 +97,12 @@ enum Arithmetic {
     Remainder,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
 #[derive(Debug)]
 enum Predicate {
     And(Box<Predicate>, Box<Predicate>),
     Or(Box<Predicate>, Box<Predicate>),
     Not(Box<Predicate>),
-    Compare(Comparison, Expression, Expression),
+    Compare(CompareOp, Expression, Expression),
     StartsWith(Expression, Expression),
     /// The pattern as `functions` compiles it.
     LikeRegex(Expression, String),

@@ -228,26 +228,15 @@ impl<'f> Scopes<'f> {
 
     /// The query to which a column belongs; `None` if the expression is not just a column.
     pub(super) fn owner_of_column(&self, expression: &Expr) -> Option<Owner> {
-        match expression {
-            Expr::Identifier(column) => Some(self.owner_by_name(&fold(column))),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, _] => Some(self.owner_by_table(&fold(table))),
-                _ => None,
-            },
-            _ => None,
-        }
+        Some(match named(expression)? {
+            (None, column) => self.owner_by_name(&column),
+            (Some(table), _) => self.owner_by_table(&table),
+        })
     }
 
     /// The name of a column, if several columns of one relation have it.
     pub(super) fn doubled(&self, expression: &Expr) -> Option<String> {
-        let (table, name) = match expression {
-            Expr::Identifier(name) => (None, fold(name)),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, name] => (Some(fold(table)), fold(name)),
-                _ => return None,
-            },
-            _ => return None,
-        };
+        let (table, name) = named(expression)?;
         let Some(Owner::Query(place)) = self.owner_of_column(expression) else { return None };
         let relations = &self.queries.get(place)?.from.relations;
         let mut meant = relations.iter().filter(|relation| table.is_none() || relation.name == table);
@@ -283,14 +272,7 @@ impl<'f> Scopes<'f> {
 
     /// The column of the innermost query's FROM that an expression is; `None` also if it is not known to be one.
     pub(super) fn own_column(&self, expression: &Expr) -> Option<OwnColumn<'_>> {
-        let (table, name) = match expression {
-            Expr::Identifier(name) => (None, fold(name)),
-            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., table, name] => (Some(fold(table)), fold(name)),
-                _ => return None,
-            },
-            _ => return None,
-        };
+        let (table, name) = named(expression)?;
         let relations = &self.queries.last()?.from.relations;
         let may_be_meant = |relation: &&Relation| table.is_none() || relation.name == table;
         let has = |relation: &&Relation| relation.known_columns().contains(&name);
@@ -485,6 +467,18 @@ impl<'f> Scopes<'f> {
 }
 
 /// Whether a join may fill up rows of either side with NULL.
+/// The column that an expression is, with the table in front of it; `None` if it is something else.
+fn named(expression: &Expr) -> Option<(Option<String>, String)> {
+    match expression {
+        Expr::Identifier(name) => Some((None, fold(name))),
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [.., table, name] => Some((Some(fold(table)), fold(name))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 fn fills_up(join: &JoinOperator) -> bool {
     matches!(
         join,

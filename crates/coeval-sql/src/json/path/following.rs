@@ -163,8 +163,8 @@ impl<'p, 'd> Following<'p, 'd> {
         }])
     }
 
-    /// The values of an expression; in lax mode the elements of those that are arrays.
-    pub(super) fn opened_values(
+    /// The values of an expression.
+    pub(super) fn values(
         &self,
         expression: &Expression,
         item: &Item<'d>,
@@ -172,6 +172,17 @@ impl<'p, 'd> Following<'p, 'd> {
     ) -> Outcome<Vec<Item<'d>>> {
         let mut values = Vec::new();
         self.expression(expression, item, scope, &mut values)?;
+        Ok(values)
+    }
+
+    /// The same; in lax mode the elements of those that are arrays.
+    pub(super) fn opened_values(
+        &self,
+        expression: &Expression,
+        item: &Item<'d>,
+        scope: Scope<'_, 'd>,
+    ) -> Outcome<Vec<Item<'d>>> {
+        let values = self.values(expression, item, scope)?;
         if !self.is_lax() {
             return Ok(values);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Reads a path, by PostgreSQL's grammar of it: what is compared is no condition, and a condition is no number.
 
-use super::{Arithmetic, Comparison, Expression, Head, Method, Path, Predicate, Step};
+use super::{Arithmetic, CompareOp, Expression, Head, Method, Path, Predicate, Step};
 use crate::error::{SqlError, SqlState};
 use crate::functions::pattern_of_operator;
 use crate::stack::with_room;
@@ -377,14 +377,14 @@ impl Parser {
 
     /// A value, or two that are compared.
     fn compared(&mut self) -> Result<Either, SqlError> {
-        const COMPARISONS: [(&str, Comparison); 7] = [
-            ("==", Comparison::Equal),
-            ("!=", Comparison::NotEqual),
-            ("<>", Comparison::NotEqual),
-            ("<=", Comparison::LessOrEqual),
-            (">=", Comparison::GreaterOrEqual),
-            ("<", Comparison::Less),
-            (">", Comparison::Greater),
+        const COMPARISONS: [(&str, CompareOp); 7] = [
+            ("==", CompareOp::Equal),
+            ("!=", CompareOp::NotEqual),
+            ("<>", CompareOp::NotEqual),
+            ("<=", CompareOp::LessOrEqual),
+            (">=", CompareOp::GreaterOrEqual),
+            ("<", CompareOp::Less),
+            (">", CompareOp::Greater),
         ];
         let left = match self.sum()? {
             Either::Value(left) => left,

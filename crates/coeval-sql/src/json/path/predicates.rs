@@ -2,7 +2,7 @@
 //! Conditions of paths: true, false, or unknown, as what cannot be compared is, and what meets an error.
 
 use super::following::{Failure, Following, Outcome, Scope, number_of, part};
-use super::{Comparison, Expression, Item, Predicate};
+use super::{CompareOp, Item, Predicate};
 use crate::functions::{Letters, compiled_for_operator};
 use crate::stack::with_room;
 use crate::types::json::Kind;
@@ -81,17 +81,6 @@ impl<'d> Following<'_, 'd> {
         }
     }
 
-    fn values(
-        &self,
-        expression: &Expression,
-        item: &Item<'d>,
-        scope: Scope<'_, 'd>,
-    ) -> Outcome<Vec<Item<'d>>> {
-        let mut values = Vec::new();
-        self.expression(expression, item, scope, &mut values)?;
-        Ok(values)
-    }
-
     /// Whether something is so of any pair: at once in lax mode, and in strict mode if nothing is unknown.
     fn any(
         &self,
@@ -125,11 +114,11 @@ fn without_error<T>(outcome: Outcome<T>) -> Outcome<Option<T>> {
 }
 
 /// How two values compare; `None` if they do not.
-fn compared(comparison: Comparison, left: &Item<'_>, right: &Item<'_>) -> Outcome<Option<bool>> {
+fn compared(comparison: CompareOp, left: &Item<'_>, right: &Item<'_>) -> Outcome<Option<bool>> {
     let (left_part, right_part) = (part(left), part(right));
     let order = match (left_part.kind(), right_part.kind()) {
         (Kind::Null, Kind::Null) => Ordering::Equal,
-        (Kind::Null, _) | (_, Kind::Null) => return Ok(Some(comparison == Comparison::NotEqual)),
+        (Kind::Null, _) | (_, Kind::Null) => return Ok(Some(comparison == CompareOp::NotEqual)),
         (Kind::Boolean, Kind::Boolean) => (left_part.text() == "true").cmp(&(right_part.text() == "true")),
         (Kind::String, Kind::String) => left_part.string().cmp(&right_part.string()),
         (Kind::Number, Kind::Number) => {
@@ -138,12 +127,5 @@ fn compared(comparison: Comparison, left: &Item<'_>, right: &Item<'_>) -> Outcom
         }
         _ => return Ok(None),
     };
-    Ok(Some(match comparison {
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-    }))
+    Ok(Some(comparison.holds(order)))
 }
