@@ -305,8 +305,8 @@ impl Feeding {
                 Frame::Manifest(_) => return Err(out_of_place()),
             },
             Some((b'k', _)) => {
-                // A server without a commit has nothing to publish, and says no more than this.
-                if arriving.records.is_empty() && self.feed.version().get() == 0 {
+                // A server without a commit has nothing to publish, and says no more than this. Its log may have other records.
+                if !arriving.has_batch()? && self.feed.version().get() == 0 {
                     arriving.published_first.get_or_insert(0);
                 }
             }
@@ -345,6 +345,15 @@ impl Arriving {
     fn add(&mut self, records: Vec<LogRecord>) {
         self.bytes += records.iter().map(|record| record.payload.len()).sum::<usize>();
         self.records.extend(records);
+    }
+
+    fn has_batch(&self) -> Result<bool, ReplicaError> {
+        for record in &self.records {
+            if let LogMark::Batch(_) = LogMark::of(record)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Takes out the records up to the last batch that is published. What stands behind that and is no batch may be gone with a
@@ -397,5 +406,16 @@ mod tests {
         assert_eq!(published(7), []);
         assert_eq!(published(9), all[2..5]);
         assert_eq!((arriving.records.len(), arriving.bytes), (1, 9));
+    }
+
+    /// Fails if any record counts for a commit: a server that had written of its term alone was waited for without end.
+    #[test]
+    fn a_log_may_have_records_and_no_commit() {
+        let mut arriving = Arriving::default();
+        assert!(!arriving.has_batch().unwrap());
+        arriving.add(records(&[None, None]));
+        assert!(!arriving.has_batch().unwrap());
+        arriving.add(records(&[None, Some(7)]));
+        assert!(arriving.has_batch().unwrap());
     }
 }
