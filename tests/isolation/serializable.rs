@@ -288,7 +288,7 @@ fn a_session_does_not_go_back_behind_what_a_statement_of_read_committed_has_show
     );
 }
 
-/// DESIGN 5.4: what was read before is as it was, so the transaction may as well have begun later.
+/// What was read before is as it was, so the transaction may as well have begun later.
 #[test]
 fn a_statement_that_waited_moves_the_snapshot_if_it_can() {
     run(

@@ -19,7 +19,7 @@
 //! and not T's row closes a circle: T before L, which it has not seen, L before the reader, the reader before T. The other way round, let L be a
 //! load that has read a row before T changed it: L before T, T before a reader that has T's row and not L, which is before L. So
 //! at SERIALIZABLE who reads spread tables writes no rows, and who loads has read nothing. What is left there is loads, deletes (which see all
-//! that is before them, one after the other: DESIGN 8.2), transactions with rows alone, and readers.
+//! that is before them, one after the other), transactions with rows alone, and readers.
 //!
 //! **What readers see of both.** At SERIALIZABLE, spread tables of the age of their rows (`spread_age.rs`): so they all have one order. A statement
 //! outside blocks that reads no rows sees what its node has. Below SERIALIZABLE a reader has two snapshots, each of some moment of this statement or

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of other engines, under `coeval-tique`'s transactions (DESIGN 7): `CREATE SERVER`, `CREATE TABLE ... USING tique`.
+//! Tables of other engines, under `coeval-tique`'s transactions: `CREATE SERVER`, `CREATE TABLE ... USING tique`.
 //!
 //! A foreign table is a definition like any other, which says where its rows are. A statement over tables of one server is
 //! sent there whole ([`route`]); a query over others too reads each foreign table and is joined here. The transaction of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tokens: a short text that stands for a snapshot, and finds it, or a newer one, on another machine (DESIGN 8.1).
+//! Tokens: a short text that stands for a snapshot, and finds it, or a newer one, on another machine.
 //!
 //! `SELECT coeval_snapshot_token()` gives that of the statement's snapshot, which has all that the session has committed.
 //! `SET coeval.wait_for_token = '...'` on a replica waits until that is there.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// What makes a table a brick table (DESIGN 5.7).
+/// What makes a table a brick table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BrickDef {
     /// The columns that it is partitioned on, in the order of the columns.

@@ -3,7 +3,7 @@
 //!
 //! # Which rows exist
 //! The rows of a brick table lie outside of worlds, each run of them labelled with the epoch of its transaction; a
-//! world carries the set of epochs whose rows exist in it (DESIGN 5.1, 5.7). A transaction appends its rows at once,
+//! world carries the set of epochs whose rows exist in it. A transaction appends its rows at once,
 //! under an epoch that nobody else sees, and commits by letting the epoch into the next world's set. So a load is
 //! validated, routed and copied beside all other transactions, the pipeline does nothing for its rows, and a
 //! transaction reads its own rows as it reads all others.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a replica may be promoted: the count of promises, and the comparison of logs (DESIGN 8.1; the proof: `promises.rs`).
+//! Whether a replica may be promoted: the count of promises, and the comparison of logs (the proof: `promises.rs`).
 //! Whoever asks others for promises, over whatever wire, tells it here what they answer.
 
 use crate::promises::{LogStanding, Promise};

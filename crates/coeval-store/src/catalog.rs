@@ -289,7 +289,7 @@ pub struct TableDef {
     layout: Arc<Layout>,
 }
 
-/// A table of another engine, under whose transactions its rows are (DESIGN 7).
+/// A table of another engine, under whose transactions its rows are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForeignDef {
     /// The server, by its name.
@@ -534,7 +534,7 @@ pub struct ViewColumn {
     pub ty: ColumnType,
 }
 
-/// A sequence. Its value is not part of the world (DESIGN 5.1).
+/// A sequence. Its value is not part of the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SequenceDef {
     /// Its number.

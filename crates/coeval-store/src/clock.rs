@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The time in the log: so that a database can be restored as it was at a moment (DESIGN 8.1).
+//! The time in the log: so that a database can be restored as it was at a moment.
 //!
 //! Before a batch a record says what time it is, if the last one said so more than [`RECORDED_EVERY`] ago. Times never go
 //! back, whatever the machine's clock does: a clock that was set ahead is waited for. So all batches behind a record of time

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Following another store's log: a replica (DESIGN 8.1; Shioi et al., 5.1 and 6.2).
+//! Following another store's log: a replica (Shioi et al., 5.1 and 6.2).
 //!
 //! A follower begins with a copy of the primary's directory ([`BaseCopy`], [`CopyWriter`]). Then it takes the records of the
 //! primary's log, in order and each durable there, into a log of its own, at the same places, and applies them by the code of

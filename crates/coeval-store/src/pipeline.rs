@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The commit pipeline: submit, batch, certify, apply, log, publish, acknowledge (DESIGN 5.3).
+//! The commit pipeline: submit, batch, certify, apply, log, publish, acknowledge.
 //!
 //! Why one: versions must be published in the order in which they were certified, and one sync should serve
 //! many. Whoever wants to commit queues its submission (`turns.rs`); one at a time leads for all in the queue, and

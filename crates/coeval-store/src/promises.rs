@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Promises: to acknowledge no log of a timeline below the one that somebody is about to begin (DESIGN 8.1, Promotion).
+//! Promises: to acknowledge no log of a timeline below the one that somebody is about to begin.
 //!
 //! ```text
 //! candidate    asks replicas for promises of timeline T | opens its log for writing in T

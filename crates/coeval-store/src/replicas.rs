@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who follows the log, how far each has come, and for which of them commits wait: synchronous replication (DESIGN 8.1).
+//! Who follows the log, how far each has come, and for which of them commits wait: synchronous replication.
 //!
 //! ```text
 //! commit --> log, durable here --> sent --> in a replica's log --> durable there --> seen by its readers

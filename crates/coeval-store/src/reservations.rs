@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Priority: what a transaction that has lost accessed is reserved for its next attempt (DESIGN 5.4; TiQuE 2.3.4).
+//! Priority: what a transaction that has lost accessed is reserved for its next attempt (TiQuE 2.3.4).
 //!
 //! ```text
 //! priority transaction   commit --loses--> reserve its keys --> begin again on the newest applied world --> commit

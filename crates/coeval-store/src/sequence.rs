@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sequences: numbers handed out once, from ranges that are logged ahead (DESIGN 5.1).
+//! Sequences: numbers handed out once, from ranges that are logged ahead.
 //!
 //! A sequence is not part of the world: a number that was handed out stays used when its transaction rolls
 //! back. Before a number is handed out, a record that says "goes on behind it" is durable; so a crash skips at

@@ -271,13 +271,13 @@ impl Store {
     }
 
     /// Begins a read-write transaction on the newest *applied* world, whose log record may not be durable yet:
-    /// for callers that give out nothing before the commit is acknowledged (DESIGN 5.3).
+    /// for callers that give out nothing before the commit is acknowledged.
     #[must_use]
     pub fn begin_applied(&self, isolation: Isolation) -> Transaction {
         Transaction::begin(&self.shared, isolation, AccessMode::ReadWrite, BeginAt::Applied)
     }
 
-    /// Begins a declared read-only transaction at SERIALIZABLE on the newest read safe snapshot (DESIGN 5.6): it never
+    /// Begins a declared read-only transaction at SERIALIZABLE on the newest read safe snapshot: it never
     /// waits, is never refused, and makes nobody else be refused. None if that snapshot lacks what `floor` asks for;
     /// [`begin`](Self::begin) then gives the current world.
     #[must_use]

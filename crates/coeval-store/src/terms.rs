@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Terms: who wrote which part of a log, so that two histories are never taken for one (DESIGN 8.1).
+//! Terms: who wrote which part of a log, so that two histories are never taken for one.
 //!
 //! A primary that crashed before its own sync, and came back, may write another record at a place where a copy of its log
 //! already has one. The places are equal, the histories are not. So each opening of a log for writing begins a *term*: a

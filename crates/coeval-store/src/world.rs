@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The world: the immutable root of the whole database at one version (DESIGN 5.1).
+//! The world: the immutable root of the whole database at one version.
 
 use crate::bricks::{BrickRows, Bricks};
 use crate::catalog::{Catalog, CatalogChange, ObjectRef, QualifiedName, TableDef};

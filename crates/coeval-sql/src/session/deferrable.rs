@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `DEFERRABLE`: a declared read-only transaction at SERIALIZABLE that would rather wait than read an older snapshot.
 //!
-//! It reads the first safe snapshot that has everything that was committed when it began (DESIGN 5.6). The parser does
+//! It reads the first safe snapshot that has everything that was committed when it began. The parser does
 //! not know the word; it is taken out of the tokens (`crate::parse`), and what is left is run with it.
 
 use super::block::BlockOptions;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A feed of changes: what committed transactions did, in commit order, from any token on that can be reached (DESIGN 8.1).
+//! A feed of changes: what committed transactions did, in commit order, from any token on that can be reached.
 //!
 //! Rows before a change are not in the log, so a feed is a private follower. It has a copy of the database in a directory of its
 //! own, and applies the log transaction by transaction.

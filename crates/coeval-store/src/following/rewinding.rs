@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cutting the log of a former primary, or of a replica that followed it, back to where it parts from the new one's (DESIGN 8.1,
-//! Return).
+//! Cutting the log of a former primary, or of a replica that followed it, back to where it parts from the new one's
+//! (`docs/replication.md`).
 //!
 //! # Steps
 //! ```text

@@ -3,8 +3,8 @@
 //! parent that goes is in `cascade.rs`.
 //!
 //! A child notes a *reference* to its parent's key in the footprint, a parent that goes or changes its key
-//! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit
-//! (DESIGN 5.4). So the checks here, which read the snapshot and own writes, hold at commit too.
+//! notes an *identity* change of it; certification lets only one of two such concurrent transactions commit.
+//! So the checks here, which read the snapshot and own writes, hold at commit too.
 
 use super::{GlobalKey, Transaction};
 use crate::catalog::{ForeignKeyDef, TableDef};

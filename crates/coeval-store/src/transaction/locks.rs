@@ -2,7 +2,7 @@
 //! Row locks of a transaction, and snapshots that move.
 //!
 //! READ COMMITTED reads a snapshot for each statement and locks what it writes; a lock, once granted, is followed
-//! by a look at the newest *applied* world (DESIGN 5.3), because whoever held it before has been applied then.
+//! by a look at the newest *applied* world, because whoever held it before has been applied then.
 //!
 //! ```text
 //! statement begins    newest published world     what is read until it ends or moves

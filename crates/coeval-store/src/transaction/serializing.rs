@@ -202,7 +202,7 @@ impl Transaction {
     }
 
     /// The newest applied world, if nothing that earlier statements have read or written was changed up to it: then a
-    /// serializable transaction is the same as one that begins there (DESIGN 5.4), and the statement that runs can do
+    /// serializable transaction is the same as one that begins there, and the statement that runs can do
     /// so again on it.
     pub(super) fn refreshed(&self) -> Option<Arc<World>> {
         let serializing = self.serializing.as_ref()?;

@@ -98,14 +98,14 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
     /// Knows of no commit, with other bounds on memory and time.
     #[must_use]
     pub fn with_limits(limits: SsiLimits) -> Self {
-        Self::with_rules(limits, Rules::DESIGN)
+        Self::with_rules(limits, Rules::ALL_RIGHT)
     }
 
     /// Knows of no commit. `heap_bytes_of` says what a key has on the heap, always the same: without it the bounds on that
     /// mean nothing.
     #[must_use]
     pub fn weighing(limits: SsiLimits, heap_bytes_of: fn(&K) -> usize) -> Self {
-        Self::with_rules_weighing(limits, Rules::DESIGN, heap_bytes_of)
+        Self::with_rules_weighing(limits, Rules::ALL_RIGHT, heap_bytes_of)
     }
 
     pub(crate) fn with_rules(limits: SsiLimits, rules: Rules) -> Self {
@@ -283,7 +283,7 @@ impl<S: Copy + Eq + Hash, K: Clone + Ord + Hash> Ssi<S, K> {
 
     /// The earliest commit after the snapshot `begin` that overwrote something of `reads`.
     ///
-    /// A transaction may move its snapshot to a published version `v` (DESIGN 5.4) if this is none or later
+    /// A transaction may move its snapshot to a published version `v` if this is none or later
     /// than `v`, and [`Certifier::certify`](crate::Certifier::certify) accepts its footprint: then it read and
     /// wrote what it would have if it had begun there. From then on `v` is its `begin`. Call it under the
     /// commit lock.

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{CommitOrder, TransactionId, Version};
 
-/// The rule of DESIGN 5.5 or 5.6 that refused a transaction `T`. `->` is a read-write antidependency.
+/// The rule of certification, or of safe snapshots, that refused a transaction `T`. `->` is a read-write antidependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SsiRule {
     /// `V -> T -> U`, where `V` wrote something and `U` is `V` or committed before it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The safe snapshots of whoever follows a log: a replica (DESIGN 8.1; `README.md` beside this file has the proof).
+//! The safe snapshots of whoever follows a log: a replica (`README.md` beside this file has the proof).
 //!
 //! The log has each commit's `first_out`, and with each batch, and now and then alone, the *boundary* that the primary
 //! had reached when it was written. Up to the last boundary `b` that is noted, every safe snapshot is final, and all
@@ -63,7 +63,7 @@ impl<S, W: Clone> FollowedSnapshots<S, W> {
     /// boundary at or beyond `begin` is noted; only that of [`Version::ZERO`], which is empty, needs none.
     #[must_use]
     pub fn new(begin: Version, world: S) -> Self {
-        Self::with_rules(begin, world, WAITING_MAX, Rules::DESIGN)
+        Self::with_rules(begin, world, WAITING_MAX, Rules::ALL_RIGHT)
     }
 
     pub(crate) fn with_rules(begin: Version, world: S, waiting_max: usize, rules: Rules) -> Self {

@@ -13,7 +13,7 @@
 
 use crate::{CommitOrder, Version};
 
-/// The comparisons; [`Rules::DESIGN`] are the right ones.
+/// The comparisons; [`Rules::ALL_RIGHT`] are the right ones.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// Whether a snapshot lacks a commit: what makes an antidependency of a read that the commit overwrote.
@@ -35,8 +35,8 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// DESIGN 5.5 and 5.6.
-    pub(crate) const DESIGN: Self = Self {
+    /// Those of which `README.md` beside this file has the proof.
+    pub(crate) const ALL_RIGHT: Self = Self {
         is_unseen: |commit, begin| commit.version > begin,
         is_earlier: |one, other| one < other,
         is_pivot: |first_out, reader| first_out <= reader,

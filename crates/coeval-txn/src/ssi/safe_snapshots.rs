@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which commits a read safe snapshot holds (DESIGN 5.6; Shioi et al., Algorithm 1 and Theorem 4.10).
+//! Which commits a read safe snapshot holds (Shioi et al., Algorithm 1 and Theorem 4.10).
 //!
 //! ```text
 //! safe snapshot at boundary b = every commit of versions <= b
@@ -71,7 +71,7 @@ impl<W: Clone> SafeSnapshots<W> {
     /// With the boundary at the version that was recovered.
     #[must_use]
     pub fn new(boundary: Version) -> Self {
-        Self::with_rules(boundary, Rules::DESIGN)
+        Self::with_rules(boundary, Rules::ALL_RIGHT)
     }
 
     pub(crate) fn with_rules(boundary: Version, rules: Rules) -> Self {

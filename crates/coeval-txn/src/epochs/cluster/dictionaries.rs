@@ -28,7 +28,7 @@
 //! | `replica.rs`, `owner.rs` | a holder's list; what an owner knows of holders and askers |
 //! | `state.rs`, `state/asking.rs`, `state/receive.rs` | the node: what happens to it |
 //!
-//! # From DESIGN 8.2 to here
+//! # As planned, and here
 //!
 //! | rule as planned | here |
 //! |---|---|

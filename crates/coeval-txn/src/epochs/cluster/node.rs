@@ -194,7 +194,7 @@ impl<R: Clone, P: Placement> ClusterNode<R, P> {
     /// [`snapshot_of`](Self::snapshot_of) the transaction, once that is known.
     ///
     /// Deletes are for one node, that with the keeper, and one at a time: of two of them that each load what the other
-    /// deletes there would be no serial order (DESIGN 8.2). When the keeper is elsewhere, an open one is rolled back
+    /// deletes there would be no serial order. When the keeper is elsewhere, an open one is rolled back
     /// ([`knows_other_deletes`](Self::knows_other_deletes) says what the caller owes).
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! A delete D sees some loads and not others, as any transaction; but it reads what it deletes. Let L be a load that D
 //! does not see: D comes before L. A reader that sees L and not D comes after L and before D: a circle. So what lacks D
-//! must hold only what D sees (DESIGN 8.2). A node that answers D's begin names all up to its LCE as ended, so D sees
+//! must hold only what D sees. A node that answers D's begin names all up to its LCE as ended, so D sees
 //! that; from then on a declared reader gets no more than that LCE, until it gets D as well.
 
 use std::collections::BTreeMap;

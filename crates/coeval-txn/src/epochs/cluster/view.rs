@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who belongs to the cluster: a numbered list of nodes, their incarnations, and who has which bricks.
 //!
-//! Views are a sequence of records that one keeper writes and every node follows in order (DESIGN 8.2). A view is what
+//! Views are a sequence of records that one keeper writes and every node follows in order. A view is what
 //! the records up to its number make of the one before; so two nodes at the same number know the same members, and the
 //! same outcomes of the transactions that dead coordinators left behind.
 

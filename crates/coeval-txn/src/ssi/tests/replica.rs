@@ -308,11 +308,11 @@ pub(super) fn follow(
     counts: &mut ReplicaCounts,
 ) -> HandedOut {
     let rules = match fault {
-        Fault::BareWorldIsSafe => Rules { is_member: |_, _| false, ..Rules::DESIGN },
+        Fault::BareWorldIsSafe => Rules { is_member: |_, _| false, ..Rules::ALL_RIGHT },
         Fault::StrictMembers => {
-            Rules { is_member: |first_out, boundary| first_out.version < boundary, ..Rules::DESIGN }
+            Rules { is_member: |first_out, boundary| first_out.version < boundary, ..Rules::ALL_RIGHT }
         }
-        _ => Rules::DESIGN,
+        _ => Rules::ALL_RIGHT,
     };
     let worlds = pipeline.worlds();
     let world = worlds[way.begin.get() as usize];
