@@ -14,6 +14,8 @@ mod arrays;
 mod choice_by_key;
 mod coalesce;
 mod collected;
+mod compared;
+mod comparisons;
 mod conditions;
 mod counting;
 mod dates;
@@ -52,6 +54,7 @@ mod variances;
 mod window_keys;
 mod windows;
 
+pub(super) use comparisons::written;
 pub(super) use conditions::is_condition;
 pub(crate) use counting::{BIGINT_SERIES, INT_SERIES};
 pub(crate) use declared::marked_schema;
