@@ -11,7 +11,7 @@ const COMMON_TYPE: &str = "crates/coeval-sql/src/types/common_type.rs";
 const COMPARISONS: &str = "crates/coeval-sql/src/types/comparisons.rs";
 
 /// What shows that a fact is decided, and where it may stand: words of an error, or a rule of DataFusion's.
-const SIGNS: [(&str, &str); 7] = [
+const SIGNS: [(&str, &str); 8] = [
     ("cannot cast type", CASTS),
     ("but expression is of type", CASTS),
     ("cannot be matched", COMMON_TYPE),
@@ -19,6 +19,7 @@ const SIGNS: [(&str, &str); 7] = [
     ("type_union_resolution", COMMON_TYPE),
     ("get_coerce_type_for_case_expression", COMMON_TYPE),
     ("operator does not exist", COMPARISONS),
+    ("could not identify an", COMPARISONS),
 ];
 
 /// Facts that a file decides though another one does.

@@ -35,6 +35,7 @@ mod literals;
 mod moments;
 mod numbers;
 mod operators;
+mod orderless;
 mod outer_tables;
 mod padded;
 mod places;

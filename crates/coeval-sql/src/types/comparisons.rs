@@ -54,6 +54,40 @@ pub(crate) fn no_prefix_operator(operator: &dyn Display, operand: &str) -> SqlEr
     )
 }
 
+/// Refuses to tell values apart of a type that has no `=`.
+///
+/// # Errors
+/// `42883`.
+pub(crate) fn require_equality(ty: ColumnType) -> Result<(), SqlError> {
+    if has_order(ty) {
+        return Ok(());
+    }
+    let message = format!("could not identify an equality operator for type {}", type_name(ty));
+    Err(SqlError::new(SqlState::UndefinedFunction, message))
+}
+
+/// Refuses to order values of a type that has no `<`.
+///
+/// # Errors
+/// `42883`.
+pub(crate) fn require_order(ty: ColumnType) -> Result<(), SqlError> {
+    if has_order(ty) {
+        return Ok(());
+    }
+    let message = format!("could not identify an ordering operator for type {}", type_name(ty));
+    Err(SqlError::new(SqlState::UndefinedFunction, message)
+        .with_hint("Use an explicit ordering operator or modify the query."))
+}
+
+/// Whether values of a type are equal or not, and in an order: both or neither.
+fn has_order(ty: ColumnType) -> bool {
+    match ty {
+        ColumnType::Json => false,
+        ColumnType::Array(element) => has_order(element.column_type()),
+        _ => true,
+    }
+}
+
 fn are_compared(left: ColumnType, right: ColumnType) -> bool {
     let is_cast = |from, to| has_cast(from, to, CastContext::Implicit);
     match (left, right) {
@@ -94,6 +128,16 @@ mod tests {
                     assert_eq!(refused(*left, *right), "", "{left} = {right}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn json_is_neither_told_apart_nor_ordered() {
+        for ty in [ColumnType::Json, array(ColumnType::Json)] {
+            assert!(require_equality(ty).is_err() && require_order(ty).is_err(), "{ty}");
+        }
+        for ty in [ColumnType::Jsonb, ColumnType::Text, array(ColumnType::Int)] {
+            assert!(require_equality(ty).is_ok() && require_order(ty).is_ok(), "{ty}");
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn settle_between(between: &Between, schema: &DFSchema) -> Result<Opt
     let names = operators.map(written);
     let others = names.iter().map(String::as_str).zip(bounds);
     let own = Operand::of(&between.expr, schema);
-    let settled = settle_operands((&between.expr, own), others, schema)?;
+    let settled = settle_operands((between.expr.as_ref(), own), others, schema)?;
     let is_of_arrays = matches!(between.expr.get_type(schema), Ok(DataType::List(_)));
     let operands = match settled {
         None if !is_of_arrays => return Ok(None),
@@ -63,23 +63,17 @@ pub(super) fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Exp
     if is_open && has_others && like.is_none() {
         return one_by_one(list, operator, schema).map(Some);
     }
-    let mut list = list.clone();
-    let is_read = match like.cloned() {
-        Some(like) => {
-            let operands = list.list.iter_mut().chain([list.expr.as_mut()]);
-            read_literals(operands, &like, schema)?
-        }
-        None => false,
-    };
+    let read = like.map(|like| with_read_literals(list, like, schema)).transpose()?;
+    let list = read.as_ref().unwrap_or(list);
     let name = written(operator);
     let others = list.list.iter().map(|member| (name.as_str(), member));
-    let settled = settle_operands((&list.expr, Operand::of(&list.expr, schema)), others, schema)?;
+    let settled = settle_operands((list.expr.as_ref(), Operand::of(&list.expr, schema)), others, schema)?;
     Ok(match settled {
         Some(mut operands) => {
             let input = operands.remove(0);
             Some(Expr::InList(InList::new(Box::new(input), operands, list.negated)))
         }
-        None => is_read.then_some(Expr::InList(list)),
+        None => read.map(Expr::InList),
     })
 }
 
@@ -125,20 +119,15 @@ fn like_which<'l>(list: &'l InList, schema: &DFSchema) -> Option<&'l Expr> {
     taken.map(|(operand, _)| operand)
 }
 
-/// Makes the text literals among operands values of the type of another one; whether there are any.
-fn read_literals<'e>(
-    operands: impl Iterator<Item = &'e mut Expr>,
-    like: &Expr,
-    schema: &DFSchema,
-) -> Result<bool> {
-    let mut has_any = false;
-    for operand in operands {
+/// The list with its text literals as values of the type of one of its operands.
+fn with_read_literals(list: &InList, like: &Expr, schema: &DFSchema) -> Result<InList> {
+    let mut list = list.clone();
+    for operand in list.list.iter_mut().chain([list.expr.as_mut()]) {
         if let Some(read) = beside(operand, like, schema)? {
             *operand = read;
-            has_any = true;
         }
     }
-    Ok(has_any)
+    Ok(list)
 }
 
 /// The list as a comparison with each member, where the literal in front of it is of another type in each.

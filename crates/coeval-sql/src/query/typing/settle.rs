@@ -13,8 +13,8 @@ use super::numbers::nullable;
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
-    window_keys,
+    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, orderless, padded,
+    subquery_order, window_keys,
 };
 use crate::error::SqlError;
 use crate::guarded::is_comparison;
@@ -44,19 +44,22 @@ const SUM_PRECISION: u8 = 38;
 /// The plan with sums of `bigint` as `numeric`, operands of a comparison and branches of CASE, COALESCE and UNION
 /// of one type, literals in BETWEEN and IN of the type beside them, and scalar subqueries that may be NULL.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let settle_plan = |plan| match plan {
-        LogicalPlan::Union(union) => settle_union(union),
-        LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
-        plan => {
-            if let LogicalPlan::Join(join) = &plan {
-                comparisons::require_keys(join)?;
+    let settle_plan = |plan: LogicalPlan| {
+        orderless::refuse_in_node(&plan)?;
+        match plan {
+            LogicalPlan::Union(union) => settle_union(union),
+            LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
+            plan => {
+                if let LogicalPlan::Join(join) = &plan {
+                    comparisons::require_keys(join)?;
+                }
+                rewrite_node(plan, &settle)?
+                    .transform_data(subquery_order::settle)?
+                    .transform_data(jsonb::settle_sort)?
+                    .transform_data(window_keys::settle_sort)?
+                    .transform_data(array_keys::settle_sort)?
+                    .transform_data(group_keys::settle)
             }
-            rewrite_node(plan, &settle)?
-                .transform_data(subquery_order::settle)?
-                .transform_data(jsonb::settle_sort)?
-                .transform_data(window_keys::settle_sort)?
-                .transform_data(array_keys::settle_sort)?
-                .transform_data(group_keys::settle)
         }
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
@@ -70,6 +73,7 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
 /// One part of an expression, whose operands are settled.
 pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     refuse_others(&expression, schema)?;
+    orderless::refuse_in_call(&expression, schema)?;
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
@@ -413,7 +417,9 @@ fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     let Some(input) = &case.expr else { return Ok(false) };
     let candidates = case.when_then_expr.iter().map(|(candidate, _)| ("=", candidate.as_ref()));
     let own = Operand::of_case(input, schema);
-    let Some(operands) = settle_operands((input, own), candidates, schema)? else { return Ok(false) };
+    let Some(operands) = settle_operands((input.as_ref(), own), candidates, schema)? else {
+        return Ok(false);
+    };
     let mut operands = operands.into_iter();
     case.expr = operands.next().map(Box::new);
     for ((candidate, _), settled) in case.when_then_expr.iter_mut().zip(operands) {
