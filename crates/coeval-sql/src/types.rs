@@ -6,6 +6,7 @@ mod assign;
 mod binary;
 mod casts;
 mod common_type;
+mod comparisons;
 mod date_text;
 mod date_tokens;
 mod datetime;
@@ -30,6 +31,9 @@ pub(crate) use casts::{
     CastContext, cannot_assign, cannot_cast, has_cast, is_text, no_condition, no_document, require_cast,
 };
 pub(crate) use common_type::{arrow_type_gives_way, common_arrow_type, common_type, require_common_type};
+pub(crate) use comparisons::{
+    no_operator, no_prefix_operator, require_comparison, require_equality, require_order,
+};
 pub(crate) use date_text::{read_date, read_timestamp};
 pub(crate) use datetime::{is_date, is_timestamp};
 pub use facts::type_number;

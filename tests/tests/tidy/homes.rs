@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of SQL that one file decides: which casts there are, and which type several expressions have.
+//! Facts of SQL that one file decides: which casts there are, which type several expressions have, and which types are compared.
 
 use crate::rules::Violation;
 use crate::sources::{SourceFile, Sources};
@@ -8,15 +8,18 @@ use crate::sources::{SourceFile, Sources};
 const FOLDER: &str = "crates/coeval-sql/src/";
 const CASTS: &str = "crates/coeval-sql/src/types/casts.rs";
 const COMMON_TYPE: &str = "crates/coeval-sql/src/types/common_type.rs";
+const COMPARISONS: &str = "crates/coeval-sql/src/types/comparisons.rs";
 
 /// What shows that a fact is decided, and where it may stand: words of an error, or a rule of DataFusion's.
-const SIGNS: [(&str, &str); 6] = [
+const SIGNS: [(&str, &str); 8] = [
     ("cannot cast type", CASTS),
     ("but expression is of type", CASTS),
     ("cannot be matched", COMMON_TYPE),
     ("could not convert type", COMMON_TYPE),
     ("type_union_resolution", COMMON_TYPE),
     ("get_coerce_type_for_case_expression", COMMON_TYPE),
+    ("operator does not exist", COMPARISONS),
+    ("could not identify an", COMPARISONS),
 ];
 
 /// Facts that a file decides though another one does.
@@ -52,6 +55,9 @@ mod tests {
         assert_eq!(count("crates/coeval-sql/src/a.rs", message), 1);
         assert_eq!(count(CASTS, message), 0);
         assert_eq!(count(COMMON_TYPE, message), 1);
+        let message = "let message = format!(\"operator does not exist: {left} = {right}\");\n";
+        assert_eq!(count(CASTS, message), 1);
+        assert_eq!(count(COMPARISONS, message), 0);
         assert_eq!(count("crates/coeval-sql/src/a/tests.rs", message), 0);
         assert_eq!(count("crates/coeval-sql/src/a.rs", "let ty = type_union_resolution(&types);\n"), 1);
     }

@@ -321,7 +321,7 @@ impl<'s> Compiler<'s> {
             let test = match operand {
                 None => self.expression(&branch.condition)?,
                 Some(operand) => {
-                    let (left, right) = (self.expression(operand)?, self.expression(&branch.condition)?);
+                    let (left, right) = (self.case_operand(operand)?, self.expression(&branch.condition)?);
                     self.comparison(super::compare::CompareOp::Equal, left, right)?
                 }
             };
@@ -335,6 +335,13 @@ impl<'s> Compiler<'s> {
         let otherwise = otherwise.map(|_| Box::new(results.pop().expect("ELSE was pushed last")));
         let branches = tests.into_iter().zip(results).collect();
         Ok(Typed::known(Node::Case { branches, otherwise }, ty))
+    }
+
+    /// What stands behind CASE: a literal is a text there, whatever it is compared with.
+    fn case_operand(&mut self, operand: &Expr) -> Result<Typed, Refusal> {
+        let typed = self.expression(operand)?;
+        let is_literal = typed.ty.is_none() && matches!(typed.node, Node::Constant(Value::Text(_)));
+        Ok(if is_literal { Typed::known(typed.node, ColumnType::Text) } else { typed })
     }
 
     /// Gives a condition that was compiled its boolean type.

@@ -6,7 +6,7 @@
 //! | `x op ANY (rows)`, and `IN` as `= ANY` | some comparison is true | else, some is unknown | else |
 //! | `x op ALL (rows)` | else | else, some is unknown | some comparison is false |
 
-use crate::error::{SqlError, SqlState};
+use crate::query::typing::{no_operator, written};
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow::compute::{cast, concat};
 use arrow::datatypes::DataType;
@@ -39,10 +39,8 @@ impl Candidates {
         own: &DataType,
         other: &DataType,
     ) -> Result<Self> {
-        let ty = comparison_coercion(other, own).ok_or_else(|| {
-            let message = format!("operator does not exist: {other} {operator} {own}");
-            SqlError::new(SqlState::UndefinedFunction, message)
-        })?;
+        let ty =
+            comparison_coercion(other, own).ok_or_else(|| no_operator(other, &written(operator), own))?;
         let parts: Vec<ArrayRef> =
             batches.iter().map(|batch| cast(batch.column(0), &ty)).collect::<Result<_, ArrowError>>()?;
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();

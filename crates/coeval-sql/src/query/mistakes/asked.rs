@@ -18,8 +18,8 @@ use crate::error::{SqlError, SqlState, own_error};
 use crate::names::fold;
 use crate::query::dialect::{call, text};
 use crate::query::scopes::constraint_mut;
-use crate::query::typing::is_condition;
-use crate::types::{no_condition, require_common_type, type_in_words};
+use crate::query::typing::{is_condition, no_operator};
+use crate::types::{no_condition, no_prefix_operator, require_common_type, type_in_words};
 use crate::walk::WalkMut;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -176,14 +176,24 @@ pub(super) fn fit<F: UDFCoercionExt>(function: &F, fields: &[FieldRef]) -> Resul
     }
 }
 
-/// `42883` for a call of a function that there is not, or not for these types; `42804` for what PostgreSQL calls no function and whose
-/// operands have no type in common.
+/// `42883` for a call of a function that there is not, or not for these types, or for the operator that a call stands for; `42804` for
+/// what PostgreSQL calls no function and whose operands have no type in common.
 pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
     if matches!(name, "coalesce" | "greatest" | "least")
         && let Err(error) =
             require_common_type(&name.to_uppercase(), fields.iter().map(|field| field.data_type()))
     {
         return error;
+    }
+    match (name, fields) {
+        ("nullif", [left, right]) => return no_operator(left.data_type(), &"=", right.data_type()),
+        // What `= ANY (array)` becomes.
+        ("array_has", [array, element]) => {
+            if let DataType::List(member) = array.data_type() {
+                return no_operator(element.data_type(), &"=", member.data_type());
+            }
+        }
+        _ => {}
     }
     let types: Vec<String> = fields.iter().map(|field| type_in_words(field.data_type())).collect();
     let message = format!("function {name}({}) does not exist", types.join(", "));
@@ -194,10 +204,7 @@ pub(super) fn no_function(name: &str, fields: &[FieldRef]) -> SqlError {
 
 /// `42883` for what has no sign.
 pub(super) fn no_sign(ty: &DataType) -> SqlError {
-    let message = format!("operator does not exist: - {}", type_in_words(ty));
-    SqlError::new(SqlState::UndefinedFunction, message).with_hint(
-        "No operator matches the given name and argument type. You might need to add an explicit type cast.",
-    )
+    no_prefix_operator(&"-", &type_in_words(ty))
 }
 
 pub(super) fn has_sign(ty: &DataType) -> bool {

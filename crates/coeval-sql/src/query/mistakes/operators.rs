@@ -2,7 +2,7 @@
 //! Operators between types that do not go together, while a refused query is planned once more.
 
 use crate::error::{SqlError, own_error};
-use crate::query::typing::no_operator;
+use crate::query::typing::{no_operator, written};
 use crate::types::{no_condition, type_in_words};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
@@ -47,7 +47,7 @@ pub(super) fn refused(left: &DataType, operator: Operator, right: &DataType) -> 
             let wrong = if matches!(left, DataType::Boolean | DataType::Null) { right } else { left };
             no_condition(&operator.to_string(), &type_in_words(wrong))
         }
-        operator => no_operator(left, &operator, right),
+        operator => no_operator(left, &written(operator), right),
     })
 }
 

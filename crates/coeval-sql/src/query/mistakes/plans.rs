@@ -12,11 +12,12 @@ use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{InList, ScalarFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::type_coercion::binary::{comparison_coercion, like_coercion};
+use datafusion::logical_expr::type_coercion::binary::like_coercion;
 use datafusion::logical_expr::type_coercion::functions::UDFCoercionExt;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable, Like, Limit, LogicalPlan, WindowFunctionDefinition,
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, Like, Limit, LogicalPlan, Operator,
+    WindowFunctionDefinition,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use std::sync::Arc;
@@ -85,17 +86,20 @@ fn mistake(part: &Expr, schema: &DFSchema) -> Option<SqlError> {
             let is_known = like_coercion(&text, &pattern).is_some();
             (!is_known).then(|| no_operator(&text, &operator_of(like), &pattern))
         }
-        Expr::Between(Between { expr, low, high, .. }) => {
+        Expr::Between(Between { expr, negated, low, high }) => {
             let ty = type_of(expr)?;
-            uncompared(&ty, ">=", &type_of(low)?).or_else(|| uncompared(&ty, "<=", &type_of(high)?))
+            let (above, below) =
+                if *negated { (Operator::Lt, Operator::Gt) } else { (Operator::GtEq, Operator::LtEq) };
+            refused(&ty, above, &type_of(low)?).or_else(|| refused(&ty, below, &type_of(high)?))
         }
-        Expr::InList(InList { expr, list, .. }) => {
+        Expr::InList(InList { expr, list, negated }) => {
             let ty = type_of(expr)?;
-            list.iter().find_map(|member| uncompared(&ty, "=", &type_of(member)?))
+            let operator = if *negated { Operator::NotEq } else { Operator::Eq };
+            list.iter().find_map(|member| refused(&ty, operator, &type_of(member)?))
         }
         Expr::InSubquery(within) => {
             let members = within.subquery.subquery.schema();
-            uncompared(&type_of(&within.expr)?, "=", members.fields().first()?.data_type())
+            refused(&type_of(&within.expr)?, Operator::Eq, members.fields().first()?.data_type())
         }
         Expr::Cast(Cast { expr, field }) => {
             let (from, to) = (type_of(expr)?, field.data_type());
@@ -117,11 +121,6 @@ fn mistake(part: &Expr, schema: &DFSchema) -> Option<SqlError> {
         },
         _ => None,
     }
-}
-
-/// The error for a comparison of types that have nothing in common.
-fn uncompared(left: &DataType, operator: &str, right: &DataType) -> Option<SqlError> {
-    comparison_coercion(left, right).is_none().then(|| no_operator(left, &operator, right))
 }
 
 /// The operator that stands for a form of LIKE.

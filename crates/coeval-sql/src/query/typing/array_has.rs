@@ -3,6 +3,7 @@
 //! theirs, and a value of other elements' type, once [`settle`](super::settle) has read it.
 
 use crate::allowance::Meter;
+use crate::types::{column_type_of_arrow, require_comparison};
 use arrow::array::{Array, AsArray, BooleanArray, StructArray};
 use arrow::compute::concat;
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -96,11 +97,13 @@ impl ScalarUDFImpl for ArrayHas {
         {
             return Ok(types.to_vec());
         }
-        // A text is a literal, and no text once the plan is settled, or it is refused then.
+        // What is not compared is a literal, which is read once the plan is settled, or it is refused then.
         if let [DataType::List(item), element] = types
-            && element.is_string()
-            && !item.data_type().is_string()
             && !item.data_type().is_null()
+            && !element.is_null()
+            && let (Some(member), Some(sought)) =
+                (column_type_of_arrow(item.data_type()), column_type_of_arrow(element))
+            && require_comparison(sought, &"=", member).is_err()
         {
             return Ok(types.to_vec());
         }

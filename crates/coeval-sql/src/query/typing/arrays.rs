@@ -8,6 +8,7 @@
 //! | `array_length`, `cardinality`, `array_position` | `int` | an unsigned number |
 //! | `array_length('{}', 1)` | NULL | 0 |
 
+use super::comparisons;
 use super::operators::typed_parameter;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
@@ -367,7 +368,12 @@ pub(super) fn planned(mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<Plann
     // NULL without a type is an array, and no element.
     let is_missing =
         |side: &Expr| told.is_none() && matches!(side, Expr::Literal(scalar, _) if scalar.is_null());
-    match (list(&raw.left), list(&raw.right)) {
+    let lists = (list(&raw.left), list(&raw.right));
+    if lists != (None, None) && matches!(told, Some(Told::Ordered(_))) {
+        // Arguments of a function are no operands any more.
+        comparisons::require(&raw.left, &raw.op, &raw.right, schema)?;
+    }
+    match lists {
         (None, None) => return Ok(PlannerResult::Original(raw)),
         (Some(_), None) if is_missing(&raw.right) => return Ok(PlannerResult::Planned(raw.left)),
         (None, Some(_)) if is_missing(&raw.left) => return Ok(PlannerResult::Planned(raw.right)),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coalesce` and its like as DataFusion has them, but with literals of arrays and enums among their arguments,
-//! `coalesce(tags, '{}')`, and with dates and times of several types.
+//! `coalesce(tags, '{}')`, with dates and times of several types, and with literals among numbers, `coalesce(n, '0')`.
 //!
-//! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array or a label of it then.
+//! While a query is planned such a literal is still a text; [`settle`](super::settle) makes an array, a label or a number of it then, and
+//! refuses texts that are no literals.
 
 use crate::types::{column_type_of_field, common_arrow_type};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -23,7 +24,12 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
 
 /// Whether texts beside values of a type are literals of it. DataFusion makes texts of numbers and truth values beside them.
 fn reads_texts(ty: &DataType) -> bool {
-    ty.is_temporal() || matches!(ty, DataType::FixedSizeBinary(_) | DataType::BinaryView | DataType::List(_))
+    ty.is_temporal()
+        || ty.is_numeric()
+        || matches!(
+            ty,
+            DataType::Boolean | DataType::FixedSizeBinary(_) | DataType::BinaryView | DataType::List(_)
+        )
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -85,7 +85,7 @@ fn settle_groups(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// The places of the values that the others of the groups follow from.
-fn needed_groups(aggregate: &Aggregate) -> Vec<usize> {
+pub(super) fn needed_groups(aggregate: &Aggregate) -> Vec<usize> {
     let schema = aggregate.input.schema();
     let fields = schema.field_names();
     let names = aggregate.group_expr.iter().map(|value| value.schema_name().to_string()).enumerate();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A value and the rows of a subquery that it is compared with: `at IN (SELECT local FROM ...)`, brought to one type.
 
+use super::comparisons::{Operand, written};
 use super::group_keys::key_of_any;
 use super::{instants, jsonb};
 use arrow::datatypes::DataType;
@@ -10,7 +11,12 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlanBuilder, Subquery
 use std::sync::Arc;
 
 /// `IN (SELECT ...)` with both sides of one type; `None` if they are right as they are.
+///
+/// # Errors
+/// `42883` if the value is not compared with such rows.
 pub(super) fn settle_in(within: &InSubquery, schema: &DFSchema) -> Result<Option<Expr>> {
+    // NOT IN is the contrary of IN.
+    require_rows(&within.expr, "=", &within.subquery, schema)?;
     let settled = both(&within.expr, &within.subquery, schema)?;
     Ok(settled.map(|(value, subquery)| {
         Expr::InSubquery(InSubquery::new(Box::new(value), subquery, within.negated))
@@ -22,7 +28,11 @@ const ROW: &str = "\u{1}row";
 
 /// `= ANY (SELECT ...)` and its like, likewise. DataFusion puts the comparison into the subquery: its column gets a name of
 /// its own, or that of the value would be taken for it where both are of tables that have the same name.
+///
+/// # Errors
+/// `42883` if the value is not compared with such rows.
 pub(super) fn settle_any(comparison: &SetComparison, schema: &DFSchema) -> Result<Option<Expr>> {
+    require_rows(&comparison.expr, &written(comparison.op), &comparison.subquery, schema)?;
     let (value, subquery) = both(&comparison.expr, &comparison.subquery, schema)?
         .unwrap_or_else(|| (comparison.expr.as_ref().clone(), comparison.subquery.clone()));
     let Some(column) = subquery.subquery.schema().columns().into_iter().next() else { return Ok(None) };
@@ -33,6 +43,13 @@ pub(super) fn settle_any(comparison: &SetComparison, schema: &DFSchema) -> Resul
     let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project([row])?.build()?;
     let subquery = subquery.with_plan(Arc::new(rows));
     Ok(Some(Expr::SetComparison(SetComparison { expr: Box::new(value), subquery, ..comparison.clone() })))
+}
+
+fn require_rows(value: &Expr, operator: &str, subquery: &Subquery, schema: &DFSchema) -> Result<()> {
+    let rows = subquery.subquery.schema();
+    let Some(column) = rows.columns().into_iter().next() else { return Ok(()) };
+    let row = Operand::of(&Expr::Column(column), rows);
+    Ok(Operand::of(value, schema).require(&operator, row)?)
 }
 
 /// The value and the subquery, its rows cast where they are of another type.

@@ -16,6 +16,7 @@
 //! | `avg` of integers and `numeric` | `numeric`: the sum by the count | a float; cut off |
 
 use super::array_literals::array_of;
+use super::comparisons;
 use super::dates;
 use super::instants::{dated, moved, settle_choices};
 use super::intervals::{part, product};
@@ -26,12 +27,12 @@ use super::settle::{comparable_pair, concatenation, floats_of_one_type, make_lab
 use super::subscripts;
 use super::sums::sum;
 use super::windows;
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::query::compares;
-use crate::scalar::cast_function::{call_parts, literal_as};
+use crate::scalar::cast_function::literal_as;
 use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
 use arrow::datatypes::{DataType, Field};
-use coeval_store::{ColumnType, EnumType};
+use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{
@@ -73,8 +74,10 @@ impl ExprPlanner for PostgresOperators {
                 if let Some((left, right)) = pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
-                refuse_text_beside_number(&raw, schema)?;
-                refuse_other_type(&raw.left, &raw.op, &raw.right, schema)?;
+                if jsonb::is_jsonb(&raw.left, schema) || jsonb::is_jsonb(&raw.right, schema) {
+                    // In the form in which they are compared they are texts.
+                    comparisons::require(&raw.left, &raw.op, &raw.right, schema)?;
+                }
                 if let Some((left, right)) = comparable_pair(&raw.left, &raw.right, schema)? {
                     (raw.left, raw.right) = (left, right);
                 }
@@ -365,84 +368,13 @@ pub(super) fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
     }
 }
 
-/// `42883` for text that is compared with a number, which PostgreSQL does not make one of the other.
-fn refuse_text_beside_number(raw: &RawBinaryExpr, schema: &DFSchema) -> Result<()> {
-    let is_known = |side: &Expr| !matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
-    let (Ok(left), Ok(right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
-        return Ok(());
-    };
-    let is_wrong = (left.is_string() && is_known(&raw.left) && is_number(&right))
-        || (right.is_string() && is_known(&raw.right) && is_number(&left));
-    if !is_wrong {
-        return Ok(());
-    }
-    Err(no_operator(&left, &raw.op, &right).into())
-}
-
 /// `42883` for an operator that there is not for operands of these types.
 pub(in crate::query) fn no_operator(
     left: &DataType,
     operator: &dyn std::fmt::Display,
     right: &DataType,
 ) -> SqlError {
-    let (left, right) = (type_in_words(left), type_in_words(right));
-    let message = format!("operator does not exist: {left} {operator} {right}");
-    SqlError::new(SqlState::UndefinedFunction, message).with_hint(
-        "No operator matches the given name and argument types. You might need to add explicit type casts.",
-    )
-}
-
-/// `42883` for a column of text, or what is cast to text, that is compared with a date or timestamp. Of a settled plan: a CASE
-/// whose first branch is a literal is a date if another branch is one, and literals beside times are times by then.
-pub(super) fn refuse_text_beside_time(
-    left: &Expr,
-    operator: Operator,
-    right: &Expr,
-    schema: &DFSchema,
-) -> Result<()> {
-    let is_text = |side: &Expr| match side {
-        Expr::Column(_) => true,
-        other => matches!(call_parts(other), Some((_, ColumnType::Text | ColumnType::Varchar(_)))),
-    };
-    if !is_text(left) && !is_text(right) {
-        return Ok(());
-    }
-    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(());
-    };
-    let is_time = |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..));
-    let is_wrong = (left_type.is_string() && is_text(left) && is_time(&right_type))
-        || (right_type.is_string() && is_text(right) && is_time(&left_type));
-    if !is_wrong {
-        return Ok(());
-    }
-    Err(no_operator(&left_type, &operator, &right_type).into())
-}
-
-/// `42883` for an enum, or a place in a log, that is compared with anything but its own type, and for a time beside a number, which
-/// Arrow would compare with what it keeps of the time.
-pub(super) fn refuse_other_type(
-    left: &Expr,
-    operator: &dyn std::fmt::Display,
-    right: &Expr,
-    schema: &DFSchema,
-) -> Result<()> {
-    let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(());
-    };
-    let is_strict = |ty: &DataType| EnumType::of_arrow(ty).is_some() || *ty == ColumnType::PgLsn.arrow();
-    let is_open = |side: &Expr, ty: &DataType| ty.is_null() || matches!(side, Expr::Placeholder(_));
-    let is_time =
-        |ty: &DataType| matches!(ty, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_));
-    let are_apart =
-        (is_time(&left_type) && right_type.is_numeric()) || (is_time(&right_type) && left_type.is_numeric());
-    if left_type == right_type || !(is_strict(&left_type) || is_strict(&right_type) || are_apart) {
-        return Ok(());
-    }
-    if is_open(left, &left_type) || is_open(right, &right_type) {
-        return Ok(());
-    }
-    Err(no_operator(&left_type, operator, &right_type).into())
+    crate::types::no_operator(&type_in_words(left), operator, &type_in_words(right))
 }
 
 /// An interval times or by a number.

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Types that are settled as PostgreSQL settles them, once the types of all operands are known.
 
-use super::array_has::enum_of_elements;
 use super::arrays::array_literal;
 use super::choice_by_key::Choice;
+use super::compared::{settle_between, settle_list, settle_operands};
+use super::comparisons::{Operand, is_text_literal};
 use super::conditions::refuse_others;
 use super::declared::{is_char, without_blanks};
 use super::instants::{midnight_of, settle_choices, settle_nullif};
 use super::intervals::length;
 use super::numbers::nullable;
-use super::operators::{refuse_other_type, refuse_text_beside_time};
 use super::set_operations::{is_set_operation, settle_join, settle_union};
 use super::sums::sum_of_bigint;
 use super::{
-    aggregates, array_keys, arrays, documents, group_keys, in_subquery, jsonb, padded, subquery_order,
-    window_keys,
+    aggregates, array_keys, comparisons, documents, group_keys, in_subquery, jsonb, orderless, padded,
+    subquery_order, window_keys,
 };
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::guarded::is_comparison;
 use crate::query::arithmetic::rewrite_node;
 use crate::query::matching::heeding_at_once;
 use crate::scalar::cast_function::{is_own, literal_as};
 use crate::scalar::decimal_literal;
 use crate::types::{
-    arrow_type_gives_way, cannot_cast, column_type_of_arrow, common_arrow_type, require_common_type,
-    type_in_words,
+    arrow_type_gives_way, cannot_cast, column_type_of_arrow, common_arrow_type, no_operator,
+    require_common_type, type_in_words,
 };
 use arrow::datatypes::{DataType, Field};
 use coeval_store::{ColumnType, EnumType, NUMERIC_PRECISION_MAX};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{
-    AggregateFunction, AggregateFunctionParams, InList, Placeholder, ScalarFunction, WindowFunction,
+    AggregateFunction, AggregateFunctionParams, Placeholder, ScalarFunction, WindowFunction,
 };
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, cast, lit, not, when,
+    BinaryExpr, Case, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, cast, lit, not, when,
 };
 use std::sync::Arc;
 
@@ -44,15 +44,23 @@ const SUM_PRECISION: u8 = 38;
 /// The plan with sums of `bigint` as `numeric`, operands of a comparison and branches of CASE, COALESCE and UNION
 /// of one type, literals in BETWEEN and IN of the type beside them, and scalar subqueries that may be NULL.
 pub(crate) fn settled(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let settle_plan = |plan| match plan {
-        LogicalPlan::Union(union) => settle_union(union),
-        LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
-        plan => rewrite_node(plan, &settle)?
-            .transform_data(subquery_order::settle)?
-            .transform_data(jsonb::settle_sort)?
-            .transform_data(window_keys::settle_sort)?
-            .transform_data(array_keys::settle_sort)?
-            .transform_data(group_keys::settle),
+    let settle_plan = |plan: LogicalPlan| {
+        orderless::refuse_in_node(&plan)?;
+        match plan {
+            LogicalPlan::Union(union) => settle_union(union),
+            LogicalPlan::Join(join) if is_set_operation(&join) => settle_join(join),
+            plan => {
+                if let LogicalPlan::Join(join) = &plan {
+                    comparisons::require_keys(join)?;
+                }
+                rewrite_node(plan, &settle)?
+                    .transform_data(subquery_order::settle)?
+                    .transform_data(jsonb::settle_sort)?
+                    .transform_data(window_keys::settle_sort)?
+                    .transform_data(array_keys::settle_sort)?
+                    .transform_data(group_keys::settle)
+            }
+        }
     };
     plan.transform_up_with_subqueries(settle_plan).map(|done| done.data)
 }
@@ -62,8 +70,10 @@ pub(crate) fn settled_expression(expression: Expr, schema: &DFSchema) -> Result<
     expression.transform_up(|part| settle(part, schema)).map(|done| done.data)
 }
 
-fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// One part of an expression, whose operands are settled.
+pub(super) fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     refuse_others(&expression, schema)?;
+    orderless::refuse_in_call(&expression, schema)?;
     if let Some(padded) = padded::settled(&expression, schema)? {
         return Ok(Transformed::yes(settle(padded, schema)?.data));
     }
@@ -83,8 +93,8 @@ fn settle(expression: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             }
             None => exact_window_sum(call, schema),
         },
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(*op) => {
-            refuse_text_beside_time(left, *op, right, schema)?;
+        Expr::BinaryExpr(comparison @ BinaryExpr { left, op, right }) if is_comparison(*op) => {
+            comparisons::require_of(comparison, schema)?;
             pair(left, right, schema)?
                 .map_or_else(|| comparable_pair(left, right, schema), |settled| Ok(Some(settled)))?
                 .map(|(left, right)| Expr::BinaryExpr(BinaryExpr::new(Box::new(left), *op, Box::new(right))))
@@ -198,8 +208,7 @@ fn refuse_pattern_of_enum(like: &Like, schema: &DFSchema) -> Result<Option<Expr>
         (true, false) => "!~~",
         (true, true) => "!~~*",
     };
-    let message = format!("operator does not exist: {ty} {operator} text");
-    Err(SqlError::new(SqlState::UndefinedFunction, message).with_hint("Cast the value to text.").into())
+    Err(no_operator(&ty.to_string(), &operator, "text").into())
 }
 
 /// `sum` over `bigint` as a `numeric`: without making one of each value, unless different ones are to be found.
@@ -243,8 +252,10 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
         return Ok(Some(doubles(operands, schema)));
     }
     let types: Vec<DataType> = operands.iter().filter_map(|operand| operand.get_type(schema).ok()).collect();
-    if types.len() == operands.len() && types.iter().all(|ty| matches!(ty, DataType::Interval(_))) {
-        return Ok(Some(operands.iter().cloned().map(length).collect()));
+    if types.len() == operands.len()
+        && let Some(lengths) = lengths(operands, &types)?
+    {
+        return Ok(Some(lengths));
     }
     if types.len() == operands.len()
         && let Some(dates) = as_dates(operands, &types, schema)
@@ -269,6 +280,21 @@ pub(super) fn comparable(operands: &[Expr], schema: &DFSchema) -> Result<Option<
         _ => Ok(operand.clone()),
     };
     Ok(Some(operands.iter().map(settled).collect::<Result<_, _>>()?))
+}
+
+/// Intervals by their length, times beside them as intervals; `None` of anything else.
+fn lengths(operands: &[Expr], types: &[DataType]) -> Result<Option<Vec<Expr>>> {
+    let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
+    let is_time = |ty: &DataType| matches!(ty, DataType::Time64(_));
+    if !types.iter().any(is_interval) || !types.iter().all(|ty| is_interval(ty) || is_time(ty)) {
+        return Ok(None);
+    }
+    let span = |(operand, ty): (&Expr, &DataType)| match is_time(ty) {
+        true => literal_as(operand.clone(), ColumnType::Interval),
+        false => Ok(operand.clone()),
+    };
+    let spans = operands.iter().zip(types).map(span).collect::<Result<Vec<_>, SqlError>>()?;
+    Ok(Some(spans.into_iter().map(length).collect()))
 }
 
 /// Dates beside midnights of other dates, all as dates: what a table's chunks and keys are looked up by. `None` of anything
@@ -336,29 +362,39 @@ fn settle_case(case: &Case, schema: &DFSchema) -> Result<Option<Expr>> {
 /// `42804` and `42846` for results that have no type in common, `22P02` for a literal that is no value of the type.
 fn read_results(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     let thens = case.when_then_expr.iter().map(|(_, then)| then.as_ref());
-    let results: Vec<&Expr> = case.else_expr.as_deref().into_iter().chain(thens).collect();
-    let known = results.into_iter().filter(|result| !is_open(result));
-    let types = known.clone().map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>();
+    let results = case.else_expr.as_deref().into_iter().chain(thens);
+    let known = results.filter(|result| !is_text_literal(result));
+    let types = known.map(|result| result.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Ok(false) };
     require_common_type("CASE", &types)?;
-    let known = known.zip(&types).filter(|(_, ty)| !ty.is_null());
+    read_choices(results_of(case), schema)
+}
+
+/// Text literals among expressions of one type as values of the type that the others have; whether there are any. Texts stay.
+///
+/// # Errors
+/// `22P02` for a literal that is no value of the type.
+fn read_choices(choices: Vec<&mut Expr>, schema: &DFSchema) -> Result<bool> {
+    let known: Vec<&Expr> =
+        choices.iter().map(|choice| &**choice).filter(|one| !is_text_literal(one)).collect();
+    if known.len() == choices.len() {
+        return Ok(false);
+    }
+    let types = known.iter().map(|choice| choice.get_type(schema)).collect::<Result<Vec<_>>>();
+    let Ok(types) = types else { return Ok(false) };
+    let typed = known.into_iter().zip(&types).filter(|(_, ty)| !ty.is_null());
     let taken =
-        known.reduce(|so_far, next| if arrow_type_gives_way(so_far.1, next.1) { next } else { so_far });
+        typed.reduce(|so_far, next| if arrow_type_gives_way(so_far.1, next.1) { next } else { so_far });
     let Some((other, _)) = taken.filter(|(_, ty)| !ty.is_string()) else { return Ok(false) };
     let other = other.clone();
     let mut is_changed = false;
-    for result in results_of(case).into_iter().filter(|result| is_open(result)) {
-        if let Some(read) = beside(result, &other, schema)? {
-            *result = read;
+    for choice in choices.into_iter().filter(|choice| is_text_literal(choice)) {
+        if let Some(read) = beside(choice, &other, schema)? {
+            *choice = read;
             is_changed = true;
         }
     }
     Ok(is_changed)
-}
-
-/// Whether an expression is a text literal, which is of the type of the others.
-fn is_open(expression: &Expr) -> bool {
-    matches!(expression, Expr::Literal(scalar, _) if scalar.data_type().is_string())
 }
 
 /// Refuses expressions of which one is chosen and that have no type in common: DataFusion makes texts of all.
@@ -366,7 +402,7 @@ fn is_open(expression: &Expr) -> bool {
 /// # Errors
 /// `42804` and `42846`.
 pub(super) fn require_choices(construct: &str, choices: &[Expr], schema: &DFSchema) -> Result<()> {
-    let known = choices.iter().filter(|choice| !is_open(choice));
+    let known = choices.iter().filter(|choice| !is_text_literal(choice));
     let types: Vec<DataType> = known.filter_map(|choice| choice.get_type(schema).ok()).collect();
     Ok(require_common_type(construct, &types)?)
 }
@@ -379,9 +415,11 @@ fn results_of(case: &mut Case) -> Vec<&mut Expr> {
 /// Makes what a CASE compares with each other comparable; whether something was not.
 fn settle_cases(case: &mut Case, schema: &DFSchema) -> Result<bool> {
     let Some(input) = &case.expr else { return Ok(false) };
-    let candidates: Vec<&Expr> =
-        case.when_then_expr.iter().map(|(candidate, _)| candidate.as_ref()).collect();
-    let Some(operands) = settle_operands(input, candidates, schema)? else { return Ok(false) };
+    let candidates = case.when_then_expr.iter().map(|(candidate, _)| ("=", candidate.as_ref()));
+    let own = Operand::of_case(input, schema);
+    let Some(operands) = settle_operands((input.as_ref(), own), candidates, schema)? else {
+        return Ok(false);
+    };
     let mut operands = operands.into_iter();
     case.expr = operands.next().map(Box::new);
     for ((candidate, _), settled) in case.when_then_expr.iter_mut().zip(operands) {
@@ -458,22 +496,9 @@ fn with_one_type(case: &Case, schema: &DFSchema) -> Option<Expr> {
 fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<Expr>> {
     let call =
         |arguments| Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), arguments));
-    if let ("array_has", [list, element @ Expr::Literal(scalar, _)]) = (function.name(), &function.args[..])
-        && let Some(ty) = enum_of_elements(&list.get_type(schema)?)
-        && scalar.data_type().is_string()
-    {
-        let label = literal_as(element.clone(), ColumnType::Enum(ty))?;
-        return Ok(Some(call(vec![list.clone(), label])));
-    }
-    if let ("array_has", [list, element]) = (function.name(), &function.args[..])
-        && let Some(ty) = enum_of_elements(&list.get_type(schema)?)
-    {
-        refuse_other_type(element, &"=", &Expr::Literal(ScalarValue::try_from(&ty.arrow())?, None), schema)?;
-    }
-    if let ("array_has", [list, element]) = (function.name(), &function.args[..])
-        && let Some(read) = read_element(list, element, schema)?
-    {
-        return Ok(Some(call(read)));
+    if let ("array_has", [list, element]) = (function.name(), &function.args[..]) {
+        comparisons::require_element(element, list, schema)?;
+        return Ok(read_element(list, element, schema)?.map(call));
     }
     if function.name() == "make_array" {
         require_choices("ARRAY", &function.args, schema)?;
@@ -483,15 +508,17 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
         let mut elements = function.args.clone();
         let is_changed = settle_choices(elements.iter_mut().collect(), schema)?
             | jsonb::settle_elements(&mut elements, schema)?
-            | make_labels("ARRAY", &mut elements.iter_mut().collect::<Vec<_>>(), schema)?;
+            | make_labels("ARRAY", &mut elements.iter_mut().collect::<Vec<_>>(), schema)?
+            | read_choices(elements.iter_mut().collect(), schema)?;
         return Ok(is_changed.then(|| call(elements)));
     }
     if !matches!(function.name(), "coalesce" | "greatest" | "least" | "nullif") {
         return Ok(None);
     }
     let construct = function.name().to_uppercase();
-    if function.name() != "nullif" {
-        require_choices(&construct, &function.args, schema)?;
+    match &function.args[..] {
+        [left, right] if function.name() == "nullif" => comparisons::require(left, &"=", right, schema)?,
+        choices => require_choices(&construct, choices, schema)?,
     }
     if function.name() != "coalesce"
         && let Some(settled) = jsonb::settle_choice(function, schema)?
@@ -525,26 +552,21 @@ fn settle_choice(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<
     Ok((is_changed || is_shorter || has_read).then(|| call(arguments)))
 }
 
-/// A text literal that is looked for in an array as a value of its elements' type; `None` of all else that is right as it is.
+/// A text literal that is looked for in an array as a value of its elements' type; `None` of all else, which is right as it is.
 ///
 /// # Errors
-/// `42883` for any other text that is looked for among values that are none, `22P02` for a literal that is no such value.
+/// `22P02` for a literal that is no such value.
 fn read_element(list: &Expr, element: &Expr, schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let DataType::List(item) = list.get_type(schema)? else { return Ok(None) };
     let ty = item.data_type();
-    if ty.is_string() || ty.is_null() || !element.get_type(schema)?.is_string() {
+    let Expr::Literal(scalar, _) = element else { return Ok(None) };
+    if ty.is_string() || ty.is_null() || !scalar.data_type().is_string() {
         return Ok(None);
     }
     let Some(to) = column_type_of_arrow(ty) else { return Ok(None) };
-    match element {
-        Expr::Literal(scalar, _) => match (scalar.try_as_str().flatten(), to) {
-            (Some(text), ColumnType::Numeric { .. }) => Ok(Some(among_decimals(list, ty, &decimal(text)?)?)),
-            _ => Ok(Some(vec![list.clone(), literal_as(element.clone(), to)?])),
-        },
-        _ => {
-            let message = format!("operator does not exist: text = {to}");
-            Err(SqlError::new(SqlState::UndefinedFunction, message).into())
-        }
+    match (scalar.try_as_str().flatten(), to) {
+        (Some(text), ColumnType::Numeric { .. }) => Ok(Some(among_decimals(list, ty, &decimal(text)?)?)),
+        _ => Ok(Some(vec![list.clone(), literal_as(element.clone(), to)?])),
     }
 }
 
@@ -571,26 +593,12 @@ fn among_decimals(list: &Expr, ty: &DataType, number: &Expr) -> Result<Vec<Expr>
     Ok(vec![cast(list.clone(), lists), number])
 }
 
-/// The call with text literals beside arrays, intervals, uuids, times and bytes as values of their type.
+/// The call with text literals as values of the type that its other arguments have.
 fn with_read_literals(function: &ScalarFunction, schema: &DFSchema) -> Result<ScalarFunction> {
-    let is_read = |ty: &DataType| {
-        matches!(
-            ty,
-            DataType::Interval(_) | DataType::FixedSizeBinary(_) | DataType::Time64(_) | DataType::BinaryView
-        )
-    };
-    let types = function.args.iter().map(|argument| argument.get_type(schema)).collect::<Result<Vec<_>>>()?;
     let mut function = function.clone();
     let construct = function.name().to_uppercase();
     make_arrays(&construct, function.args.iter_mut().collect(), schema)?;
-    let Some(ty) = types.iter().find(|ty| is_read(ty)).and_then(column_type_of_arrow) else {
-        return Ok(function);
-    };
-    for argument in &mut function.args {
-        if matches!(argument, Expr::Literal(scalar, _) if scalar.try_as_str().flatten().is_some()) {
-            *argument = literal_as(argument.clone(), ty)?;
-        }
-    }
+    read_choices(function.args.iter_mut().collect(), schema)?;
     Ok(function)
 }
 
@@ -698,48 +706,6 @@ fn settle_texts(function: &ScalarFunction, schema: &DFSchema) -> Result<Option<E
     Ok(Some(Expr::ScalarFunction(function)))
 }
 
-fn settle_between(between: &Between, schema: &DFSchema) -> Result<Option<Expr>> {
-    let bounds = [between.low.as_ref(), &between.high];
-    let settled = settle_operands(&between.expr, bounds, schema)?;
-    let is_of_arrays = matches!(between.expr.get_type(schema), Ok(DataType::List(_)));
-    let operands = match settled {
-        None if !is_of_arrays => return Ok(None),
-        None => [&between.expr, &between.low, &between.high].map(|operand| operand.as_ref().clone()),
-        Some(operands) => <[Expr; 3]>::try_from(operands).expect("as many operands as there were"),
-    };
-    let [input, low, high] = operands;
-    if is_of_arrays {
-        let between_them = arrays::between(input, low, high);
-        return Ok(Some(if between.negated { not(between_them) } else { between_them }));
-    }
-    Ok(Some(Expr::Between(Between::new(Box::new(input), between.negated, Box::new(low), Box::new(high)))))
-}
-
-fn settle_list(list: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
-    let settled = settle_operands(&list.expr, &list.list, schema)?;
-    Ok(settled.map(|mut operands| {
-        let input = operands.remove(0);
-        Expr::InList(InList::new(Box::new(input), operands, list.negated))
-    }))
-}
-
-/// An expression and those it is compared with; `None` if they are right as they are.
-fn settle_operands<'a>(
-    input: &Expr,
-    others: impl IntoIterator<Item = &'a Expr>,
-    schema: &DFSchema,
-) -> Result<Option<Vec<Expr>>> {
-    let mut changed = false;
-    let mut operands = vec![input.clone()];
-    for other in others {
-        let settled = beside(other, input, schema)?;
-        refuse_other_type(input, &"=", settled.as_ref().unwrap_or(other), schema)?;
-        changed |= settled.is_some();
-        operands.push(settled.unwrap_or_else(|| other.clone()));
-    }
-    Ok(comparable(&operands, schema)?.or_else(|| changed.then_some(operands)))
-}
-
 /// Two operands with a literal among them of the other's type; `None` if they are right as they are.
 pub(super) fn pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Option<(Expr, Expr)>> {
     if let Some(right) = beside(right, left, schema)? {
@@ -749,7 +715,7 @@ pub(super) fn pair(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<Optio
 }
 
 /// A text literal as one of the type of what it stands beside; `None` if it is none, or stays text.
-fn beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
+pub(super) fn beside(literal: &Expr, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
     let Expr::Literal(scalar, _) = literal else { return Ok(None) };
     let Some(text) = scalar.try_as_str().flatten() else { return Ok(None) };
     if is_char(other, schema) {

@@ -5,7 +5,7 @@ use super::{Compiler, Refusal, Typed};
 use crate::scalar::compare::CompareOp;
 use crate::scalar::function::{Function, TrimSide};
 use crate::scalar::node::Node;
-use crate::scalar::promotion::{is_float, is_integer, is_number, numeric, power_of_ten};
+use crate::scalar::promotion::{is_document, is_float, is_integer, is_number, numeric, power_of_ten};
 use crate::scalar::scope::folded;
 use crate::types::CastContext;
 use coeval_store::{ColumnType, Value};
@@ -46,6 +46,9 @@ impl Compiler<'_> {
             ("least", [_, ..]) => self.extreme(CompareOp::Less, &arguments),
             ("nullif", [_, _]) => {
                 let (mut nodes, ty) = self.alternatives(&arguments)?;
+                if is_document(ty) {
+                    return Err(Refusal::unsupported(format!("comparison of {ty}")));
+                }
                 let right = Box::new(nodes.pop().expect("two arguments"));
                 let left = Box::new(nodes.pop().expect("two arguments"));
                 Ok(Typed::known(Node::NullIf { left, right }, ty))
