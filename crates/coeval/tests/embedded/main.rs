@@ -7,6 +7,7 @@
 mod enums;
 mod examples;
 mod files;
+mod front_page;
 mod lending;
 mod many_columns;
 mod reading;
