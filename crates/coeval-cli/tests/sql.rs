@@ -131,6 +131,38 @@ fn definitions_are_described() {
     }
 }
 
+/// Expressions and conditions stand in columns that nobody is to see, and those were shown.
+#[test]
+fn what_indexes_are_on_and_how_bricks_are_cut_is_described() {
+    let output = coeval_with_input(
+        &["sql"],
+        "CREATE TABLE people (id int PRIMARY KEY, email text, active boolean, seen timestamp(3), \
+         twice int GENERATED ALWAYS AS (id * 2) STORED);\n\
+         CREATE INDEX people_email ON people (lower(email), id DESC) WHERE active;\n\
+         COMMENT ON TABLE people IS 'who';\nCOMMENT ON COLUMN people.seen IS 'when';\n\
+         CREATE TABLE clicks (day date, shop text) USING brick \
+         PARTITION BY (day RANGE SIZE '1 day' FROM '2026-01-01', shop CARDINALITY 16);\n\
+         \\d people\n\\d people_email\n\\di people*\n\\d clicks\n",
+    );
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    for part in [
+        "\"people_email\" index (lower(email), id DESC) WHERE active\n",
+        "index on table \"people\" (lower(email), id DESC) WHERE active\n",
+        " lower(email), id DESC ",
+        " timestamp(3) without time zone ",
+        " generated always as (id * 2) stored\n",
+        "Comments on columns:\n    seen: when\n",
+        "Comment: who\n",
+        "Brick table \"public.clicks\"\n",
+        " FROM 2026-01-01\n",
+        "    shop CARDINALITY 16 ",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    assert!(!shown.contains('\u{1}') && !shown.contains("\\x01"), "{shown}");
+}
+
 #[test]
 fn commands_of_the_shell_work_in_scripts() {
     let output = coeval_with_input(
