@@ -13,8 +13,10 @@ use crate::failure::Failure;
 use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use arrow::datatypes::SchemaRef;
 use chrono_tz::Tz;
-use coeval::{CommandTag, Database, QualifiedName, RowSet, Session, StatementResult, TransactionStatus};
-use std::io::{BufRead, Write};
+use coeval::{
+    CommandTag, Database, Error, QualifiedName, RowSet, Session, StatementResult, TransactionStatus,
+};
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// How deep files may include each other.
@@ -161,6 +163,14 @@ impl<'o> Shell<'o> {
         self.session.transaction_status()
     }
 
+    /// Whether the output has colours.
+    pub(crate) fn colours(&self) -> Colours {
+        match self.audience {
+            Audience::Person(colours) => colours,
+            Audience::Program => Colours::Off,
+        }
+    }
+
     /// The session.
     pub(crate) fn session(&self) -> &Session {
         &self.session
@@ -186,7 +196,7 @@ impl<'o> Shell<'o> {
             Err(error) => {
                 // What was printed before belongs in front of the error.
                 self.out.flush()?;
-                eprint!("{}", describe_problem(&error, sql, origin));
+                self.complain(&error, sql, origin);
                 Flow::Failed
             }
         };
@@ -195,6 +205,12 @@ impl<'o> Shell<'o> {
         }
         self.out.flush()?;
         Ok(flow)
+    }
+
+    /// Says on stderr why a statement failed.
+    fn complain(&self, error: &Error, sql: &str, origin: Origin<'_>) {
+        let colours = if std::io::stderr().is_terminal() { self.colours() } else { Colours::Off };
+        eprint!("{}", describe_problem(error, sql, origin, colours));
     }
 
     /// Prints results, through a pager if they are longer than the screen.
@@ -321,7 +337,7 @@ impl<'o> Shell<'o> {
             Ok(sql) => self.run(&sql, Origin { file: None, line: 1 }),
             Err(error) => {
                 self.out.flush()?;
-                eprint!("{}", describe_problem(&error, "", Origin { file: None, line: 1 }));
+                self.complain(&error, "", Origin { file: None, line: 1 });
                 Ok(Flow::Failed)
             }
         }
