@@ -183,7 +183,8 @@ impl<'o> Shell<'o> {
     pub(crate) fn run(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
         let started = Instant::now();
         let outcome = {
-            let _patience = matches!(self.audience, Audience::Person(_)).then(Patience::begin);
+            let is_watched = matches!(self.audience, Audience::Person(_));
+            let _patience = is_watched.then(|| Patience::begin(self.session.cancel_handle()));
             self.session.run(sql)
         };
         let took = started.elapsed();

@@ -10,5 +10,6 @@ mod files;
 mod front_page;
 mod lending;
 mod many_columns;
+mod progress;
 mod reading;
 mod temporary_tables;
