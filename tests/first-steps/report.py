@@ -16,7 +16,8 @@ def written(text, way, day):
     """The page with the figures of a way in the place of those that it has."""
     region = re.compile(rf"(<!-- made by tests/first-steps/run: {way.name} -->\n).*?(<!-- end -->)", re.DOTALL)
     machine = f"{os.cpu_count()} processors, {platform.python_implementation()} {platform.python_version()}, {day}."
-    figures = f"{table(way)}\n\n{machine}\n"
+    # Between empty lines: a table right behind a mark would be a part of it.
+    figures = f"\n{table(way)}\n\n{machine}\n\n"
     page, count = region.subn(lambda found: found[1] + figures + found[2], text)
     if count != 1:
         raise SystemExit(f"the page has {count} places for {way.name}")
