@@ -36,6 +36,15 @@ def test_session_is_shown_and_its_statement_cancelled(console, page, api):
     expect(console.messages).to_contain_text("57014")
 
 
+def test_what_is_done_to_a_session_is_in_sight(console, page):
+    console.part("Now")
+    sessions = page.get_by_role("group", name="Sessions")
+    button = sessions.get_by_role("button", name="End").first
+    expect(button).to_be_visible()
+    right = "element => element.getBoundingClientRect().right"
+    assert button.evaluate(right) <= sessions.evaluate(right)
+
+
 def test_session_is_ended(console, page, api):
     api.must(api.tab(), "SELECT 'to be ended'")
     console.part("Now")
