@@ -8,6 +8,7 @@ mod describe;
 mod history;
 mod import;
 mod keywords;
+mod listings;
 mod pager;
 mod problem;
 mod repl;

@@ -41,10 +41,35 @@ impl NamePattern {
         Self { schema: parts.pop(), name }
     }
 
+    /// The same as a condition over columns with the names of schemas and relations.
+    pub(super) fn condition(&self, schema: &str, name: &str) -> String {
+        let of_name = format!("{name} LIKE {}", liked(&self.name));
+        match &self.schema {
+            Some(pattern) => format!("{schema} LIKE {} AND {of_name}", liked(pattern)),
+            None => of_name,
+        }
+    }
+
     fn fits(&self, name: &QualifiedName) -> bool {
         self.schema.as_ref().is_none_or(|schema| matches(schema, &name.schema))
             && matches(&self.name, &name.name)
     }
+}
+
+/// A pattern as LIKE has it, in quotes.
+fn liked(pattern: &str) -> String {
+    let mut liked = String::from("'");
+    for character in pattern.chars() {
+        match character {
+            '*' => liked.push('%'),
+            '?' => liked.push('_'),
+            '%' | '_' | '\\' => liked.extend(['\\', character]),
+            '\'' => liked.push_str("''"),
+            other => liked.push(other),
+        }
+    }
+    liked.push('\'');
+    liked
 }
 
 /// Lists objects of a kind.

@@ -4,6 +4,7 @@
 use super::command::{self, Command, Import, Turn};
 use super::describe::{self, Found, NamePattern};
 use super::import;
+use super::listings;
 use super::pager::{Pager, paged};
 use super::problem::{Origin, describe as describe_problem};
 use super::splitter::{Splitter, Waiting};
@@ -21,20 +22,6 @@ use std::time::{Duration, Instant};
 
 /// How deep files may include each other.
 const INCLUDE_DEPTH_MAX: usize = 16;
-
-/// What `\du` asks.
-const ROLES: &str = "SELECT rolname AS role, concat_ws(', ', \
-    CASE WHEN rolsuper THEN 'superuser' END, CASE WHEN rolcreaterole THEN 'create role' END, \
-    CASE WHEN rolcreatedb THEN 'create database' END, CASE WHEN rolreplication THEN 'replication' END, \
-    CASE WHEN NOT rolcanlogin THEN 'cannot log in' END) AS attributes \
-    FROM pg_catalog.pg_roles WHERE rolname NOT LIKE 'pg\\_%' ORDER BY rolname";
-
-/// What `\dT` asks.
-const TYPES: &str = "SELECT n.nspname AS schema, t.typname AS type, \
-    (SELECT string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
-     WHERE e.enumtypid = t.oid) AS labels \
-    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-    WHERE t.typtype = 'e' ORDER BY 1, 2";
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -285,11 +272,42 @@ impl<'o> Shell<'o> {
                 let state = if self.pager == Pager::On { "on" } else { "off" };
                 writeln!(self.out, "The pager is {state}.")?;
             }
-            Command::Roles => return self.run(ROLES, Origin { file: None, line: 1 }),
-            Command::Types => return self.run(TYPES, Origin { file: None, line: 1 }),
+            Command::Roles => return self.ask(listings::ROLES),
+            Command::Types => return self.ask(listings::TYPES),
+            Command::Databases => return self.ask(listings::DATABASES),
+            Command::Sizes(of, pattern) => return self.ask(&listings::sizes(of, pattern.as_deref())),
+            Command::Rights(pattern) => return self.ask(&listings::rights(pattern.as_deref())),
             Command::Import(import) => return self.import(&import),
+            Command::Edit => return self.edit(),
         }
         Ok(Flow::Next)
+    }
+
+    /// Shows what the catalog says, in the open transaction. It is not what `\watch` runs again.
+    fn ask(&mut self, sql: &str) -> Result<Flow, Failure> {
+        let last = self.last.take();
+        let flow = self.run(sql, Origin { file: None, line: 1 });
+        self.last = last;
+        flow
+    }
+
+    /// The last statement, through the user's editor; what comes of it is run.
+    fn edit(&mut self) -> Result<Flow, Failure> {
+        let file = tempfile::Builder::new().prefix("coeval-").suffix(".sql").tempfile()?;
+        let last = self.last.as_ref().map_or_else(String::new, |sql| format!("{sql};\n"));
+        std::fs::write(file.path(), last)?;
+        self.out.flush()?;
+        let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
+        let editor = editor.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| "vi".to_owned());
+        let editing = std::process::Command::new("sh")
+            .args(["-c", &format!("{editor} \"$0\"")])
+            .arg(file.path())
+            .status()?;
+        if !editing.success() {
+            eprintln!("nothing is run: {editor} ended with {editing}");
+            return Ok(Flow::Failed);
+        }
+        self.run_file(&file.path().display().to_string())
     }
 
     fn describe(&mut self, text: &str) -> Result<Flow, Failure> {
