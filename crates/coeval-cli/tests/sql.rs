@@ -139,7 +139,7 @@ fn what_indexes_are_on_and_how_bricks_are_cut_is_described() {
         "CREATE TABLE people (id int PRIMARY KEY, email text, active boolean, seen timestamp(3), \
          twice int GENERATED ALWAYS AS (id * 2) STORED);\n\
          CREATE INDEX people_email ON people (lower(email), id DESC) WHERE active;\n\
-         COMMENT ON TABLE people IS 'who';\nCOMMENT ON COLUMN people.seen IS 'when';\n\
+         COMMENT ON TABLE people IS 'who\u{1b}[31m';\nCOMMENT ON COLUMN people.seen IS 'when';\n\
          CREATE TABLE clicks (day date, shop text) USING brick \
          PARTITION BY (day RANGE SIZE '1 day' FROM '2026-01-01', shop CARDINALITY 16);\n\
          \\d people\n\\d people_email\n\\di people*\n\\d clicks\n",
@@ -153,7 +153,7 @@ fn what_indexes_are_on_and_how_bricks_are_cut_is_described() {
         " timestamp(3) without time zone ",
         " generated always as (id * 2) stored\n",
         "Comments on columns:\n    seen: when\n",
-        "Comment: who\n",
+        "Comment: who\\x1B[31m\n",
         "Brick table \"public.clicks\"\n",
         " FROM 2026-01-01\n",
         "    shop CARDINALITY 16 ",

@@ -5,7 +5,7 @@ mod declared;
 
 use super::command::{ListKind, matches};
 use crate::cells::{Alignment, Listing};
-use crate::grid::{Colours, print_aligned};
+use crate::grid::{Colours, print_aligned, shown};
 use arrow::datatypes::SchemaRef;
 use coeval::{
     Deferral, Definitions, ForeignKeyDef, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
@@ -239,7 +239,7 @@ fn describe_table(out: &mut dyn Write, definitions: &Definitions, table: &TableD
 }
 
 fn comment(out: &mut dyn Write, said: Option<&str>) -> io::Result<()> {
-    said.map_or(Ok(()), |said| writeln!(out, "Comment: {said}"))
+    said.map_or(Ok(()), |said| writeln!(out, "Comment: {}", shown(said).join("\n    ")))
 }
 
 fn describe_keys(out: &mut dyn Write, table: &TableDef) -> io::Result<()> {
@@ -265,7 +265,8 @@ fn section(out: &mut dyn Write, heading: &str, lines: &[String]) -> io::Result<(
         return Ok(());
     }
     writeln!(out, "{heading}:")?;
-    lines.iter().try_for_each(|line| writeln!(out, "    {line}"))
+    // What users have said may hold what a terminal would obey.
+    lines.iter().flat_map(|line| shown(line)).try_for_each(|line| writeln!(out, "    {line}"))
 }
 
 fn foreign_key_text(definitions: &Definitions, child: &TableDef, key: &ForeignKeyDef) -> String {
@@ -319,7 +320,7 @@ fn describe_view(out: &mut dyn Write, view: &ViewDef, schema: Option<SchemaRef>)
         }
         print_aligned(out, &columns, Colours::Off)?;
     }
-    writeln!(out, "Definition:\n    {}", view.query)?;
+    writeln!(out, "Definition:\n    {}", shown(&view.query).join("\n    "))?;
     comment(out, view.comment.as_deref())
 }
 
