@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the error of a statement: SQLSTATE, message, the place in the statement, detail and hint.
 
-use crate::grid::Colours;
+use crate::grid::{Colours, shown};
 use coeval::{Error, SqlError};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -39,26 +39,31 @@ pub(crate) fn describe(error: &Error, statement: &str, origin: Origin<'_>, colou
     match error {
         Error::Sql(error) => describe_sql(error, found.as_ref(), &mut text),
         other => {
-            let _ = writeln!(text, " {}: {other}", other.state().code());
+            let _ = writeln!(text, " {}: {}", other.state().code(), harmless(&other.to_string()));
         }
     }
     text
 }
 
+/// A text that may repeat what rows hold, without what a terminal would obey.
+fn harmless(text: &str) -> String {
+    shown(text).join("\n")
+}
+
 // Writing to a String cannot fail, so that results of `write!` are dropped here.
 fn describe_sql(error: &SqlError, place: Option<&Place>, text: &mut String) {
-    let _ = writeln!(text, " {}: {}", error.state.code(), error.message);
+    let _ = writeln!(text, " {}: {}", error.state.code(), harmless(&error.message));
     if let Some(place) = place {
         place.point(text);
     }
     if let Some(detail) = &error.detail {
-        let _ = writeln!(text, "DETAIL: {detail}");
+        let _ = writeln!(text, "DETAIL: {}", harmless(detail));
     }
     if let Some(context) = &error.context {
-        let _ = writeln!(text, "CONTEXT: {context}");
+        let _ = writeln!(text, "CONTEXT: {}", harmless(context));
     }
     if let Some(hint) = &error.hint {
-        let _ = writeln!(text, "HINT: {hint}");
+        let _ = writeln!(text, "HINT: {}", harmless(hint));
     }
 }
 
@@ -165,6 +170,14 @@ mod tests {
                         DETAIL: Key (id)=(1) already exists.\n\
                         HINT: Use another one.\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_a_row_holds_is_not_obeyed() {
+        let error = SqlError::new(SqlState::UniqueViolation, "two\nlines")
+            .with_detail("Key (name)=(\u{1b}[2J) already exists.");
+        let text = describe(&Error::Sql(error), "insert", TYPED);
+        assert_eq!(text, "ERROR 23505: two\nlines\nDETAIL: Key (name)=(\\x1B[2J) already exists.\n");
     }
 
     #[test]
