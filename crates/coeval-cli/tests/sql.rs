@@ -131,6 +131,78 @@ fn definitions_are_described() {
     }
 }
 
+/// Expressions and conditions stand in columns that nobody is to see, and those were shown.
+#[test]
+fn what_indexes_are_on_and_how_bricks_are_cut_is_described() {
+    let output = coeval_with_input(
+        &["sql"],
+        "CREATE TABLE people (id int PRIMARY KEY, email text, active boolean, seen timestamp(3), \
+         twice int GENERATED ALWAYS AS (id * 2) STORED);\n\
+         CREATE INDEX people_email ON people (lower(email), id DESC) WHERE active;\n\
+         COMMENT ON TABLE people IS 'who\u{1b}[31m';\nCOMMENT ON COLUMN people.seen IS 'when';\n\
+         CREATE TABLE clicks (day date, shop text) USING brick \
+         PARTITION BY (day RANGE SIZE '1 day' FROM '2026-01-01', shop CARDINALITY 16);\n\
+         \\d people\n\\d people_email\n\\di people*\n\\d clicks\n",
+    );
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    for part in [
+        "\"people_email\" index (lower(email), id DESC) WHERE active\n",
+        "index on table \"people\" (lower(email), id DESC) WHERE active\n",
+        " lower(email), id DESC ",
+        " timestamp(3) without time zone ",
+        " generated always as (id * 2) stored\n",
+        "Comments on columns:\n    seen: when\n",
+        "Comment: who\\x1B[31m\n",
+        "Brick table \"public.clicks\"\n",
+        " FROM 2026-01-01\n",
+        "    shop CARDINALITY 16 ",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in\n{shown}");
+    }
+    assert!(!shown.contains('\u{1}') && !shown.contains("\\x01"), "{shown}");
+}
+
+#[test]
+fn sizes_rights_and_databases_are_listed() {
+    let output = coeval_with_input(
+        &["sql"],
+        "CREATE TABLE orders (id int PRIMARY KEY);\nINSERT INTO orders VALUES (1), (2);\n\
+         COMMENT ON TABLE orders IS 'what was ordered';\nCREATE VIEW opened AS SELECT id FROM orders;\n\
+         CREATE TABLE order_lines (id int);\nCREATE ROLE clerk;\nGRANT SELECT ON orders TO clerk;\n\
+         \\echo sizes\n\\dt+ orders\n\\echo all\n\\d+\n\\echo rights\n\\dp ord?rs\n\\echo databases\n\\l\n",
+    );
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    let (_, shown) = shown.split_once("sizes\n").unwrap();
+    let (sizes, shown) = shown.split_once("all\n").unwrap();
+    let (all, shown) = shown.split_once("rights\n").unwrap();
+    let (rights, databases) = shown.split_once("databases\n").unwrap();
+    assert!(sizes.contains("(1 row)") && sizes.contains("|    2 |"), "{sizes}");
+    assert!(sizes.contains("| what was ordered\n"), "{sizes}");
+    assert!(all.contains(" opened ") && all.contains("| view ") && all.contains(" order_lines "), "{all}");
+    assert!(rights.contains("clerk=r/") && !rights.contains("order_lines"), "{rights}");
+    assert!(databases.contains("UTF8"), "{databases}");
+}
+
+#[test]
+fn the_last_statement_goes_through_the_editor_and_is_run() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_coeval"))
+        .arg("sql")
+        .env("EDITOR", "sed -i s/41/42/")
+        .env_remove("VISUAL")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"SELECT 41 AS answer;\n\\e\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_ends_well(&output);
+    let shown = stdout(&output);
+    assert!(shown.contains("     41\n") && shown.contains("     42\n"), "{shown}");
+}
+
 #[test]
 fn commands_of_the_shell_work_in_scripts() {
     let output = coeval_with_input(

@@ -200,7 +200,7 @@ fn width_of(lines: &[String]) -> usize {
 }
 
 /// The lines of a text as they are printed: tabs as blanks, control characters spelled out. At least one line.
-fn shown(text: &str) -> Vec<String> {
+pub(crate) fn shown(text: &str) -> Vec<String> {
     let is_plain = |character: char| !character.is_control();
     if text.chars().all(is_plain) {
         return vec![text.to_owned()];

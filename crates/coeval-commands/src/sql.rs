@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `coeval sql`: statements from the command line, from files, from a pipe or from somebody at a terminal.
 
+mod colour;
 mod command;
 mod completion;
 mod describe;
 mod history;
 mod import;
+mod keywords;
+mod listings;
 mod pager;
 mod problem;
 mod repl;

@@ -129,7 +129,8 @@ function options({ series, legend, size, value = short, ...rest }) {
           : at;
   return {
     ...size,
-    padding: [10, 12, 0, 0],
+    // On the right there is half a mark of the axis.
+    padding: [10, 20, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: legend },
     scales: { x: { time: isTime, ...rangeOfX({ seconds, hasBars }) }, y: scaleOfY(rest) },

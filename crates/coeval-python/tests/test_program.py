@@ -2,6 +2,7 @@
 """The program that the package carries."""
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 import sysconfig
@@ -25,3 +26,12 @@ def test_it_runs():
 
 def test_versions():
     assert coeval.__version__ == importlib.metadata.version("coeval")
+
+
+def test_one_wheel_is_for_all_pythons_and_systems():
+    """Python's stable interface, and a C library that is not this machine's alone."""
+    wheel = importlib.metadata.distribution("coeval").read_text("WHEEL")
+    tags = re.findall(r"^Tag: (\S+)$", wheel, re.MULTILINE)
+    assert tags
+    for tag in tags:
+        assert re.fullmatch(r"cp310-abi3-manylinux(_\d+_\d+|2014)_\w+", tag), tags

@@ -8,6 +8,7 @@
 use crate::error::{SqlError, SqlState};
 use crate::hand_over::hand_over_if_wanted;
 use crate::memory::{Holding, has_much_to_note, note_for_nobody};
+use crate::progress::{Counting, QueryProgress, Shown};
 use coeval_txn::{Interrupt, OwnerId};
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::MemoryPool;
@@ -105,6 +106,8 @@ struct Request {
     awaits_replicas: AtomicBool,
     /// The session's identity among the holders of advisory locks.
     lock_owner: OnceLock<OwnerId>,
+    /// How far its query is.
+    progress: Shown,
 }
 
 /// The commit of a session waits for replicas until this is dropped: that is shown by `pg_stat_activity`.
@@ -116,6 +119,18 @@ pub struct ReplicaWait {
 impl Drop for ReplicaWait {
     fn drop(&mut self) {
         self.request.awaits_replicas.store(false, Ordering::Release);
+    }
+}
+
+/// The progress of a session's query is shown until this is dropped, and then that of the query around it, if there is one.
+pub(crate) struct ShownProgress {
+    request: Arc<Request>,
+    before: Option<Counting>,
+}
+
+impl Drop for ShownProgress {
+    fn drop(&mut self) {
+        drop(self.request.progress.replace(self.before.take()));
     }
 }
 
@@ -228,6 +243,19 @@ impl CancelHandle {
     pub fn note_replica_wait(&self) -> ReplicaWait {
         self.request.awaits_replicas.store(true, Ordering::Release);
         ReplicaWait { request: Arc::clone(&self.request) }
+    }
+
+    /// How far the query is that the session's statement runs; `None` while it runs none of which that is known. Costs some
+    /// microseconds, and nothing of the query.
+    #[must_use]
+    pub fn progress(&self) -> Option<QueryProgress> {
+        self.request.progress.now()
+    }
+
+    /// Shows the progress of a query, until what this gives is dropped.
+    #[must_use]
+    pub(crate) fn show_progress(&self, counting: Option<Counting>) -> ShownProgress {
+        ShownProgress { request: Arc::clone(&self.request), before: self.request.progress.replace(counting) }
     }
 
     /// Whether the session's commit waits for replicas.

@@ -74,6 +74,7 @@ mod parse;
 mod password;
 mod pieces;
 mod point;
+mod progress;
 mod provider;
 mod query;
 mod quota;
@@ -130,6 +131,7 @@ pub use memory::{QUERY_MEMORY_MIN, QueryMemory, default_query_memory};
 pub use password::Verifier;
 pub use pieces::run_piece;
 pub use point::Rows;
+pub use progress::QueryProgress;
 pub use provider::{BrickScan, field_of_column};
 pub use quota::{Quota, QuotaShare};
 pub use registry::{

@@ -57,7 +57,7 @@ pub use coeval_sql::{
     PlacedBricks, PromotionLoss, SnapshotToken, Upstream, UpstreamState, UpstreamStatus, run_piece,
 };
 pub use coeval_sql::{
-    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, RowSet, Rows,
+    CancelHandle, ChangeAsJson, CommandTag, Definitions, QUERY_MEMORY_MIN, QueryProgress, RowSet, Rows,
     STATEMENT_STACK_BYTES, Settings, SqlError, SqlState, StatementResult, TransactionStatus,
     column_type_of_arrow, column_type_of_field, format_shown, format_value, parse_value,
 };

@@ -15,6 +15,14 @@ pub(crate) enum ListKind {
     Schemas,
 }
 
+/// Whose sizes to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SizesOf {
+    Tables,
+    /// Views and sequences, too.
+    All,
+}
+
 /// A switch and what it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -44,6 +52,13 @@ pub(crate) enum Command {
     Pager(Turn),
     Roles,
     Types,
+    Databases,
+    /// Relations with their sizes.
+    Sizes(SizesOf, Option<String>),
+    /// Who may do what.
+    Rights(Option<String>),
+    /// The last statement through an editor.
+    Edit,
     Import(Import),
 }
 
@@ -61,9 +76,12 @@ Statements end with a semicolon and may take several lines. Ctrl-C drops what wa
 
   \\d              tables, views and sequences
   \\d NAME         one of them: columns, indexes, constraints
-  \\dt \\di \\dv    tables, indexes, views; with a pattern: \\dt order*
-  \\ds \\dn        sequences, schemas
-  \\du \\dT        roles, types
+  \\dt \\di \\dv     tables, indexes, views; with a pattern: \\dt order*
+  \\ds \\dn         sequences, schemas
+  \\dt+ \\d+        tables, or all of them, with rows, size and comment
+  \\dp \\du \\dT     rights, roles, types
+  \\l              databases
+  \\e              the last statement in $VISUAL or $EDITOR (vi), and run what comes of it
   \\watch SECONDS  run the last statement again and again, up to Ctrl-C; every 2 seconds if nothing is said
   \\i FILE         run the statements of a file; also .read FILE
   .import FILE    a Parquet, CSV or JSON file as a table; .import FILE TABLE into one that may be there already
@@ -88,7 +106,14 @@ pub(crate) fn parse(line: &str) -> Result<Command, String> {
     let argument = argument.trim();
     let optional = (!argument.is_empty()).then(|| argument.to_owned());
     let list = |kind| Ok(Command::List(kind, optional.clone()));
+    // What psql shows more of behind a plus is shown in any case, but for sizes.
+    let (name, has_plus) = match name.strip_suffix('+') {
+        Some(short) if short.starts_with("\\d") => (short, true),
+        _ => (name, false),
+    };
     match name {
+        "\\dt" if has_plus => Ok(Command::Sizes(SizesOf::Tables, optional)),
+        "\\d" if has_plus && optional.is_none() => Ok(Command::Sizes(SizesOf::All, None)),
         "\\q" | "\\quit" => Ok(Command::Quit),
         "\\?" | "\\h" | "\\help" => Ok(Command::Help),
         "\\timing" => turn(name, argument).map(Command::Timing),
@@ -111,6 +136,9 @@ pub(crate) fn parse(line: &str) -> Result<Command, String> {
         ".help" => Ok(Command::Help),
         "\\du" | "\\dg" => Ok(Command::Roles),
         "\\dT" => Ok(Command::Types),
+        "\\dp" | "\\z" => Ok(Command::Rights(optional)),
+        "\\l" => Ok(Command::Databases),
+        "\\e" | "\\edit" => Ok(Command::Edit),
         "\\watch" => pause(argument).map(Command::Watch),
         "\\pager" => turn(name, argument).map(Command::Pager),
         "\\echo" => Ok(Command::Echo(argument.to_owned())),
@@ -196,6 +224,10 @@ mod tests {
         assert_eq!(parse("\\d"), Ok(Command::List(ListKind::All, None)));
         assert_eq!(parse("\\d  orders ;"), Ok(Command::Describe("orders".to_owned())));
         assert_eq!(parse("\\dt o*"), Ok(Command::List(ListKind::Tables, Some("o*".to_owned()))));
+        assert_eq!(parse("\\dt+ o*"), Ok(Command::Sizes(SizesOf::Tables, Some("o*".to_owned()))));
+        assert_eq!(parse("\\d+"), Ok(Command::Sizes(SizesOf::All, None)));
+        assert_eq!(parse("\\d+ orders"), Ok(Command::Describe("orders".to_owned())));
+        assert_eq!(parse("\\di+"), Ok(Command::List(ListKind::Indexes, None)));
         assert_eq!(parse("\\timing"), Ok(Command::Timing(Turn::Over)));
         assert_eq!(parse("\\x auto"), Ok(Command::Expanded(Turn::Auto)));
         assert_eq!(parse("\\i 'a file.sql'"), Ok(Command::Include("a file.sql".to_owned())));

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Completes words with the tab key: keywords, tables, columns.
+//! What the line editor asks for: words that the tab key completes (keywords, tables, columns), and the line in colours.
 
+use super::colour::painted;
+use super::keywords::keywords;
+use crate::grid::Colours;
+use crate::place::Place;
 use coeval::Definitions;
 use rustyline::completion::{Completer, Pair};
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-
-/// Words that many statements are made of.
-const KEYWORDS: &str = "\
-    ALL ALTER ANALYZE AND AS ASC BEGIN BETWEEN BY CASCADE CASE CAST CHECK CHECKPOINT COLUMN COMMIT CONFLICT CONSTRAINT \
-    COPY COUNT CREATE CROSS DEFAULT DELETE DESC DISTINCT DO DROP ELSE END EXCEPT EXISTS EXPLAIN FOREIGN FROM FULL \
-    GROUP HAVING IN INDEX INNER INSERT INTERSECT INTO IS ISOLATION JOIN KEY LEFT LEVEL LIKE LIMIT NOT NOTHING NULL \
-    NULLS OFFSET ON ONLY OR ORDER OUTER OVER PARTITION PRIMARY READ REFERENCES RELEASE REPEATABLE RETURNING RIGHT \
-    ROLLBACK SAVEPOINT SCHEMA SELECT SEQUENCE SET SHOW TABLE THEN TO TRANSACTION TRUNCATE UNION UNIQUE UPDATE USING \
-    VALUES VIEW WHEN WHERE WITH";
 
 /// The names that can be completed.
 #[derive(Clone, Debug, Default)]
@@ -42,22 +38,32 @@ impl Words {
         let names = self.names.iter().filter(|name| name.starts_with(&lower)).cloned();
         let is_lower = begun.chars().all(|character| !character.is_uppercase());
         let upper = begun.to_uppercase();
-        let keywords = KEYWORDS.split_whitespace().filter(|keyword| keyword.starts_with(&upper));
+        let keywords = keywords().filter(|keyword| keyword.starts_with(&upper));
         let keywords = keywords.map(|word| if is_lower { word.to_lowercase() } else { word.to_owned() });
         names.chain(keywords).collect()
     }
 }
 
-/// Completes the word before the cursor.
+/// Completes the word before the cursor, and gives the line its colours.
 #[derive(Default)]
 pub(crate) struct WordCompleter {
     words: Words,
+    /// Where the line begins that is being typed; `None` if it is to have no colours.
+    begins_in: Option<Place>,
 }
 
 impl WordCompleter {
     /// From now on completes with these.
     pub(crate) fn learn(&mut self, words: Words) {
         self.words = words;
+    }
+
+    /// The next line begins here, and has colours or not.
+    pub(crate) fn paint(&mut self, colours: Colours, place: &Place) {
+        self.begins_in = match colours {
+            Colours::On => Some(place.clone()),
+            Colours::Off => None,
+        };
     }
 }
 
@@ -89,7 +95,19 @@ impl Hinter for WordCompleter {
     type Hint = String;
 }
 
-impl Highlighter for WordCompleter {}
+impl Highlighter for WordCompleter {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match &self.begins_in {
+            Some(place) => Cow::Owned(painted(line, place)),
+            None => Cow::Borrowed(line),
+        }
+    }
+
+    /// A character more may end a string, or make a word a keyword.
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.begins_in.is_some() && kind != CmdKind::MoveCursor
+    }
+}
 
 impl Validator for WordCompleter {}
 

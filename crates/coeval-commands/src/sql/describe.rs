@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `\d` and its relatives: what there is, and how it is defined.
 
+mod declared;
+
 use super::command::{ListKind, matches};
 use crate::cells::{Alignment, Listing};
-use crate::grid::{Colours, print_aligned};
+use crate::grid::{Colours, print_aligned, shown};
 use arrow::datatypes::SchemaRef;
 use coeval::{
-    ColumnDef, Deferral, Definitions, ForeignKeyDef, Identity, IndexDef, ObjectRef, QualifiedName,
-    ReferentialAction, SequenceDef, TableDef, Uniqueness, ViewDef,
+    Deferral, Definitions, ForeignKeyDef, IndexDef, ObjectRef, QualifiedName, ReferentialAction, SequenceDef,
+    TableDef, Uniqueness, ViewDef,
 };
+use declared::{brick_lines, column_comments, default_text, index_keys, index_text, type_text};
 use std::io::{self, Write};
 
 /// A pattern of names: `name`, `schema.name`, both with `*` and `?`. Like names in SQL it is folded to lower case
@@ -38,10 +41,35 @@ impl NamePattern {
         Self { schema: parts.pop(), name }
     }
 
+    /// The same as a condition over columns with the names of schemas and relations.
+    pub(super) fn condition(&self, schema: &str, name: &str) -> String {
+        let of_name = format!("{name} LIKE {}", liked(&self.name));
+        match &self.schema {
+            Some(pattern) => format!("{schema} LIKE {} AND {of_name}", liked(pattern)),
+            None => of_name,
+        }
+    }
+
     fn fits(&self, name: &QualifiedName) -> bool {
         self.schema.as_ref().is_none_or(|schema| matches(schema, &name.schema))
             && matches(&self.name, &name.name)
     }
+}
+
+/// A pattern as LIKE has it, in quotes.
+fn liked(pattern: &str) -> String {
+    let mut liked = String::from("'");
+    for character in pattern.chars() {
+        match character {
+            '*' => liked.push('%'),
+            '?' => liked.push('_'),
+            '%' | '_' | '\\' => liked.extend(['\\', character]),
+            '\'' => liked.push_str("''"),
+            other => liked.push(other),
+        }
+    }
+    liked.push('\'');
+    liked
 }
 
 /// Lists objects of a kind.
@@ -87,7 +115,7 @@ pub(crate) fn list(
         }
         for (name, object) in objects {
             let Some((table, index)) = index_of(definitions, object, name) else { continue };
-            let columns = column_names(table, &index.columns);
+            let columns = index_keys(table, index);
             let (schema, name) = (name.schema.clone(), name.name.clone());
             listing.push([schema, name, table.name.name.clone(), columns, index_kind(index).to_owned()]);
         }
@@ -181,16 +209,17 @@ fn title(out: &mut dyn Write, kind: &str, name: &QualifiedName) -> io::Result<()
 }
 
 fn describe_table(out: &mut dyn Write, definitions: &Definitions, table: &TableDef) -> io::Result<()> {
-    title(out, "Table", &table.name)?;
+    title(out, if table.bricks.is_some() { "Brick table" } else { "Table" }, &table.name)?;
     let left = Alignment::Left;
     let mut columns =
         Listing::new(&[("Column", left), ("Type", left), ("Nullable", left), ("Default", left)]);
     for (_, column) in table.live_columns() {
         let nullable = if column.not_null { "not null" } else { "" };
         let default = default_text(definitions, column);
-        columns.push([column.name.clone(), column.ty.to_string(), nullable.to_owned(), default]);
+        columns.push([column.name.clone(), type_text(column), nullable.to_owned(), default]);
     }
     print_aligned(out, &columns, Colours::Off)?;
+    section(out, "Bricks", &brick_lines(table))?;
     describe_keys(out, table)?;
     let foreign_keys: Vec<String> =
         table.foreign_keys.iter().map(|key| foreign_key_text(definitions, table, key)).collect();
@@ -201,7 +230,16 @@ fn describe_table(out: &mut dyn Write, definitions: &Definitions, table: &TableD
             children.push(format!("{}: {}", child.name, foreign_key_text(definitions, child, key)));
         }
     }
-    section(out, "Referenced by", &children)
+    section(out, "Referenced by", &children)?;
+    if let Some(foreign) = &table.foreign {
+        writeln!(out, "Its rows are on server {}, as {}", foreign.server, foreign.table)?;
+    }
+    section(out, "Comments on columns", &column_comments(table))?;
+    comment(out, table.comment.as_deref())
+}
+
+fn comment(out: &mut dyn Write, said: Option<&str>) -> io::Result<()> {
+    said.map_or(Ok(()), |said| writeln!(out, "Comment: {}", shown(said).join("\n    ")))
 }
 
 fn describe_keys(out: &mut dyn Write, table: &TableDef) -> io::Result<()> {
@@ -211,12 +249,14 @@ fn describe_keys(out: &mut dyn Write, table: &TableDef) -> io::Result<()> {
         indexes.push(format!("\"{}\" primary key ({columns})", table.primary_key_name));
     }
     for index in &table.indexes {
-        let columns = column_names(table, &index.columns);
-        indexes.push(format!("\"{}\" {} ({columns})", index.name, index_kind(index)));
+        indexes.push(format!("\"{}\" {} {}", index.name, index_kind(index), index_text(table, index)));
     }
     section(out, "Indexes", &indexes)?;
-    let checks: Vec<String> =
-        table.checks.iter().map(|check| format!("\"{}\" CHECK ({})", check.name, check.expression)).collect();
+    let checks = table.checks.iter().map(|check| {
+        let not_valid = if check.validity.is_valid() { "" } else { " NOT VALID" };
+        format!("\"{}\" CHECK ({}){not_valid}", check.name, check.expression)
+    });
+    let checks: Vec<String> = checks.collect();
     section(out, "Check constraints", &checks)
 }
 
@@ -225,17 +265,8 @@ fn section(out: &mut dyn Write, heading: &str, lines: &[String]) -> io::Result<(
         return Ok(());
     }
     writeln!(out, "{heading}:")?;
-    lines.iter().try_for_each(|line| writeln!(out, "    {line}"))
-}
-
-fn default_text(definitions: &Definitions, column: &ColumnDef) -> String {
-    let sequence = column.sequence.and_then(|id| definitions.catalog().sequence(id));
-    match (column.identity, sequence) {
-        (Some(Identity::Always), _) => "generated always as identity".to_owned(),
-        (Some(Identity::ByDefault), _) => "generated by default as identity".to_owned(),
-        (None, Some(sequence)) => format!("nextval('{}')", sequence.name),
-        (None, None) => column.default.clone().unwrap_or_default(),
-    }
+    // What users have said may hold what a terminal would obey.
+    lines.iter().flat_map(|line| shown(line)).try_for_each(|line| writeln!(out, "    {line}"))
 }
 
 fn foreign_key_text(definitions: &Definitions, child: &TableDef, key: &ForeignKeyDef) -> String {
@@ -256,7 +287,11 @@ fn foreign_key_text(definitions: &Definitions, child: &TableDef, key: &ForeignKe
         Deferral::Immediate => " DEFERRABLE",
         Deferral::Deferred => " DEFERRABLE INITIALLY DEFERRED",
     };
-    format!("\"{}\" FOREIGN KEY ({columns}) REFERENCES {parent}{on_delete}{on_update}{deferral}", key.name)
+    let not_valid = if key.validity.is_valid() { "" } else { " NOT VALID" };
+    let name = &key.name;
+    format!(
+        "\"{name}\" FOREIGN KEY ({columns}) REFERENCES {parent}{on_delete}{on_update}{deferral}{not_valid}"
+    )
 }
 
 fn describe_index(
@@ -267,12 +302,11 @@ fn describe_index(
     let (table, index) = index;
     title(out, "Index", name)?;
     let mut columns = Listing::new(&[("Column", Alignment::Left), ("Type", Alignment::Left)]);
-    for &column in &index.columns {
-        let column = &table.columns[column];
-        columns.push([column.name.clone(), column.ty.to_string()]);
+    for column in index.columns.iter().map(|&column| &table.columns[column]).filter(|key| !key.is_marker()) {
+        columns.push([column.name.clone(), type_text(column)]);
     }
     print_aligned(out, &columns, Colours::Off)?;
-    writeln!(out, "{} on table \"{}\"", index_kind(index), table.name)
+    writeln!(out, "{} on table \"{}\" {}", index_kind(index), table.name, index_text(table, index))
 }
 
 fn describe_view(out: &mut dyn Write, view: &ViewDef, schema: Option<SchemaRef>) -> io::Result<()> {
@@ -286,7 +320,8 @@ fn describe_view(out: &mut dyn Write, view: &ViewDef, schema: Option<SchemaRef>)
         }
         print_aligned(out, &columns, Colours::Off)?;
     }
-    writeln!(out, "Definition:\n    {}", view.query)
+    writeln!(out, "Definition:\n    {}", shown(&view.query).join("\n    "))?;
+    comment(out, view.comment.as_deref())
 }
 
 fn describe_sequence(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the error of a statement: SQLSTATE, message, the place in the statement, detail and hint.
 
+use crate::grid::{Colours, shown};
 use coeval::{Error, SqlError};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
@@ -18,8 +19,12 @@ pub(crate) struct Origin<'a> {
 const SHOWN_BEFORE: usize = 50;
 const SHOWN_BEHIND: usize = 25;
 
+/// What an error begins with, without colours and with them.
+const ERROR: &str = "ERROR";
+const RED_ERROR: &str = "\x1b[1;31mERROR\x1b[0m";
+
 /// The text to print, with a line end.
-pub(crate) fn describe(error: &Error, statement: &str, origin: Origin<'_>) -> String {
+pub(crate) fn describe(error: &Error, statement: &str, origin: Origin<'_>, colours: Colours) -> String {
     let mut text = String::new();
     let place = |error: &SqlError| error.position.and_then(|position| Place::find(statement, position));
     let found = if let Error::Sql(error) = error { place(error) } else { None };
@@ -27,29 +32,38 @@ pub(crate) fn describe(error: &Error, statement: &str, origin: Origin<'_>) -> St
         let line = origin.line + found.as_ref().map_or(0, |place| place.line);
         let _ = write!(text, "{file}:{line}: ");
     }
+    text.push_str(match colours {
+        Colours::On => RED_ERROR,
+        Colours::Off => ERROR,
+    });
     match error {
         Error::Sql(error) => describe_sql(error, found.as_ref(), &mut text),
         other => {
-            let _ = writeln!(text, "ERROR {}: {other}", other.state().code());
+            let _ = writeln!(text, " {}: {}", other.state().code(), harmless(&other.to_string()));
         }
     }
     text
 }
 
+/// A text that may repeat what rows hold, without what a terminal would obey.
+fn harmless(text: &str) -> String {
+    shown(text).join("\n")
+}
+
 // Writing to a String cannot fail, so that results of `write!` are dropped here.
 fn describe_sql(error: &SqlError, place: Option<&Place>, text: &mut String) {
-    let _ = writeln!(text, "ERROR {}: {}", error.state.code(), error.message);
+    let _ = writeln!(text, " {}: {}", error.state.code(), harmless(&error.message));
     if let Some(place) = place {
         place.point(text);
     }
     if let Some(detail) = &error.detail {
-        let _ = writeln!(text, "DETAIL: {detail}");
+        let _ = writeln!(text, "DETAIL: {}", harmless(detail));
     }
     if let Some(context) = &error.context {
-        let _ = writeln!(text, "CONTEXT: {context}");
+        let _ = writeln!(text, "CONTEXT: {}", harmless(context));
     }
     if let Some(hint) = &error.hint {
-        let _ = writeln!(text, "HINT: {hint}");
+        let _ = writeln!(text, "HINT: {}", harmless(hint));
     }
 }
 
@@ -98,10 +112,14 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Colours, Error, Origin, SqlError};
     use coeval::SqlState;
 
     const TYPED: Origin<'static> = Origin { file: None, line: 1 };
+
+    fn describe(error: &Error, statement: &str, origin: Origin<'_>) -> String {
+        super::describe(error, statement, origin, Colours::Off)
+    }
 
     fn error(position: usize) -> Error {
         Error::Sql(
@@ -152,5 +170,20 @@ mod tests {
                         DETAIL: Key (id)=(1) already exists.\n\
                         HINT: Use another one.\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn what_a_row_holds_is_not_obeyed() {
+        let error = SqlError::new(SqlState::UniqueViolation, "two\nlines")
+            .with_detail("Key (name)=(\u{1b}[2J) already exists.");
+        let text = describe(&Error::Sql(error), "insert", TYPED);
+        assert_eq!(text, "ERROR 23505: two\nlines\nDETAIL: Key (name)=(\\x1B[2J) already exists.\n");
+    }
+
+    #[test]
+    fn an_error_is_red_where_there_are_colours() {
+        let text =
+            super::describe(&error(99), "select", Origin { file: Some("ERROR.sql"), line: 3 }, Colours::On);
+        assert_eq!(text, "ERROR.sql:3: \x1b[1;31mERROR\x1b[0m 42P01: table \"x\" does not exist\n");
     }
 }

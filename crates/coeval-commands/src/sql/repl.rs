@@ -36,6 +36,7 @@ pub(crate) fn converse(shell: &mut Shell<'_>) -> Result<(), Failure> {
     loop {
         if let Some(completer) = lines.helper_mut() {
             completer.learn(Words::of(&shell.session().definitions()));
+            completer.paint(shell.colours(), splitter.place());
         }
         let line = match lines.readline(&prompt(shell.transaction_status(), splitter.waiting())) {
             Ok(line) => line,

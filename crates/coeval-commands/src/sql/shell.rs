@@ -4,6 +4,7 @@
 use super::command::{self, Command, Import, Turn};
 use super::describe::{self, Found, NamePattern};
 use super::import;
+use super::listings;
 use super::pager::{Pager, paged};
 use super::problem::{Origin, describe as describe_problem};
 use super::splitter::{Splitter, Waiting};
@@ -13,26 +14,14 @@ use crate::failure::Failure;
 use crate::grid::{Colours, aligned_width, print_aligned, print_expanded};
 use arrow::datatypes::SchemaRef;
 use chrono_tz::Tz;
-use coeval::{CommandTag, Database, QualifiedName, RowSet, Session, StatementResult, TransactionStatus};
-use std::io::{BufRead, Write};
+use coeval::{
+    CommandTag, Database, Error, QualifiedName, RowSet, Session, StatementResult, TransactionStatus,
+};
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// How deep files may include each other.
 const INCLUDE_DEPTH_MAX: usize = 16;
-
-/// What `\du` asks.
-const ROLES: &str = "SELECT rolname AS role, concat_ws(', ', \
-    CASE WHEN rolsuper THEN 'superuser' END, CASE WHEN rolcreaterole THEN 'create role' END, \
-    CASE WHEN rolcreatedb THEN 'create database' END, CASE WHEN rolreplication THEN 'replication' END, \
-    CASE WHEN NOT rolcanlogin THEN 'cannot log in' END) AS attributes \
-    FROM pg_catalog.pg_roles WHERE rolname NOT LIKE 'pg\\_%' ORDER BY rolname";
-
-/// What `\dT` asks.
-const TYPES: &str = "SELECT n.nspname AS schema, t.typname AS type, \
-    (SELECT string_agg(e.enumlabel, ', ' ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e \
-     WHERE e.enumtypid = t.oid) AS labels \
-    FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
-    WHERE t.typtype = 'e' ORDER BY 1, 2";
 
 /// Whether to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +150,14 @@ impl<'o> Shell<'o> {
         self.session.transaction_status()
     }
 
+    /// Whether the output has colours.
+    pub(crate) fn colours(&self) -> Colours {
+        match self.audience {
+            Audience::Person(colours) => colours,
+            Audience::Program => Colours::Off,
+        }
+    }
+
     /// The session.
     pub(crate) fn session(&self) -> &Session {
         &self.session
@@ -173,7 +170,8 @@ impl<'o> Shell<'o> {
     pub(crate) fn run(&mut self, sql: &str, origin: Origin<'_>) -> Result<Flow, Failure> {
         let started = Instant::now();
         let outcome = {
-            let _patience = matches!(self.audience, Audience::Person(_)).then(Patience::begin);
+            let is_watched = matches!(self.audience, Audience::Person(_));
+            let _patience = is_watched.then(|| Patience::begin(self.session.cancel_handle()));
             self.session.run(sql)
         };
         let took = started.elapsed();
@@ -186,7 +184,7 @@ impl<'o> Shell<'o> {
             Err(error) => {
                 // What was printed before belongs in front of the error.
                 self.out.flush()?;
-                eprint!("{}", describe_problem(&error, sql, origin));
+                self.complain(&error, sql, origin);
                 Flow::Failed
             }
         };
@@ -195,6 +193,12 @@ impl<'o> Shell<'o> {
         }
         self.out.flush()?;
         Ok(flow)
+    }
+
+    /// Says on stderr why a statement failed.
+    fn complain(&self, error: &Error, sql: &str, origin: Origin<'_>) {
+        let colours = if std::io::stderr().is_terminal() { self.colours() } else { Colours::Off };
+        eprint!("{}", describe_problem(error, sql, origin, colours));
     }
 
     /// Prints results, through a pager if they are longer than the screen.
@@ -268,11 +272,42 @@ impl<'o> Shell<'o> {
                 let state = if self.pager == Pager::On { "on" } else { "off" };
                 writeln!(self.out, "The pager is {state}.")?;
             }
-            Command::Roles => return self.run(ROLES, Origin { file: None, line: 1 }),
-            Command::Types => return self.run(TYPES, Origin { file: None, line: 1 }),
+            Command::Roles => return self.ask(listings::ROLES),
+            Command::Types => return self.ask(listings::TYPES),
+            Command::Databases => return self.ask(listings::DATABASES),
+            Command::Sizes(of, pattern) => return self.ask(&listings::sizes(of, pattern.as_deref())),
+            Command::Rights(pattern) => return self.ask(&listings::rights(pattern.as_deref())),
             Command::Import(import) => return self.import(&import),
+            Command::Edit => return self.edit(),
         }
         Ok(Flow::Next)
+    }
+
+    /// Shows what the catalog says, in the open transaction. It is not what `\watch` runs again.
+    fn ask(&mut self, sql: &str) -> Result<Flow, Failure> {
+        let last = self.last.take();
+        let flow = self.run(sql, Origin { file: None, line: 1 });
+        self.last = last;
+        flow
+    }
+
+    /// The last statement, through the user's editor; what comes of it is run.
+    fn edit(&mut self) -> Result<Flow, Failure> {
+        let file = tempfile::Builder::new().prefix("coeval-").suffix(".sql").tempfile()?;
+        let last = self.last.as_ref().map_or_else(String::new, |sql| format!("{sql};\n"));
+        std::fs::write(file.path(), last)?;
+        self.out.flush()?;
+        let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
+        let editor = editor.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| "vi".to_owned());
+        let editing = std::process::Command::new("sh")
+            .args(["-c", &format!("{editor} \"$0\"")])
+            .arg(file.path())
+            .status()?;
+        if !editing.success() {
+            eprintln!("nothing is run: {editor} ended with {editing}");
+            return Ok(Flow::Failed);
+        }
+        self.run_file(&file.path().display().to_string())
     }
 
     fn describe(&mut self, text: &str) -> Result<Flow, Failure> {
@@ -321,7 +356,7 @@ impl<'o> Shell<'o> {
             Ok(sql) => self.run(&sql, Origin { file: None, line: 1 }),
             Err(error) => {
                 self.out.flush()?;
-                eprint!("{}", describe_problem(&error, "", Origin { file: None, line: 1 }));
+                self.complain(&error, "", Origin { file: None, line: 1 });
                 Ok(Flow::Failed)
             }
         }

@@ -92,6 +92,11 @@ impl Splitter {
         matches!(self.waiting(), Waiting::Statement | Waiting::Rest)
     }
 
+    /// Where the next line begins.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// A line was taken by somebody else.
     pub(crate) fn pass_line(&mut self) {
         self.push_line("");

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be told wrong without being seen: figures, quantiles, ranges of bricks, plans. And what the page may load."""
 
+import pathlib
 import re
 import urllib.request
 
@@ -149,3 +150,12 @@ def test_policy(server):
     with urllib.request.urlopen(server.address) as again:
         assert nonce not in again.read().decode()
     assert not re.search(r"<style|\sstyle=|<script(?![^>]*\ssrc=)|\son\w+=|https?://", text)
+
+
+def test_the_page_is_small():
+    """All that a browser fetches, uncompressed: the docs say less than 1 MB."""
+    web = pathlib.Path(__file__).resolve().parents[2] / "web"
+    not_served = re.search(r"NOT_SERVED.*?\[(.*?)\];", (web.parent / "build.rs").read_text(), re.DOTALL)[1]
+    served = [path for path in web.rglob("*") if path.is_file() and "node_modules" not in path.parts]
+    sizes = [path.stat().st_size for path in served if f'"{path.name}"' not in not_served]
+    assert 500_000 < sum(sizes) < 1_000_000

@@ -36,6 +36,26 @@ def test_session_is_shown_and_its_statement_cancelled(console, page, api):
     expect(console.messages).to_contain_text("57014")
 
 
+def test_what_is_done_to_a_session_is_in_sight(console, page):
+    console.part("Now")
+    sessions = page.get_by_role("group", name="Sessions")
+    button = sessions.get_by_role("button", name="End").first
+    expect(button).to_be_visible()
+    right = "element => element.getBoundingClientRect().right"
+    assert button.evaluate(right) <= sessions.evaluate(right)
+
+
+def test_session_is_ended(console, page, api):
+    api.must(api.tab(), "SELECT 'to be ended'")
+    console.part("Now")
+    row = page.get_by_role("table", name="Sessions").get_by_role("row").filter(has_text="'to be ended'")
+    expect(row).to_have_count(1)
+    row.get_by_role("button", name="End").click()
+    expect(page.get_by_role("dialog")).to_contain_text("End session")
+    console.button("End the session").click()
+    expect(row).to_have_count(0)
+
+
 def test_conflict_is_a_row(console, page):
     console.part("Now")
     groups = page.get_by_role("table", name="Conflicts by table and reason")

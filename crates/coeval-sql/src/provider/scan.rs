@@ -79,6 +79,15 @@ pub(super) struct Scan {
     statistics: Arc<OnceLock<Arc<Statistics>>>,
 }
 
+/// A scan, without what it scans: whoever waits for a query keeps no rows.
+pub(super) struct CountedScan {
+    pub(super) metrics: ExecutionPlanMetricsSet,
+    /// Those of its table.
+    pub(super) rows: u64,
+    /// About, for chunks that are passed over.
+    pub(super) rows_per_chunk: u64,
+}
+
 impl Scan {
     pub(super) fn try_new(request: ScanRequest) -> Result<Self> {
         let ScanRequest { view, schema, columns, projection, filters, limit, partitions } = request;
@@ -124,6 +133,13 @@ impl Scan {
         scan.filters.extend(more);
         scan.statistics = Arc::default();
         scan
+    }
+
+    /// What counts the rows that it comes by.
+    pub(super) fn counted(&self) -> CountedScan {
+        let (rows, chunks) = (self.view.row_count(), self.view.table().base_chunks() as u64);
+        let rows_per_chunk = rows.checked_div(chunks).unwrap_or(0);
+        CountedScan { metrics: self.metrics.clone(), rows, rows_per_chunk }
     }
 
     /// What becomes of a filter from above.

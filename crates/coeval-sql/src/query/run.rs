@@ -8,7 +8,7 @@ use super::mistakes::explained_plan;
 use super::plan::{Length, PlannedQuery, plan, plan_with_hidden};
 use super::watched::{lifeline_of, watched};
 use crate::allowance::Allowance;
-use crate::cancel::Lifeline;
+use crate::cancel::{self, Lifeline};
 use crate::carried::Carry;
 use crate::catalog::CatalogAccess;
 use crate::context::StatementContext;
@@ -16,7 +16,7 @@ use crate::engine::Engine;
 use crate::error::SqlError;
 use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment, bytes_of_rows};
-use crate::provider::StatementSnapshot;
+use crate::provider::{StatementSnapshot, counting};
 use crate::result::{BatchPlace, RowSet, RowStream, SentBatch, StatementResult};
 use crate::sequences::SequenceAccess;
 use crate::types::{assign_array, scalar_of};
@@ -181,6 +181,7 @@ fn rows(context: &mut StatementContext<'_>, planned: &PlannedQuery) -> Result<Ro
     let catalog = CatalogAccess::carried_by(options).cloned();
     // Whatever becomes of the wait below, nobody works on when it is over.
     let _held = lifeline_of(options).map(Lifeline::held);
+    let _shown = cancel::running().map(|statement| statement.show_progress(counting(&physical)));
     let batches = context.engine.runtime().block_on(async {
         // On a thread of its own: who waits here is free to hear that the statement is cancelled.
         let running = SpawnedTask::spawn(collect_within(physical, task));

@@ -7,7 +7,9 @@
 mod enums;
 mod examples;
 mod files;
+mod front_page;
 mod lending;
 mod many_columns;
+mod progress;
 mod reading;
 mod temporary_tables;
