@@ -70,6 +70,7 @@ mod needs;
 mod oids;
 mod open_objects;
 mod opening;
+mod parameters;
 mod parse;
 mod password;
 mod pieces;

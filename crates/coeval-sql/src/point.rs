@@ -29,9 +29,10 @@ pub(crate) use source::conjuncts;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parameters::ParameterTypes;
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::MadeFor;
-use crate::scalar::{ParameterTypes, Refusal};
+use crate::scalar::Refusal;
 use crate::settings::PointPath;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{AccessMode, Catalog, ColumnType};

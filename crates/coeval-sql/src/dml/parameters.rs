@@ -9,16 +9,14 @@ use super::underlying::underlying;
 use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::parameters::{count, index_of, named_in, note_type, resolved_types};
 use crate::query;
 use crate::types::ParameterType;
-use crate::walk::Walk;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
-    ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, Value,
-    ValueWithSpan, Visitor,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject,
 };
-use std::ops::ControlFlow;
 
 /// The types of parameters as far as they are known, and those of the ones that are read as arrays.
 type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
@@ -41,7 +39,7 @@ pub(crate) fn parameter_types(
         },
         other => inferred(context, other, types)?,
     };
-    Ok((query::parameter_types_of(context, statement, &known)?, lists))
+    Ok((resolved_types(&known, count(statement)?), lists))
 }
 
 /// As [`parameter_types`], as far as they are known, of a statement that is in one part.
@@ -60,71 +58,23 @@ pub(super) fn inferred(
         other => (other, None),
     };
     for (expression, ty) in assigned(context, statement) {
-        if let Some(index) = parameter(expression)
-            && known.get(index).copied().flatten().is_none()
-        {
-            known.resize(known.len().max(index + 1), None);
-            known[index] = Some(ty);
+        if let Some(index) = index_of(expression) {
+            note_type(&mut known, index, Some(ty));
         }
     }
     for query in underlying(context, statement, with) {
         // One that does not name a parameter knows nothing of it.
-        let named = parameters_of(&query);
+        let named = named_in(&query).unwrap_or_default();
         if named.is_empty() {
             continue;
         }
         let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known) else { continue };
         for place in named {
-            note(&mut known, place, planned.parameter_types().get(place).copied());
-            note(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
+            note_type(&mut known, place, planned.parameter_types().get(place).copied());
+            note_type(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
         }
     }
     Ok((known, lists))
-}
-
-/// Keeps what was found of the parameter at a place, if nothing was known of it.
-pub(super) fn note<T>(all: &mut Vec<Option<T>>, place: usize, found: Option<T>) {
-    if all.len() <= place {
-        all.resize_with(place + 1, || None);
-    }
-    if all[place].is_none() {
-        all[place] = found;
-    }
-}
-
-/// The places of the parameters that a query names.
-pub(super) fn parameters_of(query: &Query) -> Vec<usize> {
-    struct Places(Vec<usize>);
-    impl Visitor for Places {
-        type Break = ();
-        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-            if let Value::Placeholder(name) = &value.value
-                && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok())
-                && let Some(place) = usize::from(number).checked_sub(1)
-            {
-                self.0.push(place);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut places = Places(Vec::new());
-    // Nothing breaks off the visit.
-    let _ = query.walk(&mut places);
-    places.0
-}
-
-/// The index of the parameter that an expression is.
-fn parameter(expression: &Expr) -> Option<usize> {
-    match expression {
-        Expr::Nested(inner) => parameter(inner),
-        Expr::Value(value) => match &value.value {
-            Value::Placeholder(name) => {
-                name.strip_prefix('$')?.parse::<u16>().ok()?.checked_sub(1).map(usize::from)
-            }
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The expressions that are assigned to columns, with the columns' types. What is wrong with the statement

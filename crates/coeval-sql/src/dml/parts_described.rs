@@ -2,12 +2,13 @@
 //! Parameters and columns of a statement of several parts, before it runs: each part is planned with tables in place
 //! of what those before it will return, of their columns and without rows.
 
-use super::parameters::{inferred, note, parameters_of};
+use super::parameters::inferred;
 use super::parts::{add, alone, parts_of, under_names, without_with};
 use super::statement_of;
 use super::underlying::returned;
 use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
+use crate::parameters::{named_in, note_type};
 use crate::query;
 use crate::result::RowSet;
 use crate::types::ParameterType;
@@ -93,9 +94,9 @@ fn describe_part(
         (types, planned.special_parameters().to_vec())
     };
     // A part that does not name a parameter knows nothing of it.
-    for place in parameters_of(query) {
-        note(&mut described.types, place, types.get(place).copied().flatten());
-        note(&mut described.lists, place, lists.get(place).copied().flatten());
+    for place in named_in(query)? {
+        note_type(&mut described.types, place, types.get(place).copied().flatten());
+        note_type(&mut described.lists, place, lists.get(place).copied().flatten());
     }
     if !is_change {
         let planned = query::plan(context, query, &described.types)?;

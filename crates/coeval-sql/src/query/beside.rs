@@ -6,12 +6,13 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::types::{column_type_of_arrow, column_type_of_field, common_arrow_type, parameter_beside};
+use crate::parameters::{beside, index_in_plan, is_open};
+use crate::types::{column_type_of_arrow, column_type_of_field, common_arrow_type};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::{Between, Case, InList, Placeholder};
+use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,17 +69,8 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
 fn bare_parameter(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Alias(alias) => bare_parameter(&alias.expr),
-        Expr::Placeholder(Placeholder { id, field })
-            if field.as_ref().is_none_or(|field| field.data_type().is_null()) =>
-        {
-            place(id)
-        }
-        _ => None,
+        other => index_in_plan(other).filter(|_| is_open(other)),
     }
-}
-
-fn place(id: &str) -> Option<usize> {
-    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// What a parameter is that is of one type first and of another then: the first one, but of two `numeric` that which keeps the
@@ -98,7 +90,7 @@ fn type_of_all(types: &[DataType]) -> Option<DataType> {
 /// The type of a parameter that stands beside something of this type.
 fn with_own_digits(ty: DataType) -> DataType {
     match column_type_of_arrow(&ty) {
-        Some(numeric @ ColumnType::Numeric { .. }) => parameter_beside(numeric).arrow(),
+        Some(numeric @ ColumnType::Numeric { .. }) => beside(numeric).arrow(),
         _ => ty,
     }
 }
@@ -138,9 +130,9 @@ impl Found {
 
     fn look_at(&mut self, expression: &Expr, schema: &DFSchema) {
         match expression {
-            Expr::Placeholder(Placeholder { id, field }) => {
-                let Some(place) = place(id) else { return };
-                match field {
+            Expr::Placeholder(parameter) => {
+                let Some(place) = index_in_plan(expression) else { return };
+                match &parameter.field {
                     Some(field) if !field.data_type().is_null() => {
                         self.is(place, field.data_type());
                         let first = self.told.entry(place).or_insert_with(|| field.data_type().clone());

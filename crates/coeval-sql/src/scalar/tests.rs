@@ -2,8 +2,9 @@
 
 use super::checks::parse_stored;
 use super::node::Node;
-use super::{Compiler, Environment, Inputs, NoRows, ParameterTypes, Refusal, Scope};
+use super::{Compiler, Environment, Inputs, NoRows, Refusal, Scope};
 use crate::error::SqlError;
+use crate::parameters::ParameterTypes;
 use crate::types::format_value;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, SequenceDef, Value};

@@ -13,6 +13,7 @@ use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
 use crate::open_objects::OpenObjects;
+use crate::parameters::{resolved_types, stated_types};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
@@ -168,11 +169,6 @@ fn memory_of(
     })
 }
 
-/// Parameters without a known type are text, which is cast to what stands beside it.
-fn known_types(types: &[Option<ColumnType>]) -> Vec<ColumnType> {
-    types.iter().map(|ty| ty.unwrap_or(ColumnType::Text)).collect()
-}
-
 impl Session {
     pub(super) fn prepare_parsed(
         &mut self,
@@ -269,8 +265,8 @@ impl Session {
         };
         let point_path = self.settings.point_path();
         let resolved = user_types::resolved(statement, &self.settings, transaction);
-        let types = &query::told_types(&resolved, types)[..];
-        let parameter_types = known_types(types);
+        let types = &stated_types(&resolved, types, query::plain_type)[..];
+        let parameter_types = resolved_types(types, types.len());
         let mut context = StatementContext {
             engine,
             settings: &mut self.settings,
