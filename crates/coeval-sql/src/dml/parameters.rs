@@ -9,17 +9,44 @@ use super::underlying::underlying;
 use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::parameters::{count, index_of, named_in, note_type, resolved_types};
+use crate::parameters::{
+    count, index_of, named_in, note_type, places_in, refuse_two_types, refuse_undetermined, resolved_types,
+};
 use crate::query;
 use crate::types::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
-    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Values,
 };
+
+/// Expressions that are assigned at once, in one row or one SET, with the types of their columns.
+type Assigned<'s> = Vec<(&'s Expr, ColumnType)>;
 
 /// The types of parameters as far as they are known, and those of the ones that are read as arrays.
 type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
+
+/// Refuses parameters of any statement that have no type, or that are assigned to columns of two types at once. Those in `types` are
+/// declared or stated.
+///
+/// # Errors
+/// `42P18`, `42P08`; `42P02` for parameters that are not `$1`, `$2`, ...
+pub(crate) fn check_parameters(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+    types: &[Option<ColumnType>],
+) -> Result<(), SqlError> {
+    let places = places_in(statement)?;
+    refuse_undetermined(statement, &places, types)?;
+    if places.iter().all(|count| *count < 2) {
+        return Ok(());
+    }
+    let change = match statement {
+        Statement::Query(query) => statement_of(query).unwrap_or(statement),
+        other => other,
+    };
+    assigned(context, change).iter().try_for_each(|given| refuse_two_types(given, &places, types))
+}
 
 /// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
 /// Those in `types` are as the client declared them.
@@ -57,7 +84,7 @@ pub(super) fn inferred(
         Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
         other => (other, None),
     };
-    for (expression, ty) in assigned(context, statement) {
+    for (expression, ty) in assigned(context, statement).into_iter().flatten() {
         if let Some(index) = index_of(expression) {
             note_type(&mut known, index, Some(ty));
         }
@@ -77,13 +104,12 @@ pub(super) fn inferred(
     Ok((known, lists))
 }
 
-/// The expressions that are assigned to columns, with the columns' types. What is wrong with the statement
-/// is found when it runs.
-fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<(&'s Expr, ColumnType)> {
+/// The expressions that are assigned to columns. What is wrong with the statement is found when it runs.
+fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<Assigned<'s>> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
         Statement::Update(update) => match Target::of_from(context, &update.table, ViewChange::Update) {
-            Ok(target) => of_assignments(&target, &update.assignments),
+            Ok(target) => vec![of_assignments(&target, &update.assignments)],
             Err(_) => Vec::new(),
         },
         Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
@@ -91,26 +117,26 @@ fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec
     }
 }
 
-fn of_merge<'s>(
-    context: &StatementContext<'_>,
-    merge: &'s Merge,
-) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+fn of_merge<'s>(context: &StatementContext<'_>, merge: &'s Merge) -> Result<Vec<Assigned<'s>>, SqlError> {
     let target = merge::target_of(context, merge)?;
     let mut assigned = Vec::new();
     for clause in &merge.clauses {
         match &clause.action {
-            MergeAction::Update(update) => assigned.extend(of_assignments(&target, &update.assignments)),
+            MergeAction::Update(update) => assigned.push(of_assignments(&target, &update.assignments)),
             MergeAction::Insert(MergeInsertExpr {
                 columns, kind: MergeInsertKind::Values(values), ..
             }) => {
-                let types = types_of_columns(&target, columns)?;
-                let rows = values.rows.iter();
-                assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
+                assigned.extend(of_rows(values, &types_of_columns(&target, columns)?));
             }
             MergeAction::Insert(_) | MergeAction::Delete { .. } => {}
         }
     }
     Ok(assigned)
+}
+
+/// The rows of VALUES for columns of these types.
+fn of_rows<'s>(values: &'s Values, types: &[ColumnType]) -> Vec<Assigned<'s>> {
+    values.rows.iter().map(|row| row.content.iter().zip(types.iter().copied()).collect()).collect()
 }
 
 /// The types of the columns that are named, or of all.
@@ -124,37 +150,31 @@ fn types_of_columns(target: &Target, columns: &[ObjectName]) -> Result<Vec<Colum
     columns.iter().map(ty).collect()
 }
 
-fn of_insert<'s>(
-    context: &StatementContext<'_>,
-    insert: &'s Insert,
-) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+fn of_insert<'s>(context: &StatementContext<'_>, insert: &'s Insert) -> Result<Vec<Assigned<'s>>, SqlError> {
     let TableObject::TableName(name) = &insert.table else { return Ok(Vec::new()) };
     let target = Target::resolve_changed(context, name, None, ViewChange::Insert)?;
     let types = types_of_columns(&target, &insert.columns)?;
     let mut assigned = Vec::new();
     match insert.source.as_deref().map(|query| query.body.as_ref()) {
-        Some(SetExpr::Values(values)) => {
-            let rows = values.rows.iter();
-            assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
-        }
+        Some(SetExpr::Values(values)) => assigned.extend(of_rows(values, &types)),
         Some(SetExpr::Select(select)) => {
             let items = select.projection.iter().map_while(|item| match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
                 _ => None,
             });
-            assigned.extend(items.zip(types.iter().copied()));
+            assigned.push(items.zip(types.iter().copied()).collect());
         }
         _ => {}
     }
     if let Some(OnInsert::OnConflict(clause)) = &insert.on
         && let OnConflictAction::DoUpdate(update) = &clause.action
     {
-        assigned.extend(of_assignments(&target, &update.assignments));
+        assigned.push(of_assignments(&target, &update.assignments));
     }
     Ok(assigned)
 }
 
-fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Vec<(&'s Expr, ColumnType)> {
+fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Assigned<'s> {
     let ty = |name: &ObjectName| target.column_of_name(name).ok().map(|column| target.def.columns[column].ty);
     let pairs = assignments.iter().flat_map(|assignment| match (&assignment.target, &assignment.value) {
         (AssignmentTarget::ColumnName(name), value) => vec![(value, ty(name))],

@@ -48,12 +48,23 @@ pub(crate) fn named_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
     }
 }
 
+/// How often syntax names each parameter, up to the one with the highest number.
+///
+/// # Errors
+/// As [`named_in`].
+pub(crate) fn places_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
+    let named = named_in(syntax)?;
+    let mut places = vec![0; named.iter().max().map_or(0, |index| index + 1)];
+    named.into_iter().for_each(|index| places[index] += 1);
+    Ok(places)
+}
+
 /// How many parameters syntax has: the highest number among them.
 ///
 /// # Errors
 /// As [`named_in`].
 pub(crate) fn count<S: Visit>(syntax: &S) -> Result<usize, SqlError> {
-    Ok(named_in(syntax)?.into_iter().max().map_or(0, |index| index + 1))
+    Ok(places_in(syntax)?.len())
 }
 
 /// Refuses parameters in a statement that is run without any.

@@ -285,6 +285,7 @@ impl Session {
             parts: None,
             notices: &mut self.notices,
         };
+        dml::check_parameters(&context, statement, types)?;
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.
             && matches!(resolved, Cow::Borrowed(_))
