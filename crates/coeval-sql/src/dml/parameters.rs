@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types of a changing statement's parameters: of the column that one is assigned to, else what the
+//! The types of a changing statement's parameters: of the column that one is assigned to, whatever path runs it, else what the
 //! queries that the statement stands on infer, else text.
 
 use super::parts_described::described;
@@ -10,7 +10,8 @@ use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::parameters::{
-    count, index_of, named_in, note_type, places_in, refuse_two_types, refuse_undetermined, resolved_types,
+    count, index_of, named_in, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
+    resolved_types,
 };
 use crate::query;
 use crate::types::ParameterType;
@@ -26,30 +27,44 @@ type Assigned<'s> = Vec<(&'s Expr, ColumnType)>;
 /// The types of parameters as far as they are known, and those of the ones that are read as arrays.
 type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
 
-/// Refuses parameters of any statement that have no type, or that are assigned to columns of two types at once. Those in `types` are
-/// declared or stated.
+/// The types of the parameters of any statement, as far as they are known or given by the columns that parameters are assigned to.
+/// Those in `types` are declared or stated, and stay.
 ///
 /// # Errors
-/// `42P18`, `42P08`; `42P02` for parameters that are not `$1`, `$2`, ...
-pub(crate) fn check_parameters(
+/// `42P18` for a parameter without a type, `42P08` for one that is assigned to columns of two types at once; `42P02` for parameters
+/// that are not `$1`, `$2`, ...
+pub(crate) fn with_assigned_types(
     context: &StatementContext<'_>,
     statement: &Statement,
     types: &[Option<ColumnType>],
-) -> Result<(), SqlError> {
+) -> Result<Vec<Option<ColumnType>>, SqlError> {
     let places = places_in(statement)?;
     refuse_undetermined(statement, &places, types)?;
-    if places.iter().all(|count| *count < 2) {
-        return Ok(());
+    if places.is_empty() {
+        return Ok(types.to_vec());
     }
-    let change = match statement {
-        Statement::Query(query) => statement_of(query).unwrap_or(statement),
-        other => other,
-    };
-    assigned(context, change).iter().try_for_each(|given| refuse_two_types(given, &places, types))
+    let assigned = assigned(context, statement);
+    assigned.iter().try_for_each(|given| refuse_two_types(given, &places, types))?;
+    match statement {
+        // The parts in front come first.
+        Statement::Query(query) if is_in_parts(query) => Ok(types.to_vec()),
+        _ => Ok(noted(&assigned, types)),
+    }
+}
+
+/// The types with those of the columns.
+fn noted(assigned: &[Assigned<'_>], types: &[Option<ColumnType>]) -> Vec<Option<ColumnType>> {
+    let mut known = types.to_vec();
+    for (expression, ty) in assigned.iter().flatten() {
+        if let Some(index) = index_of(expression) {
+            note_type(&mut known, index, Some(read_as(*ty)));
+        }
+    }
+    known
 }
 
 /// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
-/// Those in `types` are as the client declared them.
+/// Those in `types` are known, as [`with_assigned_types`] says.
 ///
 /// # Errors
 /// `42P02` for parameters that are not `$1`, `$2`, ...
@@ -64,31 +79,33 @@ pub(crate) fn parameter_types(
             // It is said when it runs.
             Err(_) => (types.to_vec(), Vec::new()),
         },
-        other => inferred(context, other, types)?,
+        other => of_underlying(context, other, types),
     };
     Ok((resolved_types(&known, count(statement)?), lists))
 }
 
-/// As [`parameter_types`], as far as they are known, of a statement that is in one part.
-///
-/// # Errors
-/// None so far: what is wrong with a statement is said when it runs.
-pub(super) fn inferred(
+/// As [`parameter_types`], as far as they are known, of one part of a statement that changes rows.
+pub(super) fn of_part(
+    context: &mut StatementContext<'_>,
+    part: &Statement,
+    types: &[Option<ColumnType>],
+) -> InferredTypes {
+    let known = noted(&assigned(context, part), types);
+    of_underlying(context, part, &known)
+}
+
+/// The types with those that the queries infer that a statement stands on. What is wrong with it is said when it runs.
+fn of_underlying(
     context: &mut StatementContext<'_>,
     statement: &Statement,
     types: &[Option<ColumnType>],
-) -> Result<InferredTypes, SqlError> {
+) -> InferredTypes {
     let mut known = types.to_vec();
     let mut lists = Vec::new();
     let (statement, with) = match statement {
         Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
         other => (other, None),
     };
-    for (expression, ty) in assigned(context, statement).into_iter().flatten() {
-        if let Some(index) = index_of(expression) {
-            note_type(&mut known, index, Some(ty));
-        }
-    }
     for query in underlying(context, statement, with) {
         // One that does not name a parameter knows nothing of it.
         let named = named_in(&query).unwrap_or_default();
@@ -101,7 +118,7 @@ pub(super) fn inferred(
             note_type(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
         }
     }
-    Ok((known, lists))
+    (known, lists)
 }
 
 /// The expressions that are assigned to columns. What is wrong with the statement is found when it runs.
@@ -113,6 +130,9 @@ fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec
             Err(_) => Vec::new(),
         },
         Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
+        Statement::Query(query) => {
+            statement_of(query).map_or_else(Vec::new, |change| assigned(context, change))
+        }
         _ => Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 //! Parameters and columns of a statement of several parts, before it runs: each part is planned with tables in place
 //! of what those before it will return, of their columns and without rows.
 
-use super::parameters::inferred;
+use super::parameters::of_part;
 use super::parts::{add, alone, parts_of, under_names, without_with};
 use super::statement_of;
 use super::underlying::returned;
@@ -87,7 +87,7 @@ fn describe_part(
     let is_change = statement_of(query).is_some();
     let statement = Statement::Query(Box::new(query.clone()));
     let (types, lists) = if is_change {
-        inferred(context, &statement, &described.types)?
+        of_part(context, &statement, &described.types)
     } else {
         let planned = query::plan(context, query, &described.types)?;
         let types = planned.parameter_types().iter().copied().map(Some).collect();

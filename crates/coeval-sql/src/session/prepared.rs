@@ -285,18 +285,18 @@ impl Session {
             parts: None,
             notices: &mut self.notices,
         };
-        dml::check_parameters(&context, statement, types)?;
+        let types = dml::with_assigned_types(&context, statement, types)?;
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.
             && matches!(resolved, Cow::Borrowed(_))
-            && let Some(plan) = PointPlan::compile(&context, statement, types)?
+            && let Some(plan) = PointPlan::compile(&context, statement, &types)?
         {
             let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
             return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
         }
         match statement {
             Statement::Query(body) if dml::is_plain_query(body) => {
-                let planned = query::plan(&mut context, body, types)?;
+                let planned = query::plan(&mut context, body, &types)?;
                 let (parameter_types, columns) =
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
                 let lists = planned.special_parameters().to_vec();
@@ -312,7 +312,7 @@ impl Session {
             other => {
                 // It is checked when it runs.
                 context.checks = Checks::Nothing;
-                let (parameter_types, lists) = dml::parameter_types(&mut context, other, types)?;
+                let (parameter_types, lists) = dml::parameter_types(&mut context, other, &types)?;
                 let columns = description::columns_of(&mut context, other, &parameter_types);
                 Ok(Planned { plan: Plan::General, parameter_types, columns, lists })
             }
