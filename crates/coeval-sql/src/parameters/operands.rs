@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The type of what has none by itself, a parameter or a literal in quotes, from what stands beside it.
 
-use crate::types::{NUMERIC_SCALE_DEFAULT, column_type_of_arrow};
+use crate::types::{NUMERIC_SCALE_DEFAULT, column_type_of_arrow, common_arrow_type};
 use arrow::datatypes::DataType;
 use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
 use datafusion::logical_expr::Operator;
@@ -50,6 +50,29 @@ pub(crate) fn beside(ty: ColumnType) -> ColumnType {
     }
 }
 
+/// As [`beside`], of a type in a plan.
+pub(crate) fn beside_in_plan(ty: DataType) -> DataType {
+    match column_type_of_arrow(&ty) {
+        Some(numeric @ ColumnType::Numeric { .. }) => beside(numeric).arrow(),
+        _ => ty,
+    }
+}
+
+/// The type of a parameter among choices of these types, as in a CASE; `None` if they say nothing. Texts beside another type are
+/// literals of it.
+pub(crate) fn among(types: &[DataType]) -> Option<DataType> {
+    let others = types.iter().filter(|ty| !ty.is_string());
+    common_arrow_type(others).or_else(|| common_arrow_type(types))
+}
+
+/// The type of a parameter of which one place says one type, and a later one another: the first one, but of two `numeric` that which
+/// keeps the digits of both.
+pub(crate) fn of_both(first: &DataType, other: &DataType) -> DataType {
+    let is_exact = first.is_decimal() && other.is_decimal();
+    let common = is_exact.then(|| common_arrow_type([first, other])).flatten();
+    common.unwrap_or_else(|| first.clone())
+}
+
 /// The type of a parameter that is cast to this type, or stored as it. Texts keep their length until then: a cast cuts them off,
 /// and a parameter of that type would refuse them.
 pub(crate) fn read_as(ty: ColumnType) -> ColumnType {
@@ -89,6 +112,15 @@ mod tests {
                 "{side:?} of {operator} beside {other}"
             );
         }
+    }
+
+    #[test]
+    fn choices_and_several_places_say_what_a_parameter_is() {
+        let decimal = |precision, scale| DataType::Decimal128(precision, scale);
+        assert_eq!(among(&[DataType::Utf8, DataType::Date32]), Some(DataType::Date32));
+        assert_eq!(among(&[]), None);
+        assert_eq!(of_both(&DataType::Date32, &ColumnType::Interval.arrow()), DataType::Date32);
+        assert!(matches!(of_both(&decimal(20, 2), &decimal(20, 4)), DataType::Decimal128(_, 4)));
     }
 
     #[test]

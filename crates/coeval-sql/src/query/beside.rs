@@ -6,8 +6,8 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::parameters::{beside, index_in_plan, is_open};
-use crate::types::{column_type_of_arrow, column_type_of_field, common_arrow_type};
+use crate::parameters::{among, beside_in_plan, index_in_plan, is_open, of_both};
+use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
@@ -60,7 +60,7 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
     // One beside a numeric would be rounded to the digits of that.
     let first = told.into_iter().filter(|(place, ty)| differing.contains(place) || ty.is_decimal());
     types.extend(first);
-    let typed = |(place, ty)| Some((place, column_type_of_arrow(&with_own_digits(ty))?));
+    let typed = |(place, ty)| Some((place, column_type_of_arrow(&beside_in_plan(ty))?));
     let documents = documents.into_iter().map(|place| (place, ColumnType::Jsonb));
     Ok(types.into_iter().filter_map(typed).chain(documents).collect())
 }
@@ -73,34 +73,12 @@ fn bare_parameter(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// What a parameter is that is of one type first and of another then: the first one, but of two `numeric` that which keeps the
-/// digits of both.
-fn of_both(first: &DataType, other: &DataType) -> DataType {
-    let is_exact = first.is_decimal() && other.is_decimal();
-    let common = is_exact.then(|| common_arrow_type([first, other])).flatten();
-    common.unwrap_or_else(|| first.clone())
-}
-
-/// The one type of expressions. Texts beside another type are literals of it.
-fn type_of_all(types: &[DataType]) -> Option<DataType> {
-    let others = types.iter().filter(|ty| !ty.is_string());
-    common_arrow_type(others).or_else(|| common_arrow_type(types))
-}
-
-/// The type of a parameter that stands beside something of this type.
-fn with_own_digits(ty: DataType) -> DataType {
-    match column_type_of_arrow(&ty) {
-        Some(numeric @ ColumnType::Numeric { .. }) => beside(numeric).arrow(),
-        _ => ty,
-    }
-}
-
 /// What an output of a plan is, as far as it has a type.
 fn output_type(plan: &LogicalPlan, place: usize) -> Option<DataType> {
     match plan {
         LogicalPlan::Union(union) => {
             let types: Vec<_> = union.inputs.iter().filter_map(|input| output_type(input, place)).collect();
-            type_of_all(&types)
+            among(&types)
         }
         other => {
             let ty = other.schema().fields().get(place)?.data_type();
@@ -158,7 +136,7 @@ impl Found {
                         (bare_parameter(element), list.get_type(schema))
                     && !item.data_type().is_null()
                 {
-                    self.is(place, &with_own_digits(item.data_type().clone()));
+                    self.is(place, &beside_in_plan(item.data_type().clone()));
                 }
             }
             Expr::ScalarFunction(function) if DOCUMENTS.contains(&function.name()) => {
@@ -204,7 +182,7 @@ impl Found {
         if parameters.is_empty() {
             return;
         }
-        if let Some(ty) = type_of_all(&types) {
+        if let Some(ty) = among(&types) {
             parameters.into_iter().for_each(|place| self.is(place, &ty));
         }
     }
