@@ -13,7 +13,7 @@ use crate::parameters::{
     count, index_of, named_in, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
     resolved_types,
 };
-use crate::query;
+use crate::query::{self, PlannedQuery};
 use crate::types::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
@@ -24,8 +24,36 @@ use datafusion::sql::sqlparser::ast::{
 /// Expressions that are assigned at once, in one row or one SET, with the types of their columns.
 type Assigned<'s> = Vec<(&'s Expr, ColumnType)>;
 
-/// The types of parameters as far as they are known, and those of the ones that are read as arrays.
-type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
+/// What is known of a statement's parameters.
+pub(super) struct Known {
+    /// Their types, as far as they are known.
+    pub(super) types: Vec<Option<ColumnType>>,
+    /// Those of the ones that are read as arrays.
+    pub(super) lists: Vec<Option<ParameterType>>,
+}
+
+impl Known {
+    /// Nothing but types.
+    pub(super) fn of_types(types: &[Option<ColumnType>]) -> Self {
+        Self { types: types.to_vec(), lists: Vec::new() }
+    }
+
+    fn note_assigned(&mut self, assigned: &[Assigned<'_>]) {
+        for (expression, ty) in assigned.iter().flatten() {
+            if let Some(index) = index_of(expression) {
+                note_type(&mut self.types, index, Some(read_as(*ty)));
+            }
+        }
+    }
+
+    /// Notes what a planned query says of the parameters that it names. Of others it knows nothing.
+    pub(super) fn note_planned(&mut self, named: Vec<usize>, planned: &PlannedQuery) {
+        for index in named {
+            note_type(&mut self.types, index, planned.parameter_types().get(index).copied());
+            note_type(&mut self.lists, index, planned.special_parameters().get(index).copied().flatten());
+        }
+    }
+}
 
 /// The types of the parameters of any statement, as far as they are known or given by the columns that parameters are assigned to.
 /// Those in `types` are declared or stated, and stay.
@@ -48,19 +76,12 @@ pub(crate) fn with_assigned_types(
     match statement {
         // The parts in front come first.
         Statement::Query(query) if is_in_parts(query) => Ok(types.to_vec()),
-        _ => Ok(noted(&assigned, types)),
-    }
-}
-
-/// The types with those of the columns.
-fn noted(assigned: &[Assigned<'_>], types: &[Option<ColumnType>]) -> Vec<Option<ColumnType>> {
-    let mut known = types.to_vec();
-    for (expression, ty) in assigned.iter().flatten() {
-        if let Some(index) = index_of(expression) {
-            note_type(&mut known, index, Some(read_as(*ty)));
+        _ => {
+            let mut known = Known::of_types(types);
+            known.note_assigned(&assigned);
+            Ok(known.types)
         }
     }
-    known
 }
 
 /// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
@@ -73,52 +94,40 @@ pub(crate) fn parameter_types(
     statement: &Statement,
     types: &[Option<ColumnType>],
 ) -> Result<(Vec<ColumnType>, Vec<Option<ParameterType>>), SqlError> {
-    let (known, lists) = match statement {
-        Statement::Query(query) if is_in_parts(query) => match described(context, query, types) {
-            Ok(described) => (described.types, described.lists),
-            // It is said when it runs.
-            Err(_) => (types.to_vec(), Vec::new()),
-        },
-        other => of_underlying(context, other, types),
-    };
-    Ok((resolved_types(&known, count(statement)?), lists))
+    let mut known = Known::of_types(types);
+    match statement {
+        Statement::Query(query) if is_in_parts(query) => {
+            // What is wrong is said when it runs.
+            if let Ok(described) = described(context, query, types) {
+                known = described.known;
+            }
+        }
+        other => note_underlying(context, other, &mut known),
+    }
+    Ok((resolved_types(&known.types, count(statement)?), known.lists))
 }
 
-/// As [`parameter_types`], as far as they are known, of one part of a statement that changes rows.
-pub(super) fn of_part(
-    context: &mut StatementContext<'_>,
-    part: &Statement,
-    types: &[Option<ColumnType>],
-) -> InferredTypes {
-    let known = noted(&assigned(context, part), types);
-    of_underlying(context, part, &known)
+/// Adds what is known of the parameters of one part of a statement, which changes rows.
+pub(super) fn note_part(context: &mut StatementContext<'_>, part: &Statement, known: &mut Known) {
+    known.note_assigned(&assigned(context, part));
+    note_underlying(context, part, known);
 }
 
-/// The types with those that the queries infer that a statement stands on. What is wrong with it is said when it runs.
-fn of_underlying(
-    context: &mut StatementContext<'_>,
-    statement: &Statement,
-    types: &[Option<ColumnType>],
-) -> InferredTypes {
-    let mut known = types.to_vec();
-    let mut lists = Vec::new();
+/// Adds what the queries say that a statement stands on. What is wrong with it is said when it runs.
+fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, known: &mut Known) {
     let (statement, with) = match statement {
         Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
         other => (other, None),
     };
     for query in underlying(context, statement, with) {
-        // One that does not name a parameter knows nothing of it.
         let named = named_in(&query).unwrap_or_default();
         if named.is_empty() {
             continue;
         }
-        let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known) else { continue };
-        for place in named {
-            note_type(&mut known, place, planned.parameter_types().get(place).copied());
-            note_type(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
+        if let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known.types) {
+            known.note_planned(named, &planned);
         }
     }
-    (known, lists)
 }
 
 /// The expressions that are assigned to columns. What is wrong with the statement is found when it runs.
