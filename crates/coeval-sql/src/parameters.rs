@@ -3,7 +3,7 @@
 //!
 //! # Owns
 //!
-//! - how a parameter is named, and which ones a statement names ([`index_of_name`], [`named_in`], [`count`]);
+//! - how a parameter is named, and which ones a statement names ([`index_of_name`], [`places_in`], [`count`]);
 //! - what the syntax alone says of their types: casts, LIMIT, conditions, arguments of functions ([`stated_types`]);
 //! - the rules: that the first place which gives a type counts ([`note_type`], [`ParameterTypes`]), the type beside an operand of
 //!   a known type ([`beside`], [`of_operand`]) and among choices ([`among`]), the type where texts are read ([`read_as`]), text for
@@ -18,7 +18,7 @@
 //! # Invariants
 //!
 //! - A type that the client has declared, or that an earlier place has given, is never replaced.
-//! - A parameter never has the length of a column of text, so that a value that is too long is refused where it is stored.
+//! - A type that is found here never has the length of a column of text, so that a value that is too long is refused where it is stored.
 //!
 //! # Start reading at
 //!
@@ -33,7 +33,7 @@ mod stated;
 
 pub(crate) use in_plan::{index_in_plan, is_open, parameter_field, typed_parameter};
 pub(crate) use known::{ParameterTypes, note_type, resolved_types};
-pub(crate) use numbers::{count, index_of, index_of_name, named_in, places_in, refuse_parameters};
-pub(crate) use operands::{Side, among, beside, beside_in_plan, of_both, of_operand, read_as};
+pub(crate) use numbers::{count, index_of, index_of_name, places_in, refuse_parameters};
+pub(crate) use operands::{Side, among, beside, of_both, of_operand, read_as};
 pub(crate) use refused::{refuse_two_types, refuse_undetermined};
 pub(crate) use stated::stated_types;

@@ -34,7 +34,7 @@ impl<'s> Expressions<'s> {
         let declared = context.parameter_types.iter().copied().map(Some).collect();
         Self {
             scope,
-            parameters: ParameterTypes::declared(declared),
+            parameters: ParameterTypes(declared),
             functions: context.engine.template().clone(),
             world: Arc::clone(context.transaction.world()),
             search_path: context.settings.name_path().to_vec(),

@@ -10,8 +10,7 @@ use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::parameters::{
-    count, index_of, named_in, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
-    resolved_types,
+    count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined, resolved_types,
 };
 use crate::query::{self, PlannedQuery};
 use crate::types::ParameterType;
@@ -47,8 +46,8 @@ impl Known {
     }
 
     /// Notes what a planned query says of the parameters that it names. Of others it knows nothing.
-    pub(super) fn note_planned(&mut self, named: Vec<usize>, planned: &PlannedQuery) {
-        for index in named {
+    pub(super) fn note_planned(&mut self, places: &[usize], planned: &PlannedQuery) {
+        for (index, _) in places.iter().enumerate().filter(|(_, count)| **count > 0) {
             note_type(&mut self.types, index, planned.parameter_types().get(index).copied());
             note_type(&mut self.lists, index, planned.special_parameters().get(index).copied().flatten());
         }
@@ -120,12 +119,11 @@ fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, kn
         other => (other, None),
     };
     for query in underlying(context, statement, with) {
-        let named = named_in(&query).unwrap_or_default();
-        if named.is_empty() {
-            continue;
-        }
-        if let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known.types) {
-            known.note_planned(named, &planned);
+        let places = places_in(&query).unwrap_or_default();
+        if !places.is_empty()
+            && let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known.types)
+        {
+            known.note_planned(&places, &planned);
         }
     }
 }

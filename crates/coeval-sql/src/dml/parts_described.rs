@@ -8,7 +8,7 @@ use super::statement_of;
 use super::underlying::returned;
 use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
-use crate::parameters::named_in;
+use crate::parameters::places_in;
 use crate::query;
 use crate::result::RowSet;
 use arrow::datatypes::SchemaRef;
@@ -81,7 +81,7 @@ fn describe_part(
 ) -> Result<Option<SchemaRef>, SqlError> {
     if statement_of(query).is_none() {
         let planned = query::plan(context, query, &described.known.types)?;
-        described.known.note_planned(named_in(query)?, &planned);
+        described.known.note_planned(&places_in(query)?, &planned);
         let planned = query::plan(context, query, &described.known.types)?;
         return Ok(Some(Arc::clone(planned.columns())));
     }

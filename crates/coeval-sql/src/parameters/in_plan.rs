@@ -22,16 +22,13 @@ pub(crate) fn is_open(expression: &Expr) -> bool {
 }
 
 /// The expression, which has this type if it is a parameter without one.
-pub(crate) fn typed_parameter(expression: Expr, ty: &DataType) -> Expr {
-    if !is_open(&expression) {
-        return expression;
+pub(crate) fn typed_parameter(mut expression: Expr, ty: &DataType) -> Expr {
+    if is_open(&expression)
+        && let Expr::Placeholder(open) = &mut expression
+    {
+        open.field = Some(parameter_field(ty.clone()));
     }
-    match expression {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            Expr::Placeholder(Placeholder { id, field: Some(parameter_field(ty.clone())) })
-        }
-        other => other,
-    }
+    expression
 }
 
 /// What a plan keeps of a parameter of this type.

@@ -23,46 +23,34 @@ pub(crate) fn index_of(expression: &Expr) -> Option<usize> {
     }
 }
 
-/// The indexes of the parameters that syntax names, in the order of their places, each as often as it is named.
+/// How often syntax names each parameter, by its index, up to the one with the highest number.
 ///
 /// # Errors
 /// `42P02` for parameters that are not `$1`, `$2`, ...
-pub(crate) fn named_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
-    struct Named(Vec<usize>);
-    impl Visitor for Named {
+pub(crate) fn places_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
+    struct Places(Vec<usize>);
+    impl Visitor for Places {
         type Break = SqlError;
         fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<SqlError> {
             if let Value::Placeholder(name) = &value.value {
-                match index_of_name(name) {
-                    Some(index) => self.0.push(index),
-                    None => return ControlFlow::Break(no_parameter(name)),
-                }
+                let Some(index) = index_of_name(name) else { return ControlFlow::Break(no_parameter(name)) };
+                self.0.resize(self.0.len().max(index + 1), 0);
+                self.0[index] += 1;
             }
             ControlFlow::Continue(())
         }
     }
-    let mut named = Named(Vec::new());
-    match syntax.walk(&mut named) {
+    let mut places = Places(Vec::new());
+    match syntax.walk(&mut places) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(named.0),
+        ControlFlow::Continue(()) => Ok(places.0),
     }
-}
-
-/// How often syntax names each parameter, up to the one with the highest number.
-///
-/// # Errors
-/// As [`named_in`].
-pub(crate) fn places_in<S: Visit>(syntax: &S) -> Result<Vec<usize>, SqlError> {
-    let named = named_in(syntax)?;
-    let mut places = vec![0; named.iter().max().map_or(0, |index| index + 1)];
-    named.into_iter().for_each(|index| places[index] += 1);
-    Ok(places)
 }
 
 /// How many parameters syntax has: the highest number among them.
 ///
 /// # Errors
-/// As [`named_in`].
+/// As [`places_in`].
 pub(crate) fn count<S: Visit>(syntax: &S) -> Result<usize, SqlError> {
     Ok(places_in(syntax)?.len())
 }
@@ -98,8 +86,8 @@ mod tests {
     fn parameters_are_found_wherever_they_stand() {
         let parsed = |sql: &str| Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().remove(0);
         let insert = parsed("INSERT INTO t SELECT ($3), a FROM u WHERE b = $1 LIMIT $1");
-        assert_eq!((named_in(&insert).unwrap(), count(&insert).unwrap()), (vec![2, 0, 0], 3));
+        assert_eq!((places_in(&insert).unwrap(), count(&insert).unwrap()), (vec![2, 0, 1], 3));
         assert_eq!(refuse_parameters(&insert).unwrap_err().message, "there is no parameter $3");
-        assert_eq!(named_in(&parsed("SELECT $0")).unwrap_err().state, SqlState::UndefinedParameter);
+        assert_eq!(places_in(&parsed("SELECT $0")).unwrap_err().state, SqlState::UndefinedParameter);
     }
 }

@@ -50,14 +50,6 @@ pub(crate) fn beside(ty: ColumnType) -> ColumnType {
     }
 }
 
-/// As [`beside`], of a type in a plan.
-pub(crate) fn beside_in_plan(ty: DataType) -> DataType {
-    match column_type_of_arrow(&ty) {
-        Some(numeric @ ColumnType::Numeric { .. }) => beside(numeric).arrow(),
-        _ => ty,
-    }
-}
-
 /// The type of a parameter among choices of these types, as in a CASE; `None` if they say nothing. Texts beside another type are
 /// literals of it.
 pub(crate) fn among(types: &[DataType]) -> Option<DataType> {

@@ -6,7 +6,7 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::parameters::{among, beside_in_plan, index_in_plan, is_open, of_both};
+use crate::parameters::{among, beside, index_in_plan, is_open, of_both};
 use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
@@ -60,7 +60,7 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
     // One beside a numeric would be rounded to the digits of that.
     let first = told.into_iter().filter(|(place, ty)| differing.contains(place) || ty.is_decimal());
     types.extend(first);
-    let typed = |(place, ty)| Some((place, column_type_of_arrow(&beside_in_plan(ty))?));
+    let typed = |(place, ty): (usize, DataType)| Some((place, beside(column_type_of_arrow(&ty)?)));
     let documents = documents.into_iter().map(|place| (place, ColumnType::Jsonb));
     Ok(types.into_iter().filter_map(typed).chain(documents).collect())
 }
@@ -136,7 +136,7 @@ impl Found {
                         (bare_parameter(element), list.get_type(schema))
                     && !item.data_type().is_null()
                 {
-                    self.is(place, &beside_in_plan(item.data_type().clone()));
+                    self.is(place, item.data_type());
                 }
             }
             Expr::ScalarFunction(function) if DOCUMENTS.contains(&function.name()) => {

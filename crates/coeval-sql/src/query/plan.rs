@@ -360,7 +360,9 @@ fn with_types_beside(
     types: &[Option<ColumnType>],
 ) -> Result<Option<Vec<Option<ColumnType>>>, SqlError> {
     let mut all = types.to_vec();
-    types_beside(plan)?.into_iter().for_each(|(place, ty)| note_type(&mut all, place, Some(ty)));
+    for (index, ty) in types_beside(plan)? {
+        note_type(&mut all, index, Some(ty));
+    }
     let known = |types: &[Option<ColumnType>]| types.iter().flatten().count();
     Ok((known(&all) > known(types)).then_some(all))
 }

@@ -289,7 +289,7 @@ impl Session {
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.
             && matches!(resolved, Cow::Borrowed(_))
-            && let Some(plan) = PointPlan::compile(&context, statement, &types)?
+            && let Some(plan) = PointPlan::compile(&context, statement, types.clone())
         {
             let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
             return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
@@ -473,7 +473,7 @@ fn by_key<T: Outcome>(
     statement: &Statement,
 ) -> Result<Option<(T, Option<PointPlan>)>, SqlError> {
     let resolved = user_types::resolved(statement, context.settings, context.transaction);
-    let Some(plan) = PointPlan::compile_to_run(context, &resolved)? else { return Ok(None) };
+    let Some(plan) = PointPlan::compile_to_run(context, &resolved) else { return Ok(None) };
     let Some(outcome) = T::of_point(&plan, context)? else { return Ok(None) };
     // A change of a type is noticed by its tables' definitions; what names one may have none.
     let is_kept = matches!(resolved, Cow::Borrowed(_));

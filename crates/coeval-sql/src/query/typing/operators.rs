@@ -85,8 +85,7 @@ impl ExprPlanner for PostgresOperators {
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
-        type_open(operator, &mut raw, &mut left, &mut right)?;
-        type_literals(operator, &mut raw, &mut left, &mut right, schema)?;
+        type_open(operator, &mut raw, &mut left, &mut right, schema)?;
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -261,12 +260,14 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
-/// Gives a parameter or literal without a type the one that it has beside a time, a span of time, or a place in a log.
+/// Gives a parameter or literal without a type the one that it has beside a time, a span of time, or a place in a log; and a literal that
+/// of a number beside it.
 fn type_open(
     operator: Operator,
     raw: &mut RawBinaryExpr,
     left: &mut DataType,
     right: &mut DataType,
+    schema: &DFSchema,
 ) -> Result<()> {
     let typed =
         |open: &Expr, ty: &DataType, side: Side, other: &DataType| match of_operand(operator, side, other) {
@@ -282,19 +283,7 @@ fn type_open(
         (raw.right, *right) = known;
     } else if let Some(known) = typed(&raw.left, left, Side::Left, right)? {
         (raw.left, *left) = known;
-    }
-    Ok(())
-}
-
-/// Gives a literal without a type the one that it has beside a number.
-fn type_literals(
-    operator: Operator,
-    raw: &mut RawBinaryExpr,
-    left: &mut DataType,
-    right: &mut DataType,
-    schema: &DFSchema,
-) -> Result<()> {
-    if is_number(left) != is_number(right)
+    } else if is_number(left) != is_number(right)
         && let Some(numbers) = pair(&raw.left, &raw.right, schema)?
     {
         (raw.left, raw.right) = numbers;
