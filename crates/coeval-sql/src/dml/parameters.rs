@@ -10,14 +10,17 @@ use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
 use crate::parameters::{
-    count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined, resolved_types,
+    beside, count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
+    resolved_types,
 };
+use crate::point::conjuncts;
 use crate::query::{self, PlannedQuery};
+use crate::scalar::compare_op;
 use crate::types::ParameterType;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
-    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Values,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Update, Values,
 };
 
 /// Expressions that are assigned at once, in one row or one SET, with the types of their columns.
@@ -128,12 +131,15 @@ fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, kn
     }
 }
 
-/// The expressions that are assigned to columns. What is wrong with the statement is found when it runs.
+/// The expressions that are assigned to columns, and in front of them those that columns are compared with. What is wrong with the statement is found when it runs.
 fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<Assigned<'s>> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
         Statement::Update(update) => match Target::of_from(context, &update.table, ViewChange::Update) {
-            Ok(target) => vec![of_assignments(&target, &update.assignments)],
+            Ok(target) => {
+                let compared = compared(&target, update).into_iter().map(|one| vec![one]);
+                compared.chain([of_assignments(&target, &update.assignments)]).collect()
+            }
             Err(_) => Vec::new(),
         },
         Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
@@ -142,6 +148,26 @@ fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec
         }
         _ => Vec::new(),
     }
+}
+
+/// What WHERE compares with columns, as PostgreSQL looks at it before SET: each with the type of a parameter in its place.
+fn compared<'s>(target: &Target, update: &'s Update) -> Assigned<'s> {
+    let mut conditions = Vec::new();
+    if let (None, Some(selection)) = (&update.from, &update.selection) {
+        conjuncts(selection, &mut conditions);
+    }
+    let sides = conditions.into_iter().flat_map(|condition| match condition {
+        Expr::BinaryOp { left, op, right } if compare_op(op).is_some() => {
+            vec![(&**left, &**right), (&**right, &**left)]
+        }
+        _ => Vec::new(),
+    });
+    let column = |side: &Expr| match side {
+        Expr::Identifier(name) => target.column(name).ok(),
+        Expr::CompoundIdentifier(parts) => parts.last().and_then(|name| target.column(name).ok()),
+        _ => None,
+    };
+    sides.filter_map(|(one, other)| Some((one, beside(target.def.columns[column(other)?].ty)))).collect()
 }
 
 fn of_merge<'s>(context: &StatementContext<'_>, merge: &'s Merge) -> Result<Vec<Assigned<'s>>, SqlError> {

@@ -67,7 +67,19 @@ struct Planned {
     plan: Plan,
     parameter_types: Vec<ColumnType>,
     columns: Option<SchemaRef>,
+    /// The types of parameters that are read as arrays.
     lists: Vec<Option<ParameterType>>,
+}
+
+impl Planned {
+    fn by_key(plan: PointPlan) -> Self {
+        let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
+        Self { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() }
+    }
+
+    fn general(parameter_types: Vec<ColumnType>, columns: Option<SchemaRef>) -> Self {
+        Self { plan: Plan::General, parameter_types, columns, lists: Vec::new() }
+    }
 }
 
 /// A statement that is parsed and planned, to be run any number of times by the session that prepared it or
@@ -76,34 +88,28 @@ pub struct Prepared {
     number: u64,
     sql: Box<str>,
     parsed: Parsed,
-    parameter_types: Vec<ColumnType>,
-    columns: Option<SchemaRef>,
-    /// The types of parameters that are read as arrays.
-    lists: Vec<Option<ParameterType>>,
+    planned: Planned,
     /// Whether the statement compares with an array that is a parameter.
     compares_with_lists: bool,
     is_query: IsQuery,
-    plan: Plan,
 }
 
 impl Prepared {
     /// A statement without parameters that runs by key, with the plan that it has.
     pub(super) fn of_point(parsed: Parsed, sql: &str, plan: PointPlan) -> Arc<Self> {
-        let is_query = match &parsed {
-            Parsed::Statement(statement) => is_query_statement(statement),
-            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
+        Self::new(parsed, sql, Planned::by_key(plan))
+    }
+
+    fn new(parsed: Parsed, sql: &str, planned: Planned) -> Arc<Self> {
+        let (is_query, compares_with_lists) = match &parsed {
+            Parsed::Statement(statement) => {
+                let has_lists = planned.lists.iter().any(Option::is_some);
+                (is_query_statement(statement), has_lists && compares_with_lists(statement))
+            }
+            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => (IsQuery::No, false),
         };
-        Arc::new(Self {
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            sql: sql.into(),
-            parsed,
-            parameter_types: plan.parameter_types().to_vec(),
-            columns: plan.columns().cloned(),
-            lists: Vec::new(),
-            compares_with_lists: false,
-            is_query,
-            plan: Plan::Point(plan),
-        })
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, sql: sql.into(), parsed, planned, compares_with_lists, is_query })
     }
 
     /// Its text.
@@ -115,21 +121,21 @@ impl Prepared {
     /// The types of `$1`, `$2`, ...
     #[must_use]
     pub fn parameter_types(&self) -> &[ColumnType] {
-        &self.parameter_types
+        &self.planned.parameter_types
     }
 
     /// The types of `$1`, `$2`, ... as a client is told them: arrays are handed over as text.
     pub fn described_parameters(&self) -> impl Iterator<Item = ParameterType> {
-        self.parameter_types
-            .iter()
-            .enumerate()
-            .map(|(place, ty)| self.lists.get(place).copied().flatten().unwrap_or(ParameterType::Scalar(*ty)))
+        let Planned { parameter_types, lists, .. } = &self.planned;
+        let described = parameter_types.iter().enumerate();
+        described
+            .map(move |(place, ty)| lists.get(place).copied().flatten().unwrap_or(ParameterType::Scalar(*ty)))
     }
 
     /// The columns of the rows it returns; `None` if it returns none.
     #[must_use]
     pub fn columns(&self) -> Option<&SchemaRef> {
-        self.columns.as_ref()
+        self.planned.columns.as_ref()
     }
 
     /// The number by which a session finds a newer plan.
@@ -146,7 +152,7 @@ impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared")
             .field("sql", &self.sql)
-            .field("parameter_types", &self.parameter_types)
+            .field("parameter_types", &self.planned.parameter_types)
             .finish_non_exhaustive()
     }
 }
@@ -176,43 +182,19 @@ impl Session {
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let Planned { plan, parameter_types, columns, lists } = match &parsed {
+        let planned = match &parsed {
             Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Utility(utility) if utility.cursor_query().is_some() => {
-                let parameter_types = self.cursor_parameters(utility, sql, types)?;
-                Planned { plan: Plan::General, parameter_types, columns: None, lists: Vec::new() }
+                Planned::general(self.cursor_parameters(utility, sql, types)?, None)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
-                let columns = self.columns_of_session_statement(&parsed);
-                Planned { plan: Plan::General, parameter_types: Vec::new(), columns, lists: Vec::new() }
+                Planned::general(Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };
-        let compares_with_lists = match &parsed {
-            Parsed::Statement(statement) if lists.iter().any(Option::is_some) => {
-                compares_with_lists(statement)
-            }
-            _ => false,
-        };
-        let is_query = match &parsed {
-            Parsed::Statement(statement) => is_query_statement(statement),
-            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
-        };
-        let sql = sql.into();
-        Ok(Arc::new(Prepared {
-            number,
-            sql,
-            parsed,
-            parameter_types,
-            columns,
-            lists,
-            compares_with_lists,
-            is_query,
-            plan,
-        }))
+        Ok(Prepared::new(parsed, sql, planned))
     }
 
     /// The types of the parameters of the query that a cursor is declared for.
@@ -237,7 +219,7 @@ impl Session {
         if let Parsed::Utility(utility) = &prepared.parsed
             && let Utility::Declare(declare) = &**utility
         {
-            let outcome = self.declare(declare, parameters, &prepared.parameter_types);
+            let outcome = self.declare(declare, parameters, prepared.parameter_types());
             return outcome.map_err(|error| self.fail(error));
         }
         self.execute_one(&prepared.parsed, &prepared.sql, Neighbours::Some)
@@ -291,8 +273,7 @@ impl Session {
             && matches!(resolved, Cow::Borrowed(_))
             && let Some(plan) = PointPlan::compile(&context, statement, types.clone())
         {
-            let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
-            return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
+            return Ok(Planned::by_key(plan));
         }
         match statement {
             Statement::Query(body) if dml::is_plain_query(body) => {
@@ -345,7 +326,7 @@ impl Session {
         let mut stale = false;
         let newer = self.replanned.get(&prepared.number).cloned();
         if self.engine.servers().are_there() {
-            self.tique.lock().promise(prepared.columns.clone());
+            self.tique.lock().promise(prepared.planned.columns.clone());
         }
         let types = self.parameter_types(prepared);
         let result = self.in_transaction(&prepared.sql, parameters, &types, prepared.is_query, |context| {
@@ -356,7 +337,7 @@ impl Session {
             {
                 return Ok(result);
             }
-            let plan = newer.as_deref().unwrap_or(&prepared.plan);
+            let plan = newer.as_deref().unwrap_or(&prepared.planned.plan);
             if !plan.is_current(context) {
                 stale = true;
                 return aside(|| run_unplanned(context, statement));
