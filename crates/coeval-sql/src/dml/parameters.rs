@@ -131,7 +131,8 @@ fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, kn
     }
 }
 
-/// The expressions that are assigned to columns, and in front of them those that columns are compared with. What is wrong with the statement is found when it runs.
+/// The expressions that are assigned to columns, and in front of them those that columns are compared with. What is wrong with the
+/// statement is found when it runs.
 fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<Assigned<'s>> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
