@@ -51,9 +51,12 @@ impl Plans {
             Err(_) => true,
         };
         let texts = if inferred.is_err() { Some(ColumnType::Text) } else { None };
+        // Where the statement only asks whether it is NULL, a NULL may be of any type.
+        let is_asked = |error: &coeval::Error| error.state() == SqlState::IndeterminateDatatype;
+        let nulls = if inferred.as_ref().is_err_and(is_asked) { texts } else { None };
         let own = values.fields().iter().enumerate().map(|(index, field)| match field.data_type() {
             _ if !says_nothing(index) => None,
-            DataType::Null => None,
+            DataType::Null => nulls,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => texts,
             _ => column_type_of_field(field).filter(|ty| *ty != ColumnType::Text),
         });

@@ -18,6 +18,7 @@ def test_parameters_of_python_go_by_position(db, run):
 def test_values_say_what_the_statement_does_not(db, run):
     assert run(db, "SELECT $1, $2", [1, "a"]) == [(1, "a")]
     assert run(db, "SELECT $1 + 1", [41]) == [(42,)]
+    assert run(db, "SELECT $1 IS NULL, $2 IS NULL", [None, 1]) == [(True, False)]
 
 
 def test_a_query_runs_once_for_each_row_of_values(db):

@@ -7,7 +7,7 @@ use crate::parameters::{Parameters, own_type};
 use crate::placeholders::{Given, Numbered, numbered};
 use crate::rows::Rows;
 use chrono_tz::Tz;
-use coeval::{CancelHandle, ColumnType, Error, Outcome, Prepared, TransactionStatus, Value};
+use coeval::{CancelHandle, ColumnType, Error, Outcome, Prepared, SqlState, TransactionStatus, Value};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyString};
@@ -74,9 +74,15 @@ impl Session {
             Ok(inferred) => inferred.parameter_types().get(index).is_some_and(|ty| *ty == ColumnType::Text),
             Err(_) => true,
         };
-        let own = given.iter().enumerate();
         let texts = if inferred.is_err() { Some(ColumnType::Text) } else { None };
-        let own = own.map(|(index, value)| if is_open(index) { own_type(value, texts) } else { Ok(None) });
+        // Where the statement only asks whether it is NULL, a NULL may be of any type.
+        let says_nothing = |error: &Error| error.state() == SqlState::IndeterminateDatatype;
+        let nulls = if inferred.as_ref().is_err_and(says_nothing) { texts } else { None };
+        let own = given.iter().enumerate().map(|(index, value)| match value {
+            _ if !is_open(index) => Ok(None),
+            null if null.is_none() => Ok(nulls),
+            value => own_type(value, texts),
+        });
         let own = own.collect::<PyResult<Vec<_>>>()?;
         let prepared = match inferred {
             // What is done with an array is often planned as of nothing, and refused as such.

@@ -91,6 +91,13 @@ def test_a_value_says_its_type_where_the_statement_does_not(db, value):
         assert tx.sql("SELECT ?, 1", [value]).fetchone() == (value, 1)
 
 
+def test_a_statement_may_only_ask_whether_a_value_is_null(db):
+    assert db.sql("SELECT ? IS NULL, ? IS NOT NULL", [None, 1]).fetchone() == (True, True)
+    rows = "SELECT v FROM (VALUES (1), (2)) AS t (v) WHERE ? IS NULL OR v = ? ORDER BY v"
+    assert db.sql(rows, [None, 2]).fetchall() == [(1,), (2,)]
+    assert db.sql(rows, ["some", 2]).fetchall() == [(2,)]
+
+
 def test_operators_between_parameters(db):
     assert db.sql("SELECT ? + ?", [1, 2]).fetchone() == (3,)
     with db.transaction() as tx:

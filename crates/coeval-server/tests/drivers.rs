@@ -206,8 +206,18 @@ fn a_statement_tells_the_types_of_its_parameters() {
             ("SELECT a FROM t WHERE a > $1 LIMIT $2 OFFSET $3", vec![Type::INT4, Type::INT8, Type::INT8]),
             ("INSERT INTO t SELECT $1::int, $2", vec![Type::INT4, Type::TEXT]),
             ("DECLARE c CURSOR FOR SELECT a FROM t WHERE a < $1", vec![Type::INT4]),
+            ("UPDATE t SET b = $1 WHERE a = $1", vec![Type::INT4]),
+            ("SELECT $1", vec![Type::TEXT]),
         ] {
             assert_eq!(client.prepare(sql).await.unwrap().params(), types, "{sql}");
+        }
+        for (sql, code) in [
+            ("SELECT $2::int", "42P18"),
+            ("SELECT $1 IS NULL", "42P18"),
+            ("INSERT INTO t VALUES ($1, $1)", "42P08"),
+        ] {
+            let refused = client.prepare(sql).await.unwrap_err();
+            assert_eq!(refused.code().map(SqlState::code), Some(code), "{sql}");
         }
         let row = client.query_one("SELECT $1::int + 1", &[&41_i32]).await.unwrap();
         assert_eq!(row.get::<_, i32>(0), 42);

@@ -8,7 +8,6 @@ use crate::error::SqlError;
 use crate::point::PointPlan;
 use crate::query;
 use crate::result::{CommandTag, RowSet, StatementResult};
-use crate::settings::PointPath;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use coeval_store::ColumnType;
@@ -94,12 +93,7 @@ fn explain_here(
     started: Instant,
     explained: &mut Explained,
 ) -> Result<(), SqlError> {
-    let point = if context.settings.point_path() == PointPath::On {
-        PointPlan::compile(context, request.statement, &[])?
-    } else {
-        None
-    };
-    match (point, request.statement) {
+    match (PointPlan::compile_to_run(context, request.statement), request.statement) {
         (Some(plan), _) => {
             explained.lines.extend(plan.explain());
             if request.analyze {

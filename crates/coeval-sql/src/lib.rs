@@ -28,6 +28,7 @@
 //! catalog, system                     what the database says about itself
 //! engine, servers                     the store, the threads, the servers: one per database
 //! scalar, functions, json, provider   values row by row and in columns, tables as scans
+//! parameters                          which ones a statement has, and of which types
 //! parse, names, settings, rights      text, names, what a session has set, who may do what
 //! types, relations, error, walk ...   what stands on nothing but what is below
 //! ```
@@ -70,6 +71,7 @@ mod needs;
 mod oids;
 mod open_objects;
 mod opening;
+mod parameters;
 mod parse;
 mod password;
 mod pieces;

@@ -29,9 +29,10 @@ pub(crate) use source::conjuncts;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parameters::ParameterTypes;
 use crate::result::{CommandTag, StatementResult};
 use crate::rights::MadeFor;
-use crate::scalar::{ParameterTypes, Refusal};
+use crate::scalar::Refusal;
 use crate::settings::PointPath;
 use arrow::datatypes::SchemaRef;
 use coeval_store::{AccessMode, Catalog, ColumnType};
@@ -88,42 +89,16 @@ pub(crate) struct Outcome {
 
 impl PointPlan {
     /// The plan of a statement; `None` if it is not one for this path. Parameter types that the caller knows
-    /// stand in `types`; the others are inferred from where the parameters stand.
-    ///
-    /// # Errors
-    /// None so far: a statement that is wrong is left to the general path, whose message it gets.
+    /// stand in `types`; the others are inferred from where the parameters stand. A statement that is wrong is left to the general path,
+    /// whose message it gets.
     pub(crate) fn compile(
         context: &StatementContext<'_>,
         statement: &Statement,
-        types: &[Option<ColumnType>],
-    ) -> Result<Option<Self>, SqlError> {
-        Ok(Self::compile_with(context, statement, ParameterTypes::declared(types.to_vec())))
-    }
-
-    /// The plan of a statement that is to run now, with the parameters that the context has; `None` if it is not one for this path, or
-    /// if the session does not want it.
-    ///
-    /// # Errors
-    /// As [`Self::compile`].
-    pub(crate) fn compile_to_run(
-        context: &StatementContext<'_>,
-        statement: &Statement,
-    ) -> Result<Option<Self>, SqlError> {
-        if context.settings.point_path() == PointPath::Off {
-            return Ok(None);
-        }
-        let known: Vec<_> = context.parameter_types.iter().copied().map(Some).collect();
-        Self::compile(context, statement, &known)
-    }
-
-    fn compile_with(
-        context: &StatementContext<'_>,
-        statement: &Statement,
-        parameters: ParameterTypes,
+        types: Vec<Option<ColumnType>>,
     ) -> Option<Self> {
         #[cfg(test)]
         COMPILATIONS.set(COMPILATIONS.get() + 1);
-        let mut planner = Planner::new(context, parameters);
+        let mut planner = Planner::new(context, ParameterTypes(types));
         let action = Self::action(&mut planner, statement).ok()?;
         Some(Self {
             action,
@@ -132,6 +107,15 @@ impl PointPlan {
             made_for: MadeFor::new(context.settings.principal(), context.transaction, context.engine.store()),
             outgrown: AtomicBool::new(false),
         })
+    }
+
+    /// The plan of a statement that is to run now, with the parameters that the context has; `None` if it is not one for this path, or
+    /// if the session does not want it.
+    pub(crate) fn compile_to_run(context: &StatementContext<'_>, statement: &Statement) -> Option<Self> {
+        if context.settings.point_path() == PointPath::Off {
+            return None;
+        }
+        Self::compile(context, statement, context.parameter_types.iter().copied().map(Some).collect())
     }
 
     fn action(planner: &mut Planner<'_>, statement: &Statement) -> Result<Action, Refusal> {

@@ -41,7 +41,6 @@ mod spawned;
 mod spreading;
 mod subqueries;
 mod table_ids;
-mod told;
 mod typing;
 mod unregistered;
 mod using;
@@ -61,7 +60,7 @@ pub(crate) use eager_aggregation::EagerAggregation;
 pub(crate) use group_top::GroupTop;
 pub(crate) use join_order::JoinOrder;
 pub(crate) use join_rows::estimates;
-pub(crate) use plan::{PlannedQuery, parameter_types_of, plan, plan_with_hidden};
+pub(crate) use plan::{PlannedQuery, plan, plan_with_hidden};
 pub(crate) use pushdown::ClearPushdown;
 pub(crate) use run::{
     WithoutPieces, collect, collect_with_hidden, optimized_physical_plan, run, run_to_measure, single_row,
@@ -71,7 +70,6 @@ pub(crate) use series::StreamSeries;
 pub(crate) use spawned::tasks_work_for_their_queries;
 pub(crate) use spreading::CountSpreading;
 pub(crate) use subqueries::{calls_volatile, has_subquery};
-pub(crate) use told::told_types;
 pub(crate) use typing::{ROUNDED_TIME, with_postgres_types};
 pub(crate) use unregistered::{ZONED_FUNCTIONS, unregistered_aggregates, unregistered_scalars};
 pub(crate) use watch::Watch;
@@ -79,7 +77,6 @@ pub(crate) use watched::{WATCHED, watched};
 pub(crate) use whole_groups::WholeGroups;
 
 pub(crate) use output_names::{named as named_outputs, shown as shown_names};
-pub(crate) use plan::refuse_parameters;
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};

@@ -20,7 +20,6 @@ mod function;
 mod literal;
 mod members;
 mod node;
-mod parameters;
 mod pattern;
 mod promotion;
 mod scope;
@@ -34,7 +33,6 @@ pub(crate) use environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 pub(crate) use fallback::PlanExpressions;
 pub(crate) use literal::{decimal as decimal_literal, number as number_literal};
 pub(crate) use node::{LetterCase, LikeStyle, Scalar};
-pub(crate) use parameters::ParameterTypes;
 pub(crate) use pattern::{like, lower_letter};
 pub(crate) use scope::{Scope, ScopeTable, folded};
 

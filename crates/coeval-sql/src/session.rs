@@ -49,8 +49,8 @@ use crate::error::{SqlError, SqlState, place_in};
 use crate::hand_over::aside;
 use crate::memory::{Kept, SyntaxMemory, run_with};
 use crate::open_objects::OpenObjects;
+use crate::parameters::refuse_parameters;
 use crate::point::{PointPlan, Rows};
-use crate::query;
 use crate::quota::QuotaShare;
 use crate::registry::{OpenTransaction, TransactionStatus};
 use crate::result::{CommandTag, StatementResult};
@@ -620,7 +620,7 @@ impl Session {
         sql: &str,
     ) -> Result<(StatementResult, Option<PointPlan>), SqlError> {
         self.refuse_if_failed()?;
-        query::refuse_parameters(statement).map_err(|error| self.fail(error))?;
+        refuse_parameters(statement).map_err(|error| self.fail(error))?;
         let is_query = execution::is_query_statement(statement);
         self.in_transaction(sql, &[], &[], is_query, |context| run_and_plan(context, statement))
     }

@@ -45,8 +45,7 @@ pub(crate) use interval_text::{Unit as IntervalUnit, format_interval, read_inter
 pub use marks::column_type_of_field;
 pub(crate) use marks::marked_field;
 pub(crate) use names::{
-    NUMERIC_SCALE_DEFAULT, has_elements, parameter_beside, resolved_enum, second_digits, type_in_words,
-    type_name,
+    NUMERIC_SCALE_DEFAULT, has_elements, resolved_enum, second_digits, type_in_words, type_name,
 };
 pub use names::{column_type, column_type_of_arrow};
 pub use parameter::ParameterType;

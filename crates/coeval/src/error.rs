@@ -60,6 +60,7 @@ impl Error {
         matches!(
             self.state(),
             SqlState::IndeterminateDatatype
+                | SqlState::AmbiguousParameter
                 | SqlState::UndefinedFunction
                 | SqlState::AmbiguousFunction
                 | SqlState::DatatypeMismatch

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Facts of SQL that one file decides: which casts there are, which type several expressions have, and which types are compared.
+//! Facts of SQL that one file decides: which casts there are, which type several expressions have, which types are compared, and
+//! which one a parameter has.
 
 use crate::rules::Violation;
 use crate::sources::{SourceFile, Sources};
@@ -9,9 +10,12 @@ const FOLDER: &str = "crates/coeval-sql/src/";
 const CASTS: &str = "crates/coeval-sql/src/types/casts.rs";
 const COMMON_TYPE: &str = "crates/coeval-sql/src/types/common_type.rs";
 const COMPARISONS: &str = "crates/coeval-sql/src/types/comparisons.rs";
+const PARAMETERS: &str = "crates/coeval-sql/src/parameters/";
+const NUMBERS: &str = "crates/coeval-sql/src/parameters/numbers.rs";
+const REFUSED: &str = "crates/coeval-sql/src/parameters/refused.rs";
 
 /// What shows that a fact is decided, and where it may stand: words of an error, or a rule of DataFusion's.
-const SIGNS: [(&str, &str); 8] = [
+const SIGNS: [(&str, &str); 11] = [
     ("cannot cast type", CASTS),
     ("but expression is of type", CASTS),
     ("cannot be matched", COMMON_TYPE),
@@ -20,7 +24,13 @@ const SIGNS: [(&str, &str); 8] = [
     ("get_coerce_type_for_case_expression", COMMON_TYPE),
     ("operator does not exist", COMPARISONS),
     ("could not identify an", COMPARISONS),
+    ("there is no parameter", NUMBERS),
+    ("could not determine data type of parameter", REFUSED),
+    ("inconsistent types deduced for parameter", REFUSED),
 ];
+
+/// What gives a parameter a type: the room's own functions, where its rules are asked for, and DataFusion.
+const TYPINGS: [&str; 4] = ["typed_parameter(", "note_type(", "parameters.fix(", "get_parameter_types("];
 
 /// Facts that a file decides though another one does.
 pub(crate) fn decided_elsewhere(file: &SourceFile) -> Vec<Violation> {
@@ -42,6 +52,15 @@ pub(crate) fn decided_elsewhere(file: &SourceFile) -> Vec<Violation> {
 pub(crate) fn comparisons_by_datafusion(sources: &Sources) -> usize {
     let files = sources.rust_files().filter(|file| file.path.starts_with(FOLDER) && !file.is_test());
     files.map(|file| file.production().matches("comparison_coercion(").count()).sum()
+}
+
+/// How often a parameter gets a type outside of the room of parameters.
+pub(crate) fn parameters_typed_elsewhere(sources: &Sources) -> usize {
+    let files = sources.rust_files().filter(|file| file.path.starts_with(FOLDER) && !file.is_test());
+    let files = files.filter(|file| !file.path.starts_with(PARAMETERS));
+    let typings =
+        |file: &SourceFile| TYPINGS.iter().map(|sign| file.production().matches(sign).count()).sum::<usize>();
+    files.map(typings).sum()
 }
 
 #[cfg(test)]
@@ -67,5 +86,14 @@ mod tests {
         let text = "use x::comparison_coercion;\nlet ty = comparison_coercion(left, right);\n";
         let sources = Sources::new(vec![SourceFile::new("crates/coeval-sql/src/a.rs", text)]);
         assert_eq!(comparisons_by_datafusion(&sources), 1);
+    }
+
+    #[test]
+    fn types_of_parameters_are_counted_outside_of_their_room() {
+        let text = "use crate::parameters::note_type;\nnote_type(&mut all, index, found);\nself.parameters.fix(0, ty);\n";
+        let at = |path: &str| Sources::new(vec![SourceFile::new(path, text)]);
+        assert_eq!(parameters_typed_elsewhere(&at("crates/coeval-sql/src/a.rs")), 2);
+        assert_eq!(parameters_typed_elsewhere(&at("crates/coeval-sql/src/parameters/a.rs")), 0);
+        assert_eq!(parameters_typed_elsewhere(&at("crates/coeval-sql/src/a/tests.rs")), 0);
     }
 }

@@ -121,6 +121,17 @@ fn casts_common_types_and_comparisons_are_decided_in_one_file_each() {
 }
 
 #[test]
+fn types_of_parameters_are_decided_in_one_room() {
+    // A ratchet: how often a parameter gets a type elsewhere, never more than here. The aim is once for each path.
+    const MOST: usize = 9;
+    let count = homes::parameters_typed_elsewhere(&Sources::of_repository());
+    assert!(
+        count <= MOST,
+        "a parameter gets a type in {count} places outside of parameters, more than {MOST}"
+    );
+}
+
+#[test]
 fn rooms_of_a_crate_import_each_other_one_way() {
     // A ratchet: how many rooms the largest ring has, never more than here. The aim is none.
     let sources = Sources::of_repository();

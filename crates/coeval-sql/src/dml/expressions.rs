@@ -3,9 +3,10 @@
 
 use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
+use crate::parameters::ParameterTypes;
 use crate::query::has_subquery;
 use crate::rights::Rights;
-use crate::scalar::{Compiler, Inputs, ParameterTypes, Refusal, RowSource, Scalar, Scope};
+use crate::scalar::{Compiler, Inputs, Refusal, RowSource, Scalar, Scope};
 use crate::types;
 use coeval_store::{
     ColumnDef, ColumnType, ObjectRef, QualifiedName, RowRef, SequenceDef, Value, ValueRef, World,
@@ -33,7 +34,7 @@ impl<'s> Expressions<'s> {
         let declared = context.parameter_types.iter().copied().map(Some).collect();
         Self {
             scope,
-            parameters: ParameterTypes::declared(declared),
+            parameters: ParameterTypes(declared),
             functions: context.engine.template().clone(),
             world: Arc::clone(context.transaction.world()),
             search_path: context.settings.name_path().to_vec(),

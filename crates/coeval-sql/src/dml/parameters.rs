@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The types of a changing statement's parameters: of the column that one is assigned to, else what the
+//! The types of a changing statement's parameters: of the column that one is assigned to, whatever path runs it, else what the
 //! queries that the statement stands on infer, else text.
 
 use super::parts_described::described;
@@ -9,22 +9,85 @@ use super::underlying::underlying;
 use super::{is_in_parts, merge, statement_of, without_locks};
 use crate::context::StatementContext;
 use crate::error::SqlError;
-use crate::query;
+use crate::parameters::{
+    beside, count, index_of, note_type, places_in, read_as, refuse_two_types, refuse_undetermined,
+    resolved_types,
+};
+use crate::point::conjuncts;
+use crate::query::{self, PlannedQuery};
+use crate::scalar::compare_op;
 use crate::types::ParameterType;
-use crate::walk::Walk;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Expr, Insert, Merge, MergeAction, MergeInsertExpr, MergeInsertKind,
-    ObjectName, OnConflictAction, OnInsert, Query, SelectItem, SetExpr, Statement, TableObject, Value,
-    ValueWithSpan, Visitor,
+    ObjectName, OnConflictAction, OnInsert, SelectItem, SetExpr, Statement, TableObject, Update, Values,
 };
-use std::ops::ControlFlow;
 
-/// The types of parameters as far as they are known, and those of the ones that are read as arrays.
-type InferredTypes = (Vec<Option<ColumnType>>, Vec<Option<ParameterType>>);
+/// Expressions that are assigned at once, in one row or one SET, with the types of their columns.
+type Assigned<'s> = Vec<(&'s Expr, ColumnType)>;
+
+/// What is known of a statement's parameters.
+pub(super) struct Known {
+    /// Their types, as far as they are known.
+    pub(super) types: Vec<Option<ColumnType>>,
+    /// Those of the ones that are read as arrays.
+    pub(super) lists: Vec<Option<ParameterType>>,
+}
+
+impl Known {
+    /// Nothing but types.
+    pub(super) fn of_types(types: &[Option<ColumnType>]) -> Self {
+        Self { types: types.to_vec(), lists: Vec::new() }
+    }
+
+    fn note_assigned(&mut self, assigned: &[Assigned<'_>]) {
+        for (expression, ty) in assigned.iter().flatten() {
+            if let Some(index) = index_of(expression) {
+                note_type(&mut self.types, index, Some(read_as(*ty)));
+            }
+        }
+    }
+
+    /// Notes what a planned query says of the parameters that it names. Of others it knows nothing.
+    pub(super) fn note_planned(&mut self, places: &[usize], planned: &PlannedQuery) {
+        for (index, _) in places.iter().enumerate().filter(|(_, count)| **count > 0) {
+            note_type(&mut self.types, index, planned.parameter_types().get(index).copied());
+            note_type(&mut self.lists, index, planned.special_parameters().get(index).copied().flatten());
+        }
+    }
+}
+
+/// The types of the parameters of any statement, as far as they are known or given by the columns that parameters are assigned to.
+/// Those in `types` are declared or stated, and stay.
+///
+/// # Errors
+/// `42P18` for a parameter without a type, `42P08` for one that is assigned to columns of two types at once; `42P02` for parameters
+/// that are not `$1`, `$2`, ...
+pub(crate) fn with_assigned_types(
+    context: &StatementContext<'_>,
+    statement: &Statement,
+    types: &[Option<ColumnType>],
+) -> Result<Vec<Option<ColumnType>>, SqlError> {
+    let places = places_in(statement)?;
+    refuse_undetermined(statement, &places, types)?;
+    if places.is_empty() {
+        return Ok(types.to_vec());
+    }
+    let assigned = assigned(context, statement);
+    assigned.iter().try_for_each(|given| refuse_two_types(given, &places, types))?;
+    match statement {
+        // The parts in front come first.
+        Statement::Query(query) if is_in_parts(query) => Ok(types.to_vec()),
+        _ => {
+            let mut known = Known::of_types(types);
+            known.note_assigned(&assigned);
+            Ok(known.types)
+        }
+    }
+}
 
 /// The types of all parameters of a statement that is not a plain query, and those of the ones that are read as arrays.
-/// Those in `types` are as the client declared them.
+/// Those in `types` are known, as [`with_assigned_types`] says.
 ///
 /// # Errors
 /// `42P02` for parameters that are not `$1`, `$2`, ...
@@ -33,134 +96,101 @@ pub(crate) fn parameter_types(
     statement: &Statement,
     types: &[Option<ColumnType>],
 ) -> Result<(Vec<ColumnType>, Vec<Option<ParameterType>>), SqlError> {
-    let (known, lists) = match statement {
-        Statement::Query(query) if is_in_parts(query) => match described(context, query, types) {
-            Ok(described) => (described.types, described.lists),
-            // It is said when it runs.
-            Err(_) => (types.to_vec(), Vec::new()),
-        },
-        other => inferred(context, other, types)?,
-    };
-    Ok((query::parameter_types_of(context, statement, &known)?, lists))
+    let mut known = Known::of_types(types);
+    match statement {
+        Statement::Query(query) if is_in_parts(query) => {
+            // What is wrong is said when it runs.
+            if let Ok(described) = described(context, query, types) {
+                known = described.known;
+            }
+        }
+        other => note_underlying(context, other, &mut known),
+    }
+    Ok((resolved_types(&known.types, count(statement)?), known.lists))
 }
 
-/// As [`parameter_types`], as far as they are known, of a statement that is in one part.
-///
-/// # Errors
-/// None so far: what is wrong with a statement is said when it runs.
-pub(super) fn inferred(
-    context: &mut StatementContext<'_>,
-    statement: &Statement,
-    types: &[Option<ColumnType>],
-) -> Result<InferredTypes, SqlError> {
-    let mut known = types.to_vec();
-    let mut lists = Vec::new();
+/// Adds what is known of the parameters of one part of a statement, which changes rows.
+pub(super) fn note_part(context: &mut StatementContext<'_>, part: &Statement, known: &mut Known) {
+    known.note_assigned(&assigned(context, part));
+    note_underlying(context, part, known);
+}
+
+/// Adds what the queries say that a statement stands on. What is wrong with it is said when it runs.
+fn note_underlying(context: &mut StatementContext<'_>, statement: &Statement, known: &mut Known) {
     let (statement, with) = match statement {
         Statement::Query(query) => (statement_of(query).unwrap_or(statement), query.with.as_ref()),
         other => (other, None),
     };
-    for (expression, ty) in assigned(context, statement) {
-        if let Some(index) = parameter(expression)
-            && known.get(index).copied().flatten().is_none()
-        {
-            known.resize(known.len().max(index + 1), None);
-            known[index] = Some(ty);
-        }
-    }
     for query in underlying(context, statement, with) {
-        // One that does not name a parameter knows nothing of it.
-        let named = parameters_of(&query);
-        if named.is_empty() {
-            continue;
-        }
-        let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known) else { continue };
-        for place in named {
-            note(&mut known, place, planned.parameter_types().get(place).copied());
-            note(&mut lists, place, planned.special_parameters().get(place).copied().flatten());
+        let places = places_in(&query).unwrap_or_default();
+        if !places.is_empty()
+            && let Ok(planned) = query::plan_with_hidden(context, &without_locks(&query), &known.types)
+        {
+            known.note_planned(&places, &planned);
         }
     }
-    Ok((known, lists))
 }
 
-/// Keeps what was found of the parameter at a place, if nothing was known of it.
-pub(super) fn note<T>(all: &mut Vec<Option<T>>, place: usize, found: Option<T>) {
-    if all.len() <= place {
-        all.resize_with(place + 1, || None);
-    }
-    if all[place].is_none() {
-        all[place] = found;
-    }
-}
-
-/// The places of the parameters that a query names.
-pub(super) fn parameters_of(query: &Query) -> Vec<usize> {
-    struct Places(Vec<usize>);
-    impl Visitor for Places {
-        type Break = ();
-        fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
-            if let Value::Placeholder(name) = &value.value
-                && let Some(number) = name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok())
-                && let Some(place) = usize::from(number).checked_sub(1)
-            {
-                self.0.push(place);
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut places = Places(Vec::new());
-    // Nothing breaks off the visit.
-    let _ = query.walk(&mut places);
-    places.0
-}
-
-/// The index of the parameter that an expression is.
-fn parameter(expression: &Expr) -> Option<usize> {
-    match expression {
-        Expr::Nested(inner) => parameter(inner),
-        Expr::Value(value) => match &value.value {
-            Value::Placeholder(name) => {
-                name.strip_prefix('$')?.parse::<u16>().ok()?.checked_sub(1).map(usize::from)
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// The expressions that are assigned to columns, with the columns' types. What is wrong with the statement
-/// is found when it runs.
-fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<(&'s Expr, ColumnType)> {
+/// The expressions that are assigned to columns, and in front of them those that columns are compared with. What is wrong with the
+/// statement is found when it runs.
+fn assigned<'s>(context: &StatementContext<'_>, statement: &'s Statement) -> Vec<Assigned<'s>> {
     match statement {
         Statement::Insert(insert) => of_insert(context, insert).unwrap_or_default(),
         Statement::Update(update) => match Target::of_from(context, &update.table, ViewChange::Update) {
-            Ok(target) => of_assignments(&target, &update.assignments),
+            Ok(target) => {
+                let compared = compared(&target, update).into_iter().map(|one| vec![one]);
+                compared.chain([of_assignments(&target, &update.assignments)]).collect()
+            }
             Err(_) => Vec::new(),
         },
         Statement::Merge(merge) => of_merge(context, merge).unwrap_or_default(),
+        Statement::Query(query) => {
+            statement_of(query).map_or_else(Vec::new, |change| assigned(context, change))
+        }
         _ => Vec::new(),
     }
 }
 
-fn of_merge<'s>(
-    context: &StatementContext<'_>,
-    merge: &'s Merge,
-) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+/// What WHERE compares with columns, as PostgreSQL looks at it before SET: each with the type of a parameter in its place.
+fn compared<'s>(target: &Target, update: &'s Update) -> Assigned<'s> {
+    let mut conditions = Vec::new();
+    if let (None, Some(selection)) = (&update.from, &update.selection) {
+        conjuncts(selection, &mut conditions);
+    }
+    let sides = conditions.into_iter().flat_map(|condition| match condition {
+        Expr::BinaryOp { left, op, right } if compare_op(op).is_some() => {
+            vec![(&**left, &**right), (&**right, &**left)]
+        }
+        _ => Vec::new(),
+    });
+    let column = |side: &Expr| match side {
+        Expr::Identifier(name) => target.column(name).ok(),
+        Expr::CompoundIdentifier(parts) => parts.last().and_then(|name| target.column(name).ok()),
+        _ => None,
+    };
+    sides.filter_map(|(one, other)| Some((one, beside(target.def.columns[column(other)?].ty)))).collect()
+}
+
+fn of_merge<'s>(context: &StatementContext<'_>, merge: &'s Merge) -> Result<Vec<Assigned<'s>>, SqlError> {
     let target = merge::target_of(context, merge)?;
     let mut assigned = Vec::new();
     for clause in &merge.clauses {
         match &clause.action {
-            MergeAction::Update(update) => assigned.extend(of_assignments(&target, &update.assignments)),
+            MergeAction::Update(update) => assigned.push(of_assignments(&target, &update.assignments)),
             MergeAction::Insert(MergeInsertExpr {
                 columns, kind: MergeInsertKind::Values(values), ..
             }) => {
-                let types = types_of_columns(&target, columns)?;
-                let rows = values.rows.iter();
-                assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
+                assigned.extend(of_rows(values, &types_of_columns(&target, columns)?));
             }
             MergeAction::Insert(_) | MergeAction::Delete { .. } => {}
         }
     }
     Ok(assigned)
+}
+
+/// The rows of VALUES for columns of these types.
+fn of_rows<'s>(values: &'s Values, types: &[ColumnType]) -> Vec<Assigned<'s>> {
+    values.rows.iter().map(|row| row.content.iter().zip(types.iter().copied()).collect()).collect()
 }
 
 /// The types of the columns that are named, or of all.
@@ -174,37 +204,31 @@ fn types_of_columns(target: &Target, columns: &[ObjectName]) -> Result<Vec<Colum
     columns.iter().map(ty).collect()
 }
 
-fn of_insert<'s>(
-    context: &StatementContext<'_>,
-    insert: &'s Insert,
-) -> Result<Vec<(&'s Expr, ColumnType)>, SqlError> {
+fn of_insert<'s>(context: &StatementContext<'_>, insert: &'s Insert) -> Result<Vec<Assigned<'s>>, SqlError> {
     let TableObject::TableName(name) = &insert.table else { return Ok(Vec::new()) };
     let target = Target::resolve_changed(context, name, None, ViewChange::Insert)?;
     let types = types_of_columns(&target, &insert.columns)?;
     let mut assigned = Vec::new();
     match insert.source.as_deref().map(|query| query.body.as_ref()) {
-        Some(SetExpr::Values(values)) => {
-            let rows = values.rows.iter();
-            assigned.extend(rows.flat_map(|row| row.content.iter().zip(types.iter().copied())));
-        }
+        Some(SetExpr::Values(values)) => assigned.extend(of_rows(values, &types)),
         Some(SetExpr::Select(select)) => {
             let items = select.projection.iter().map_while(|item| match item {
                 SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
                 _ => None,
             });
-            assigned.extend(items.zip(types.iter().copied()));
+            assigned.push(items.zip(types.iter().copied()).collect());
         }
         _ => {}
     }
     if let Some(OnInsert::OnConflict(clause)) = &insert.on
         && let OnConflictAction::DoUpdate(update) = &clause.action
     {
-        assigned.extend(of_assignments(&target, &update.assignments));
+        assigned.push(of_assignments(&target, &update.assignments));
     }
     Ok(assigned)
 }
 
-fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Vec<(&'s Expr, ColumnType)> {
+fn of_assignments<'s>(target: &Target, assignments: &'s [Assignment]) -> Assigned<'s> {
     let ty = |name: &ObjectName| target.column_of_name(name).ok().map(|column| target.def.columns[column].ty);
     let pairs = assignments.iter().flat_map(|assignment| match (&assignment.target, &assignment.value) {
         (AssignmentTarget::ColumnName(name), value) => vec![(value, ty(name))],

@@ -130,8 +130,8 @@ fn by_keys(
         return Ok(None);
     }
     let plan = match statement_of(query) {
-        Some(statement) => PointPlan::compile_to_run(context, statement)?,
-        None => PointPlan::compile_to_run(context, &Statement::Query(Box::new(query.clone())))?,
+        Some(statement) => PointPlan::compile_to_run(context, statement),
+        None => PointPlan::compile_to_run(context, &Statement::Query(Box::new(query.clone()))),
     };
     plan.map_or(Ok(None), |plan| plan.execute(context))
 }

@@ -2,27 +2,23 @@
 //! Parameters and columns of a statement of several parts, before it runs: each part is planned with tables in place
 //! of what those before it will return, of their columns and without rows.
 
-use super::parameters::{inferred, note, parameters_of};
+use super::parameters::{Known, note_part};
 use super::parts::{add, alone, parts_of, under_names, without_with};
 use super::statement_of;
 use super::underlying::returned;
 use crate::context::{Parts, StatementContext};
 use crate::error::SqlError;
+use crate::parameters::places_in;
 use crate::query;
 use crate::result::RowSet;
-use crate::types::ParameterType;
 use arrow::datatypes::SchemaRef;
 use coeval_store::ColumnType;
 use datafusion::sql::sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
 
 /// What is known of a statement in parts.
-#[derive(Default)]
 pub(super) struct Described {
-    /// The types of its parameters, as far as they are known.
-    pub(super) types: Vec<Option<ColumnType>>,
-    /// For each parameter its type, if it is read as an array.
-    pub(super) lists: Vec<Option<ParameterType>>,
+    pub(super) known: Known,
     columns: Option<SchemaRef>,
 }
 
@@ -45,7 +41,7 @@ pub(super) fn described(
     types: &[Option<ColumnType>],
 ) -> Result<Described, SqlError> {
     context.parts = Some(Arc::new(Parts::begin(context.transaction)));
-    let mut described = Described { types: types.to_vec(), ..Described::default() };
+    let mut described = Described { known: Known::of_types(types), columns: None };
     let outcome = describe(context, query, &mut described);
     context.parts = None;
     outcome.map(|()| described)
@@ -83,24 +79,14 @@ fn describe_part(
     query: &Query,
     described: &mut Described,
 ) -> Result<Option<SchemaRef>, SqlError> {
-    let is_change = statement_of(query).is_some();
-    let statement = Statement::Query(Box::new(query.clone()));
-    let (types, lists) = if is_change {
-        inferred(context, &statement, &described.types)?
-    } else {
-        let planned = query::plan(context, query, &described.types)?;
-        let types = planned.parameter_types().iter().copied().map(Some).collect();
-        (types, planned.special_parameters().to_vec())
-    };
-    // A part that does not name a parameter knows nothing of it.
-    for place in parameters_of(query) {
-        note(&mut described.types, place, types.get(place).copied().flatten());
-        note(&mut described.lists, place, lists.get(place).copied().flatten());
-    }
-    if !is_change {
-        let planned = query::plan(context, query, &described.types)?;
+    if statement_of(query).is_none() {
+        let planned = query::plan(context, query, &described.known.types)?;
+        described.known.note_planned(&places_in(query)?, &planned);
+        let planned = query::plan(context, query, &described.known.types)?;
         return Ok(Some(Arc::clone(planned.columns())));
     }
+    let statement = Statement::Query(Box::new(query.clone()));
+    note_part(context, &statement, &mut described.known);
     let Some(returned) = returned(&statement) else { return Ok(None) };
-    Ok(Some(Arc::clone(query::plan(context, &returned, &described.types)?.columns())))
+    Ok(Some(Arc::clone(query::plan(context, &returned, &described.known.types)?.columns())))
 }

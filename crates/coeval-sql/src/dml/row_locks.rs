@@ -11,6 +11,7 @@ use crate::context::StatementContext;
 use crate::error::{SqlError, SqlState};
 use crate::names::{fold, split_name};
 use crate::needs;
+use crate::parameters::index_of_name;
 use crate::query;
 use crate::result::{RowSet, StatementResult};
 use crate::row_locking::RowLocking;
@@ -169,8 +170,7 @@ impl SkipWindow {
                 AstValue::Null => return Ok(None),
                 AstValue::Number(number, _) => number.parse().ok(),
                 AstValue::Placeholder(name) => {
-                    let place = name.trim_start_matches('$').parse::<usize>().ok();
-                    let value = place.and_then(|place| context.parameters.get(place.checked_sub(1)?));
+                    let value = index_of_name(name).and_then(|index| context.parameters.get(index));
                     match value.map(|value| value.borrow()) {
                         Some(value) if value.is_null() => return Ok(None),
                         value => value.and_then(|value| usize::try_from(value.as_i64()?).ok()),

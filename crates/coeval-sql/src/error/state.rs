@@ -124,6 +124,7 @@ states! {
     DuplicatePreparedStatement = "42P05",
     DuplicateSchema = "42P06",
     DuplicateTable = "42P07",
+    AmbiguousParameter = "42P08",
     InvalidColumnReference = "42P10",
     InvalidSchemaDefinition = "42P15",
     InvalidTableDefinition = "42P16",

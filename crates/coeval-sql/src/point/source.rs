@@ -3,10 +3,9 @@
 
 use crate::context::StatementContext;
 use crate::names;
+use crate::parameters::ParameterTypes;
 use crate::rights::{Object, Rights};
-use crate::scalar::{
-    Compiler, ParameterTypes, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored,
-};
+use crate::scalar::{Compiler, Refusal, Scalar, Scope, ScopeTable, SequenceNames, folded, parse_stored};
 use coeval_store::{ColumnDef, ObjectRef, Privilege, TableDef};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,

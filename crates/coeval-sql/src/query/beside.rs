@@ -6,12 +6,13 @@
 //! found here is declared, and the statement planned again.
 
 use crate::error::SqlError;
-use crate::types::{column_type_of_arrow, column_type_of_field, common_arrow_type, parameter_beside};
+use crate::parameters::{among, beside, index_in_plan, is_open, of_both};
+use crate::types::{column_type_of_arrow, column_type_of_field};
 use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::logical_expr::expr::{Between, Case, InList, Placeholder};
+use datafusion::logical_expr::expr::{Between, Case, InList};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +60,7 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
     // One beside a numeric would be rounded to the digits of that.
     let first = told.into_iter().filter(|(place, ty)| differing.contains(place) || ty.is_decimal());
     types.extend(first);
-    let typed = |(place, ty)| Some((place, column_type_of_arrow(&with_own_digits(ty))?));
+    let typed = |(place, ty): (usize, DataType)| Some((place, beside(column_type_of_arrow(&ty)?)));
     let documents = documents.into_iter().map(|place| (place, ColumnType::Jsonb));
     Ok(types.into_iter().filter_map(typed).chain(documents).collect())
 }
@@ -68,38 +69,7 @@ pub(super) fn types_beside(plan: &LogicalPlan) -> std::result::Result<BTreeMap<u
 fn bare_parameter(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Alias(alias) => bare_parameter(&alias.expr),
-        Expr::Placeholder(Placeholder { id, field })
-            if field.as_ref().is_none_or(|field| field.data_type().is_null()) =>
-        {
-            place(id)
-        }
-        _ => None,
-    }
-}
-
-fn place(id: &str) -> Option<usize> {
-    id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
-}
-
-/// What a parameter is that is of one type first and of another then: the first one, but of two `numeric` that which keeps the
-/// digits of both.
-fn of_both(first: &DataType, other: &DataType) -> DataType {
-    let is_exact = first.is_decimal() && other.is_decimal();
-    let common = is_exact.then(|| common_arrow_type([first, other])).flatten();
-    common.unwrap_or_else(|| first.clone())
-}
-
-/// The one type of expressions. Texts beside another type are literals of it.
-fn type_of_all(types: &[DataType]) -> Option<DataType> {
-    let others = types.iter().filter(|ty| !ty.is_string());
-    common_arrow_type(others).or_else(|| common_arrow_type(types))
-}
-
-/// The type of a parameter that stands beside something of this type.
-fn with_own_digits(ty: DataType) -> DataType {
-    match column_type_of_arrow(&ty) {
-        Some(numeric @ ColumnType::Numeric { .. }) => parameter_beside(numeric).arrow(),
-        _ => ty,
+        other => index_in_plan(other).filter(|_| is_open(other)),
     }
 }
 
@@ -108,7 +78,7 @@ fn output_type(plan: &LogicalPlan, place: usize) -> Option<DataType> {
     match plan {
         LogicalPlan::Union(union) => {
             let types: Vec<_> = union.inputs.iter().filter_map(|input| output_type(input, place)).collect();
-            type_of_all(&types)
+            among(&types)
         }
         other => {
             let ty = other.schema().fields().get(place)?.data_type();
@@ -138,9 +108,9 @@ impl Found {
 
     fn look_at(&mut self, expression: &Expr, schema: &DFSchema) {
         match expression {
-            Expr::Placeholder(Placeholder { id, field }) => {
-                let Some(place) = place(id) else { return };
-                match field {
+            Expr::Placeholder(parameter) => {
+                let Some(place) = index_in_plan(expression) else { return };
+                match &parameter.field {
                     Some(field) if !field.data_type().is_null() => {
                         self.is(place, field.data_type());
                         let first = self.told.entry(place).or_insert_with(|| field.data_type().clone());
@@ -166,7 +136,7 @@ impl Found {
                         (bare_parameter(element), list.get_type(schema))
                     && !item.data_type().is_null()
                 {
-                    self.is(place, &with_own_digits(item.data_type().clone()));
+                    self.is(place, item.data_type());
                 }
             }
             Expr::ScalarFunction(function) if DOCUMENTS.contains(&function.name()) => {
@@ -212,7 +182,7 @@ impl Found {
         if parameters.is_empty() {
             return;
         }
-        if let Some(ty) = type_of_all(&types) {
+        if let Some(ty) = among(&types) {
             parameters.into_iter().for_each(|place| self.is(place, &ty));
         }
     }

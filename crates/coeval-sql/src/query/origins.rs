@@ -5,6 +5,7 @@
 
 use crate::catalog::{column_oids, set_origin};
 use crate::guarded::is_comparison;
+use crate::parameters::index_in_plan;
 use crate::provider::CoevalTable;
 use crate::relations::CatalogType;
 use crate::types::{ParameterType, column_type_of_arrow};
@@ -212,7 +213,7 @@ fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, Parame
     if !matches!(function.name(), "coeval_array" | "coeval_array_like") {
         return None;
     }
-    let place = parameter(function.args.first()?)?;
+    let place = index_in_plan(without_casts(function.args.first()?))?;
     if is_of_object_ids(&function.args) {
         return Some((place, ParameterType::ObjectIds));
     }
@@ -223,6 +224,7 @@ fn list_parameter(expression: &Expr, schema: &DFSchema) -> Option<(usize, Parame
 /// The parameter that a node compares with an object id.
 fn object_id(expression: &Expr, node: &LogicalPlan) -> Option<(usize, ParameterType)> {
     let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expression else { return None };
+    let parameter = |side: &Expr| index_in_plan(without_casts(side));
     let (place, other) = match (parameter(left), parameter(right)) {
         (None, Some(place)) => (place, left),
         (Some(place), None) => (place, right),
@@ -231,12 +233,6 @@ fn object_id(expression: &Expr, node: &LogicalPlan) -> Option<(usize, ParameterT
     let is_object_id =
         |input: &&LogicalPlan| type_of(without_casts(other), input, 0) == Some(CatalogType::ObjectId);
     (is_comparison(*op) && node.inputs().iter().any(is_object_id)).then_some((place, ParameterType::ObjectId))
-}
-
-/// The place of the parameter that an expression is.
-fn parameter(expression: &Expr) -> Option<usize> {
-    let Expr::Placeholder(placeholder) = without_casts(expression) else { return None };
-    placeholder.id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 fn without_casts(expression: &Expr) -> &Expr {

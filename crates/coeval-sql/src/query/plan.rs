@@ -26,11 +26,11 @@ use crate::engine::{Engine, LONG_TEXT_BYTES};
 use crate::error::{SqlError, place_in};
 use crate::hand_over::aside;
 use crate::memory::{marks_of, syntax_memory};
+use crate::parameters::{self, note_type, parameter_field, resolved_types};
 use crate::provider::{HiddenColumns, Keys};
 use crate::relations::is_vector;
 use crate::rights::MadeFor;
 use crate::types::{ParameterType, column_type, column_type_of_arrow};
-use crate::walk::Walk;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
 use coeval_store::{ColumnType, QualifiedName, TableDef};
 use datafusion::error::{DataFusionError, Result as PlanResult};
@@ -38,10 +38,7 @@ use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::sql::planner::PlannerContext;
-use datafusion::sql::sqlparser::ast::{
-    DataType as AstType, ObjectName, Query, Statement, Value, Visit, Visitor,
-};
-use std::ops::ControlFlow;
+use datafusion::sql::sqlparser::ast::{DataType as AstType, ObjectName, Query};
 use std::sync::Arc;
 
 /// A query planned as far as it goes without a snapshot and parameters.
@@ -193,17 +190,17 @@ fn plan_query(
         in_dialect(&mut named)?;
         with_typed_literals(&mut named)?;
         cancel::check()?;
-        let count = parameter_count(&named)?;
+        let count = parameters::count(&named)?;
         Ok((Arc::new(named), count))
     })?;
     let known = |index: usize| types.get(index).copied().flatten();
-    let parameters = (0..count).map(|index| known(index).map(parameter_field)).collect();
+    let parameters = (0..count).map(|index| known(index).map(|ty| parameter_field(ty.arrow()))).collect();
     let attempt =
         Attempt { engine: &engine, written: query_as_written, query: &named, parameters, hidden, length };
     let (planner, logical) = attempt.planned(context)?;
     cancel::check()?;
     if count > 0
-        && let Some(types) = with_types_beside(&logical, types, count)?
+        && let Some(types) = with_types_beside(&logical, types)?
     {
         drop(planner);
         return plan_query(context, query_as_written, &types, hidden);
@@ -224,12 +221,11 @@ fn plan_query(
     // Whoever changes a type gives its tables new definitions; a plan without any would not notice.
     dependencies.unkept |= names_types;
     let inferred = if count == 0 { Default::default() } else { logical.get_parameter_types()? };
-    let parameter_types = (0..count)
-        .map(|index| {
-            let found = inferred.get(&format!("${}", index + 1)).and_then(Option::as_ref);
-            known(index).or_else(|| found.and_then(column_type_of_arrow)).unwrap_or(ColumnType::Text)
-        })
-        .collect();
+    let found = (0..count).map(|index| {
+        let found = inferred.get(&format!("${}", index + 1)).and_then(Option::as_ref);
+        known(index).or_else(|| found.and_then(column_type_of_arrow))
+    });
+    let parameter_types = resolved_types(&found.collect::<Vec<_>>(), count);
     let columns = with_origins(&output_names::shown(&marked_schema(&logical)), &logical);
     let special_parameters = if count == 0 { Vec::new() } else { special_parameters(&logical, count) };
     let is_correlated = has_correlated(&logical);
@@ -362,18 +358,13 @@ impl Length {
 fn with_types_beside(
     plan: &LogicalPlan,
     types: &[Option<ColumnType>],
-    count: usize,
 ) -> Result<Option<Vec<Option<ColumnType>>>, SqlError> {
     let mut all = types.to_vec();
-    all.resize(count.max(all.len()), None);
-    let mut is_new = false;
-    for (place, ty) in types_beside(plan)? {
-        if let Some(unknown @ None) = all.get_mut(place) {
-            *unknown = Some(ty);
-            is_new = true;
-        }
+    for (index, ty) in types_beside(plan)? {
+        note_type(&mut all, index, Some(ty));
     }
-    Ok(is_new.then_some(all))
+    let known = |types: &[Option<ColumnType>]| types.iter().flatten().count();
+    Ok((known(&all) > known(types)).then_some(all))
 }
 
 /// The plan with vectors among its outputs as text, `1 2`: clients read them so, and arrays as `{1,2}`.
@@ -393,64 +384,6 @@ fn with_written_vectors(plan: LogicalPlan, state: &SessionState) -> Result<Logic
         })
         .collect();
     Ok(LogicalPlanBuilder::from(plan).project(expressions)?.build()?)
-}
-
-fn parameter_field(ty: ColumnType) -> FieldRef {
-    Arc::new(Field::new("parameter", ty.arrow(), true))
-}
-
-/// The highest number among `$1`, `$2`, ...
-fn parameter_count<V: Visit>(syntax: &V) -> Result<usize, SqlError> {
-    struct Counter(Result<usize, SqlError>);
-    impl Visitor for Counter {
-        type Break = ();
-        fn pre_visit_value(
-            &mut self,
-            value: &datafusion::sql::sqlparser::ast::ValueWithSpan,
-        ) -> ControlFlow<()> {
-            if let (Value::Placeholder(name), Ok(most)) = (&value.value, &mut self.0) {
-                match name.strip_prefix('$').and_then(|number| number.parse::<u16>().ok()) {
-                    Some(number) if number > 0 => *most = (*most).max(usize::from(number)),
-                    Some(_) | None => {
-                        let message = format!("there is no parameter {name}");
-                        self.0 = Err(SqlError::new(crate::SqlState::UndefinedParameter, message));
-                    }
-                }
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let mut counter = Counter(Ok(0));
-    // The visitor never breaks off.
-    let _ = syntax.walk(&mut counter);
-    counter.0
-}
-
-/// Refuses parameters in a statement that is run without any.
-///
-/// # Errors
-/// `42P02`, naming the parameter.
-pub(crate) fn refuse_parameters(statement: &Statement) -> Result<(), SqlError> {
-    match parameter_count(statement)? {
-        0 => Ok(()),
-        number => {
-            let message = format!("there is no parameter ${number}");
-            Err(SqlError::new(crate::SqlState::UndefinedParameter, message))
-        }
-    }
-}
-
-/// The parameter types of a statement that is not a plain query: those the caller knows, the others text.
-///
-/// # Errors
-/// `42P02` for parameters that are not `$1`, `$2`, ...
-pub(crate) fn parameter_types_of(
-    _: &mut StatementContext<'_>,
-    statement: &Statement,
-    types: &[Option<ColumnType>],
-) -> Result<Vec<ColumnType>, SqlError> {
-    let count = parameter_count(statement)?;
-    Ok((0..count).map(|index| types.get(index).copied().flatten().unwrap_or(ColumnType::Text)).collect())
 }
 
 /// The types that casts in a query name.

@@ -6,9 +6,9 @@ use super::datum::Datum;
 use super::environment::{Environment, Inputs, NewRow, NoRows, RowSource};
 use super::fallback::PlanExpressions;
 use super::node::Scalar;
-use super::parameters::ParameterTypes;
 use super::scope::Scope;
 use crate::error::{SqlError, syntax_error};
+use crate::parameters::ParameterTypes;
 use crate::parse::parse_expression;
 use crate::user_types::with_value;
 use chrono_tz::Tz;
@@ -137,7 +137,7 @@ fn compile_condition(
     mut condition: Expr,
 ) -> Result<Scalar, SqlError> {
     crate::user_types::resolve_for_table(&mut condition, table);
-    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
+    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::default());
     let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
     Ok(compiler.condition(&condition)?)
 }
@@ -152,7 +152,7 @@ pub(crate) fn compile_generated(
     column: &ColumnDef,
 ) -> Result<Scalar, SqlError> {
     let text = column.generated.as_deref().unwrap_or("NULL");
-    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::new());
+    let (scope, mut parameters) = (Scope::of_table(table), ParameterTypes::default());
     let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
     let mut expression = parse_stored(text)?;
     crate::user_types::resolve_for_table(&mut expression, table);
@@ -165,7 +165,7 @@ fn compile_default(
     planner: &dyn PlanExpressions,
 ) -> Result<Scalar, SqlError> {
     let expression = parse_stored(text)?;
-    let (scope, mut parameters) = (Scope::new(Vec::new()), ParameterTypes::new());
+    let (scope, mut parameters) = (Scope::new(Vec::new()), ParameterTypes::default());
     let mut compiler = Compiler::new(&scope, &mut parameters).with_fallback(planner);
     Ok(compiler.assignment(&expression, column)?)
 }

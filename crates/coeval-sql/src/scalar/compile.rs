@@ -15,10 +15,10 @@ use super::environment::{Environment, Inputs, NoRows};
 use super::fallback::{Fallback, PlanExpressions};
 use super::literal;
 use super::node::{Node, Scalar};
-use super::parameters::ParameterTypes;
 use super::promotion::is_text;
 use super::scope::Scope;
 use crate::error::SqlError;
+use crate::parameters::{ParameterTypes, beside, index_of_name, read_as};
 use crate::stack::with_room;
 use crate::types::{self, CastContext, cannot_assign, has_cast};
 use chrono_tz::Tz;
@@ -253,13 +253,9 @@ impl<'s> Compiler<'s> {
             ast::Value::Boolean(truth) => Ok(Typed::truth(Node::Constant(Value::Boolean(*truth)))),
             ast::Value::Null => Ok(Typed { node: Node::Constant(Value::Null), ty: None }),
             ast::Value::Placeholder(name) => {
-                let number: usize = name
-                    .strip_prefix('$')
-                    .and_then(|digits| digits.parse().ok())
-                    .filter(|number| (1..=65_535).contains(number))
-                    .ok_or_else(|| Refusal::unsupported(format!("parameter {name}")))?;
-                let ty = self.parameters.mention(number - 1);
-                Ok(Typed { node: Node::Parameter(number - 1), ty })
+                let index =
+                    index_of_name(name).ok_or_else(|| Refusal::unsupported(format!("parameter {name}")))?;
+                Ok(Typed { node: Node::Parameter(index), ty: self.parameters.mention(index) })
             }
             other => Err(Refusal::unsupported(format!("literal {other}"))),
         }
@@ -376,7 +372,7 @@ impl<'s> Compiler<'s> {
     /// As [`Self::settle`], of what stands beside something of this type: a parameter has digits of its own.
     fn settle_beside(&mut self, typed: Typed, ty: ColumnType) -> Result<(Node, ColumnType), Refusal> {
         let is_parameter = matches!(typed.node, Node::Parameter(_));
-        self.settle(typed, if is_parameter { types::parameter_beside(ty) } else { ty })
+        self.settle(typed, if is_parameter { beside(ty) } else { ty })
     }
 
     /// Gives an open type this type: a literal is read as one, a parameter becomes one.
@@ -387,15 +383,14 @@ impl<'s> Compiler<'s> {
         match typed.node {
             node if matches!(ty, ColumnType::Char(_)) => {
                 if let Node::Parameter(index) = node {
-                    self.parameters.fix(index, ColumnType::Text);
+                    self.parameters.fix(index, read_as(ty));
                 }
                 // Against a char(n), trailing blanks do not count.
                 let cast = Cast::TrimBlanks;
                 Ok((Node::Cast { input: Box::new(node), cast }, ColumnType::Text))
             }
             Node::Parameter(index) => {
-                let ty = if is_text(ty) { ColumnType::Text } else { ty };
-                self.parameters.fix(index, ty);
+                let ty = self.parameters.fix(index, read_as(ty));
                 Ok((Node::Parameter(index), ty))
             }
             Node::Constant(Value::Text(text)) if is_text(ty) => {

@@ -2,8 +2,9 @@
 
 use super::checks::parse_stored;
 use super::node::Node;
-use super::{Compiler, Environment, Inputs, NoRows, ParameterTypes, Refusal, Scope};
+use super::{Compiler, Environment, Inputs, NoRows, Refusal, Scope};
 use crate::error::SqlError;
+use crate::parameters::ParameterTypes;
 use crate::types::format_value;
 use chrono_tz::Tz;
 use coeval_store::{ColumnType, SequenceDef, Value};
@@ -28,7 +29,7 @@ impl Environment for Fixed {
 fn evaluate(text: &str) -> String {
     let outcome = || -> Result<String, Refusal> {
         let expression = parse_stored(text)?;
-        let mut parameters = ParameterTypes::new();
+        let mut parameters = ParameterTypes::default();
         let scalar = Compiler::new(&Scope::empty(), &mut parameters).scalar(&expression)?;
         let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Fixed };
         let value = scalar.eval(inputs)?.into_value();
@@ -168,7 +169,7 @@ fn text_is_matched_and_cut() {
 
 #[test]
 fn parameters_take_the_type_of_what_stands_beside_them() {
-    let mut parameters = ParameterTypes::new();
+    let mut parameters = ParameterTypes::default();
     let expression = parse_stored("$1 + 1 > 2 AND $2 = 'x' AND $3 BETWEEN 1.5 AND 2 AND $4 IS NULL").unwrap();
     Compiler::new(&Scope::empty(), &mut parameters).condition(&expression).unwrap();
     // One with digits of its own.
@@ -190,7 +191,7 @@ fn an_expression_is_compiled_and_evaluated_however_deep_it_is() {
         on_a_stack_of(64 << 20, || {
             let expression = parse_stored(&format!("{first}{}", next.repeat(2_000))).unwrap();
             let (scalar, value) = on_a_stack_of(512 << 10, || {
-                let (scope, mut parameters) = (Scope::empty(), ParameterTypes::new());
+                let (scope, mut parameters) = (Scope::empty(), ParameterTypes::default());
                 let scalar = Compiler::new(&scope, &mut parameters).scalar(&expression).unwrap();
                 let inputs = Inputs { rows: &NoRows, parameters: &[], environment: &Fixed };
                 let value = scalar.eval(inputs).unwrap().into_value();
@@ -206,7 +207,7 @@ fn an_expression_is_compiled_and_evaluated_however_deep_it_is() {
 #[test]
 fn a_long_chain_of_texts_is_one_operation() {
     let expression = parse_stored(&format!("'a'{}", " || 'b'".repeat(40))).unwrap();
-    let mut parameters = ParameterTypes::new();
+    let mut parameters = ParameterTypes::default();
     let scalar = Compiler::new(&Scope::empty(), &mut parameters).scalar(&expression).unwrap();
     assert!(matches!(&scalar.node, Node::Concat(parts) if parts.len() == 41), "{:?}", scalar.node);
 }

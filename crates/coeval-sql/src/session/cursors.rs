@@ -438,7 +438,7 @@ impl Session {
     ) -> Result<(), SqlError> {
         let query = declare.query();
         if parameter_types.is_empty() {
-            crate::query::refuse_parameters(&query)?;
+            crate::parameters::refuse_parameters(&query)?;
         }
         let sql = query.to_string();
         self.cursor_texts.take(text_bytes(&declare.name, &sql))?;

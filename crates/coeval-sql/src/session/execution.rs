@@ -15,6 +15,7 @@ use crate::error::SqlError;
 use crate::hand_over::aside;
 use crate::memory::{SyntaxMemory, run_with};
 use crate::names::split_name;
+use crate::parameters::refuse_parameters;
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::relations::{INFORMATION_SCHEMA, PG_CATALOG, is_unqualified};
@@ -206,7 +207,7 @@ impl Session {
         match &statement.syntax {
             parse::Parsed::Statement(syntax) if !is_session_statement(syntax) => {
                 self.refuse_if_failed()?;
-                query::refuse_parameters(syntax).map_err(|error| self.fail(error))?;
+                refuse_parameters(syntax).map_err(|error| self.fail(error))?;
                 let (execution, plan) =
                     self.in_transaction(sql, &[], &[], is_query_statement(syntax), |context| {
                         run_and_plan(context, syntax)

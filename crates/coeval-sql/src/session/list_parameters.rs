@@ -2,6 +2,7 @@
 //! Parameters that are arrays. Their values are texts like `{1,2}`, which the statement reads as arrays: so it says
 //! itself, or so the client declared them.
 
+use crate::parameters::index_of;
 use crate::types::{ParameterType, array_elements};
 use crate::walk::{Walk, WalkMut};
 use coeval_store::Value;
@@ -15,18 +16,6 @@ use std::ops::ControlFlow;
 /// Members that are looked up one by one at most; more are for a scan.
 const MEMBERS_MAX: usize = 1_000;
 
-/// The place of the parameter that an expression is.
-fn parameter(expression: &Expr) -> Option<usize> {
-    match expression {
-        Expr::Nested(inner) => parameter(inner),
-        Expr::Value(value) => match &value.value {
-            Literal::Placeholder(name) => name.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 /// The statement with a cast at each parameter that was declared an array, but where it is compared with: there it is
 /// read as an array of the type of what it is compared with.
 pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType>]) -> Statement {
@@ -36,12 +25,12 @@ pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType
         fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
             if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expression
                 && let Expr::Cast { expr, .. } = right.as_mut()
-                && parameter(expr)
+                && index_of(expr)
                     .is_some_and(|place| matches!(self.0.get(place), Some(Some(ParameterType::List(_)))))
             {
                 let compared = expr.as_ref().clone();
                 **right = compared;
-            } else if let Some(place) = parameter(expression)
+            } else if let Some(place) = index_of(expression)
                 && let Some(Some(ParameterType::List(element))) = self.0.get(place)
             {
                 let text = format!("${}::{element}[]", place + 1);
@@ -64,7 +53,7 @@ pub(super) fn with_casts(mut statement: Statement, types: &[Option<ParameterType
 fn compared(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => compared(inner),
-        other => parameter(other),
+        other => index_of(other),
     }
 }
 

@@ -13,6 +13,7 @@ use crate::hand_over::aside;
 use crate::memory::{Kept, KeptPart, QueryEnvironment};
 use crate::names::fold;
 use crate::open_objects::OpenObjects;
+use crate::parameters::{resolved_types, stated_types};
 use crate::point::{PointPlan, Rows};
 use crate::query::{self, PlannedQuery};
 use crate::result::{CommandTag, StatementResult};
@@ -66,7 +67,19 @@ struct Planned {
     plan: Plan,
     parameter_types: Vec<ColumnType>,
     columns: Option<SchemaRef>,
+    /// The types of parameters that are read as arrays.
     lists: Vec<Option<ParameterType>>,
+}
+
+impl Planned {
+    fn by_key(plan: PointPlan) -> Self {
+        let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
+        Self { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() }
+    }
+
+    fn general(parameter_types: Vec<ColumnType>, columns: Option<SchemaRef>) -> Self {
+        Self { plan: Plan::General, parameter_types, columns, lists: Vec::new() }
+    }
 }
 
 /// A statement that is parsed and planned, to be run any number of times by the session that prepared it or
@@ -75,34 +88,28 @@ pub struct Prepared {
     number: u64,
     sql: Box<str>,
     parsed: Parsed,
-    parameter_types: Vec<ColumnType>,
-    columns: Option<SchemaRef>,
-    /// The types of parameters that are read as arrays.
-    lists: Vec<Option<ParameterType>>,
+    planned: Planned,
     /// Whether the statement compares with an array that is a parameter.
     compares_with_lists: bool,
     is_query: IsQuery,
-    plan: Plan,
 }
 
 impl Prepared {
     /// A statement without parameters that runs by key, with the plan that it has.
     pub(super) fn of_point(parsed: Parsed, sql: &str, plan: PointPlan) -> Arc<Self> {
-        let is_query = match &parsed {
-            Parsed::Statement(statement) => is_query_statement(statement),
-            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
+        Self::new(parsed, sql, Planned::by_key(plan))
+    }
+
+    fn new(parsed: Parsed, sql: &str, planned: Planned) -> Arc<Self> {
+        let (is_query, compares_with_lists) = match &parsed {
+            Parsed::Statement(statement) => {
+                let has_lists = planned.lists.iter().any(Option::is_some);
+                (is_query_statement(statement), has_lists && compares_with_lists(statement))
+            }
+            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => (IsQuery::No, false),
         };
-        Arc::new(Self {
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            sql: sql.into(),
-            parsed,
-            parameter_types: plan.parameter_types().to_vec(),
-            columns: plan.columns().cloned(),
-            lists: Vec::new(),
-            compares_with_lists: false,
-            is_query,
-            plan: Plan::Point(plan),
-        })
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Self { number, sql: sql.into(), parsed, planned, compares_with_lists, is_query })
     }
 
     /// Its text.
@@ -114,21 +121,21 @@ impl Prepared {
     /// The types of `$1`, `$2`, ...
     #[must_use]
     pub fn parameter_types(&self) -> &[ColumnType] {
-        &self.parameter_types
+        &self.planned.parameter_types
     }
 
     /// The types of `$1`, `$2`, ... as a client is told them: arrays are handed over as text.
     pub fn described_parameters(&self) -> impl Iterator<Item = ParameterType> {
-        self.parameter_types
-            .iter()
-            .enumerate()
-            .map(|(place, ty)| self.lists.get(place).copied().flatten().unwrap_or(ParameterType::Scalar(*ty)))
+        let Planned { parameter_types, lists, .. } = &self.planned;
+        let described = parameter_types.iter().enumerate();
+        described
+            .map(move |(place, ty)| lists.get(place).copied().flatten().unwrap_or(ParameterType::Scalar(*ty)))
     }
 
     /// The columns of the rows it returns; `None` if it returns none.
     #[must_use]
     pub fn columns(&self) -> Option<&SchemaRef> {
-        self.columns.as_ref()
+        self.planned.columns.as_ref()
     }
 
     /// The number by which a session finds a newer plan.
@@ -145,7 +152,7 @@ impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Prepared")
             .field("sql", &self.sql)
-            .field("parameter_types", &self.parameter_types)
+            .field("parameter_types", &self.planned.parameter_types)
             .finish_non_exhaustive()
     }
 }
@@ -168,11 +175,6 @@ fn memory_of(
     })
 }
 
-/// Parameters without a known type are text, which is cast to what stands beside it.
-fn known_types(types: &[Option<ColumnType>]) -> Vec<ColumnType> {
-    types.iter().map(|ty| ty.unwrap_or(ColumnType::Text)).collect()
-}
-
 impl Session {
     pub(super) fn prepare_parsed(
         &mut self,
@@ -180,43 +182,19 @@ impl Session {
         sql: &str,
         types: &[Option<ColumnType>],
     ) -> Result<Arc<Prepared>, SqlError> {
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let Planned { plan, parameter_types, columns, lists } = match &parsed {
+        let planned = match &parsed {
             Parsed::Statement(statement) if !is_session_statement(statement) => {
                 self.refuse_if_failed()?;
                 self.plan(statement, sql, types).map_err(|error| self.fail(place_in(error, sql)))?
             }
             Parsed::Utility(utility) if utility.cursor_query().is_some() => {
-                let parameter_types = self.cursor_parameters(utility, sql, types)?;
-                Planned { plan: Plan::General, parameter_types, columns: None, lists: Vec::new() }
+                Planned::general(self.cursor_parameters(utility, sql, types)?, None)
             }
             Parsed::Statement(_) | Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => {
-                let columns = self.columns_of_session_statement(&parsed);
-                Planned { plan: Plan::General, parameter_types: Vec::new(), columns, lists: Vec::new() }
+                Planned::general(Vec::new(), self.columns_of_session_statement(&parsed))
             }
         };
-        let compares_with_lists = match &parsed {
-            Parsed::Statement(statement) if lists.iter().any(Option::is_some) => {
-                compares_with_lists(statement)
-            }
-            _ => false,
-        };
-        let is_query = match &parsed {
-            Parsed::Statement(statement) => is_query_statement(statement),
-            Parsed::Definition(_) | Parsed::Utility(_) | Parsed::Checkpoint => IsQuery::No,
-        };
-        let sql = sql.into();
-        Ok(Arc::new(Prepared {
-            number,
-            sql,
-            parsed,
-            parameter_types,
-            columns,
-            lists,
-            compares_with_lists,
-            is_query,
-            plan,
-        }))
+        Ok(Prepared::new(parsed, sql, planned))
     }
 
     /// The types of the parameters of the query that a cursor is declared for.
@@ -241,7 +219,7 @@ impl Session {
         if let Parsed::Utility(utility) = &prepared.parsed
             && let Utility::Declare(declare) = &**utility
         {
-            let outcome = self.declare(declare, parameters, &prepared.parameter_types);
+            let outcome = self.declare(declare, parameters, prepared.parameter_types());
             return outcome.map_err(|error| self.fail(error));
         }
         self.execute_one(&prepared.parsed, &prepared.sql, Neighbours::Some)
@@ -269,8 +247,8 @@ impl Session {
         };
         let point_path = self.settings.point_path();
         let resolved = user_types::resolved(statement, &self.settings, transaction);
-        let types = &query::told_types(&resolved, types)[..];
-        let parameter_types = known_types(types);
+        let types = &stated_types(&resolved, types, query::plain_type)[..];
+        let parameter_types = resolved_types(types, types.len());
         let mut context = StatementContext {
             engine,
             settings: &mut self.settings,
@@ -289,17 +267,17 @@ impl Session {
             parts: None,
             notices: &mut self.notices,
         };
+        let types = dml::with_assigned_types(&context, statement, types)?;
         if point_path == PointPath::On
             // A change of a type is noticed by its tables' definitions; what names one may have none.
             && matches!(resolved, Cow::Borrowed(_))
-            && let Some(plan) = PointPlan::compile(&context, statement, types)?
+            && let Some(plan) = PointPlan::compile(&context, statement, types.clone())
         {
-            let (parameter_types, columns) = (plan.parameter_types().to_vec(), plan.columns().cloned());
-            return Ok(Planned { plan: Plan::Point(plan), parameter_types, columns, lists: Vec::new() });
+            return Ok(Planned::by_key(plan));
         }
         match statement {
             Statement::Query(body) if dml::is_plain_query(body) => {
-                let planned = query::plan(&mut context, body, types)?;
+                let planned = query::plan(&mut context, body, &types)?;
                 let (parameter_types, columns) =
                     (planned.parameter_types().to_vec(), Some(planned.columns().clone()));
                 let lists = planned.special_parameters().to_vec();
@@ -315,7 +293,7 @@ impl Session {
             other => {
                 // It is checked when it runs.
                 context.checks = Checks::Nothing;
-                let (parameter_types, lists) = dml::parameter_types(&mut context, other, types)?;
+                let (parameter_types, lists) = dml::parameter_types(&mut context, other, &types)?;
                 let columns = description::columns_of(&mut context, other, &parameter_types);
                 Ok(Planned { plan: Plan::General, parameter_types, columns, lists })
             }
@@ -348,7 +326,7 @@ impl Session {
         let mut stale = false;
         let newer = self.replanned.get(&prepared.number).cloned();
         if self.engine.servers().are_there() {
-            self.tique.lock().promise(prepared.columns.clone());
+            self.tique.lock().promise(prepared.planned.columns.clone());
         }
         let types = self.parameter_types(prepared);
         let result = self.in_transaction(&prepared.sql, parameters, &types, prepared.is_query, |context| {
@@ -359,7 +337,7 @@ impl Session {
             {
                 return Ok(result);
             }
-            let plan = newer.as_deref().unwrap_or(&prepared.plan);
+            let plan = newer.as_deref().unwrap_or(&prepared.planned.plan);
             if !plan.is_current(context) {
                 stale = true;
                 return aside(|| run_unplanned(context, statement));
@@ -476,7 +454,7 @@ fn by_key<T: Outcome>(
     statement: &Statement,
 ) -> Result<Option<(T, Option<PointPlan>)>, SqlError> {
     let resolved = user_types::resolved(statement, context.settings, context.transaction);
-    let Some(plan) = PointPlan::compile_to_run(context, &resolved)? else { return Ok(None) };
+    let Some(plan) = PointPlan::compile_to_run(context, &resolved) else { return Ok(None) };
     let Some(outcome) = T::of_point(&plan, context)? else { return Ok(None) };
     // A change of a type is noticed by its tables' definitions; what names one may have none.
     let is_kept = matches!(resolved, Cow::Borrowed(_));

@@ -3,6 +3,7 @@
 
 use crate::context::StatementContext;
 use crate::error::SqlError;
+use crate::parameters::index_of_name;
 use crate::result::{CommandTag, RowSet, StatementResult};
 use crate::types::{column_type_of_arrow, column_type_of_field, format_value};
 use crate::walk::WalkMut;
@@ -57,8 +58,7 @@ pub(super) fn put_parameters(
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
             let Expr::Value(value) = expr else { return ControlFlow::Continue(()) };
             let Value::Placeholder(name) = &value.value else { return ControlFlow::Continue(()) };
-            let number = name.strip_prefix('$').and_then(|number| number.parse::<usize>().ok()).unwrap_or(0);
-            let at = number.wrapping_sub(1);
+            let at = index_of_name(name).unwrap_or(usize::MAX);
             let (Some(given), Some(ty)) = (self.0.parameters.get(at), self.0.parameter_types.get(at)) else {
                 return ControlFlow::Break(SqlError::internal(format!("no value for parameter {name}")));
             };

@@ -181,19 +181,6 @@ pub(crate) fn has_elements(data_type: &DataType) -> bool {
     data_type.is_nested() && EnumType::of_arrow(data_type).is_none()
 }
 
-/// The type of a parameter that is compared or computed with a value of this type. A `numeric` gets as many digits before the
-/// point as there is room for, and at least ten behind it, unless the other side needs the room: if a client sends more digits
-/// than a column has, all of them count.
-pub(crate) fn parameter_beside(ty: ColumnType) -> ColumnType {
-    let ColumnType::Numeric { precision, scale } = ty else { return ty };
-    let room = i8::try_from(NUMERIC_PRECISION_MAX.saturating_sub(precision)).unwrap_or(0);
-    let most = scale.saturating_add(room);
-    ColumnType::Numeric {
-        precision: NUMERIC_PRECISION_MAX,
-        scale: scale.max(NUMERIC_SCALE_DEFAULT.min(most)),
-    }
-}
-
 /// What messages call a type: PostgreSQL's name of it, without lengths and digits.
 pub(crate) fn type_name(ty: ColumnType) -> String {
     match ty {

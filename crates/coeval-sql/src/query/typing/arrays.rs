@@ -9,10 +9,10 @@
 //! | `array_length('{}', 1)` | NULL | 0 |
 
 use super::comparisons;
-use super::operators::typed_parameter;
 use crate::allowance::Meter;
 use crate::catalog::array_of_text;
 use crate::error::{SqlError, SqlState};
+use crate::parameters::typed_parameter;
 use crate::types::{common_arrow_type, type_in_words};
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, ListArray};
 use arrow::compute::{SortOptions, cast};
@@ -21,7 +21,6 @@ use arrow::row::{Row, RowConverter, Rows, SortField};
 use chrono_tz::Tz;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -422,12 +421,7 @@ fn as_list(side: Expr, ty: &DataType) -> Result<Expr> {
             Some(None) => Ok(Expr::Literal(ScalarValue::try_new_null(ty)?, None)),
             None => Ok(side),
         },
-        Expr::Placeholder(Placeholder { field, .. })
-            if field.as_ref().is_none_or(|field| field.data_type().is_null()) =>
-        {
-            Ok(typed_parameter(side, ty))
-        }
-        _ => Ok(side),
+        _ => Ok(typed_parameter(side, ty)),
     }
 }
 

@@ -28,15 +28,16 @@ use super::subscripts;
 use super::sums::sum;
 use super::windows;
 use crate::error::SqlError;
+use crate::parameters::{Side, is_open, of_operand, typed_parameter};
 use crate::query::compares;
 use crate::scalar::cast_function::literal_as;
-use crate::types::{column_type_of_arrow, column_type_of_field, type_in_words};
-use arrow::datatypes::{DataType, Field};
+use crate::types::{column_type_of_field, type_in_words};
+use arrow::datatypes::DataType;
 use coeval_store::ColumnType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, Placeholder, ScalarFunction, WindowFunction, WindowFunctionParams,
+    AggregateFunction, ScalarFunction, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
@@ -87,8 +88,7 @@ impl ExprPlanner for PostgresOperators {
         let (Ok(mut left), Ok(mut right)) = (raw.left.get_type(schema), raw.right.get_type(schema)) else {
             return Ok(PlannerResult::Original(raw));
         };
-        type_parameters(operator, &mut raw, &mut left, &mut right);
-        type_literals(operator, &mut raw, &mut left, &mut right, schema)?;
+        type_open(operator, &mut raw, &mut left, &mut right, schema)?;
         if let Some(dated) = dated(operator, (&raw.left, &left), (&raw.right, &right))? {
             return Ok(PlannerResult::Planned(dated));
         }
@@ -263,45 +263,29 @@ fn of_json(raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBin
     Ok(PlannerResult::Planned(crate::json::function(name)?.call(arguments)))
 }
 
-/// Whether an expression is a parameter without a type.
-fn is_bare(expression: &Expr) -> bool {
-    matches!(expression, Expr::Placeholder(Placeholder { field, .. })
-        if field.as_ref().is_none_or(|field| field.data_type().is_null()))
-}
-
-/// Gives a parameter without a type the one that it has beside a time, and beside an interval: what that is multiplied with, or
-/// divided by, is a `double precision`.
-fn type_parameters(operator: Operator, raw: &mut RawBinaryExpr, left: &mut DataType, right: &mut DataType) {
-    let is_interval = |ty: &DataType| matches!(ty, DataType::Interval(_));
-    let is_product = operator == Operator::Multiply;
-    if is_product && is_bare(&raw.left) && is_interval(right) {
-        *left = DataType::Float64;
-        raw.left = typed_parameter(raw.left.clone(), left);
-    } else if (is_product || operator == Operator::Divide) && is_bare(&raw.right) && is_interval(left) {
-        *right = DataType::Float64;
-        raw.right = typed_parameter(raw.right.clone(), right);
-    } else if let Some(ty) = beside_time(operator, left, &raw.right) {
-        raw.right = typed_parameter(raw.right.clone(), &ty);
-        *right = ty;
-    }
-}
-
-/// Gives a literal without a type the one that it has beside a time, a span of time, or a number.
-fn type_literals(
+/// Gives a parameter or literal without a type the one that it has beside a time, a span of time, or a place in a log; and a literal that
+/// of a number beside it.
+fn type_open(
     operator: Operator,
     raw: &mut RawBinaryExpr,
     left: &mut DataType,
     right: &mut DataType,
     schema: &DFSchema,
 ) -> Result<()> {
-    if let Some(ty) = literal_beside_time(operator, left, &raw.right, right) {
-        raw.right = literal_as(raw.right.clone(), ty)?;
-        *right = ty.arrow();
-    } else if operator != Operator::Divide
-        && let Some(ty) = literal_beside_time(operator, right, &raw.left, left)
-    {
-        raw.left = literal_as(raw.left.clone(), ty)?;
-        *left = ty.arrow();
+    let typed =
+        |open: &Expr, ty: &DataType, side: Side, other: &DataType| match of_operand(operator, side, other) {
+            Some(known) if is_open(open) => {
+                Ok(Some((typed_parameter(open.clone(), &known.arrow()), known.arrow())))
+            }
+            Some(known) if matches!(open, Expr::Literal(..)) && ty.is_string() => {
+                Ok::<_, SqlError>(Some((literal_as(open.clone(), known)?, known.arrow())))
+            }
+            Some(_) | None => Ok(None),
+        };
+    if let Some(known) = typed(&raw.right, right, Side::Right, left)? {
+        (raw.right, *right) = known;
+    } else if let Some(known) = typed(&raw.left, left, Side::Left, right)? {
+        (raw.left, *left) = known;
     } else if is_number(left) != is_number(right)
         && let Some(numbers) = pair(&raw.left, &raw.right, schema)?
     {
@@ -309,15 +293,6 @@ fn type_literals(
         (*left, *right) = (raw.left.get_type(schema)?, raw.right.get_type(schema)?);
     }
     Ok(())
-}
-
-/// What a parameter without a type is behind a point in time: an interval is added, the same taken away.
-fn beside_time(operator: Operator, left: &DataType, right: &Expr) -> Option<DataType> {
-    match (operator, left) {
-        (Operator::Plus, DataType::Timestamp(..)) if is_bare(right) => Some(ColumnType::Interval.arrow()),
-        (Operator::Minus, DataType::Date32) if is_bare(right) => Some(DataType::Date32),
-        _ => None,
-    }
 }
 
 /// The time from one time with a date to another, of which one is no mere date; `None` of anything else.
@@ -338,34 +313,6 @@ fn difference(
     Ok(Some(between.call(vec![end, start])))
 }
 
-/// What a literal without a type is beside a time, as [`beside_time`], or a span of time, on either side of it: where one is taken
-/// away from a time, another time.
-fn literal_beside_time(
-    operator: Operator,
-    known: &DataType,
-    literal: &Expr,
-    ty: &DataType,
-) -> Option<ColumnType> {
-    if !matches!(literal, Expr::Literal(..)) || !ty.is_string() {
-        return None;
-    }
-    match (operator, known) {
-        (Operator::Plus, DataType::Timestamp(..))
-        | (Operator::Plus | Operator::Minus, DataType::Interval(_)) => Some(ColumnType::Interval),
-        (Operator::Minus, DataType::Timestamp(..) | DataType::Date32) => column_type_of_arrow(known),
-        (Operator::Multiply | Operator::Divide, DataType::Interval(_)) => Some(ColumnType::Double),
-        _ => None,
-    }
-}
-
-pub(super) fn typed_parameter(parameter: Expr, ty: &DataType) -> Expr {
-    match parameter {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            let field = Arc::new(Field::new("parameter", ty.clone(), true));
-            Expr::Placeholder(Placeholder { id, field: Some(field) })
-        }
-        other => other,
-    }
 }
 
 /// `42883` for an operator that there is not for operands of these types.

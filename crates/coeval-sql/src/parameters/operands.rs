@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The type of what has none by itself, a parameter or a literal in quotes, from what stands beside it.
+
+use crate::types::{NUMERIC_SCALE_DEFAULT, column_type_of_arrow, common_arrow_type};
+use arrow::datatypes::DataType;
+use coeval_store::{ColumnType, NUMERIC_PRECISION_MAX};
+use datafusion::logical_expr::Operator;
+
+/// The side of an operator at which an operand stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// What a parameter is as a number of bytes that are added to a place in a log.
+const BYTES: ColumnType =
+    ColumnType::Numeric { precision: NUMERIC_PRECISION_MAX, scale: NUMERIC_SCALE_DEFAULT };
+
+/// The type of an operand of arithmetic that has none by itself, beside one of this type; `None` if it is that of the other, as beside
+/// numbers, or if there is no such operation. PostgreSQL takes the type of the other operand where there is an operator of two such,
+/// and else that of the one operator that there is.
+pub(crate) fn of_operand(operator: Operator, side: Side, other: &DataType) -> Option<ColumnType> {
+    let other = column_type_of_arrow(other)?;
+    match (operator, side, other) {
+        (Operator::Plus, _, ColumnType::Timestamp | ColumnType::TimestampTz)
+        | (Operator::Plus | Operator::Minus, _, ColumnType::Interval) => Some(ColumnType::Interval),
+        (
+            Operator::Minus,
+            _,
+            ColumnType::Timestamp | ColumnType::TimestampTz | ColumnType::Date | ColumnType::PgLsn,
+        ) => Some(other),
+        (Operator::Multiply, _, ColumnType::Interval)
+        | (Operator::Divide, Side::Right, ColumnType::Interval) => Some(ColumnType::Double),
+        (Operator::Plus, _, ColumnType::PgLsn) => Some(BYTES),
+        _ => None,
+    }
+}
+
+/// The type of a parameter that is compared or computed with a value of this type, or chosen beside it. A `numeric` gets as many
+/// digits before the point as there is room for, and at least ten behind it, unless the other side needs the room: if a client
+/// sends more digits than a column has, all of them count.
+pub(crate) fn beside(ty: ColumnType) -> ColumnType {
+    let ColumnType::Numeric { precision, scale } = ty else { return ty };
+    let room = i8::try_from(NUMERIC_PRECISION_MAX.saturating_sub(precision)).unwrap_or(0);
+    let most = scale.saturating_add(room);
+    ColumnType::Numeric {
+        precision: NUMERIC_PRECISION_MAX,
+        scale: scale.max(NUMERIC_SCALE_DEFAULT.min(most)),
+    }
+}
+
+/// The type of a parameter among choices of these types, as in a CASE; `None` if they say nothing. Texts beside another type are
+/// literals of it.
+pub(crate) fn among(types: &[DataType]) -> Option<DataType> {
+    let others = types.iter().filter(|ty| !ty.is_string());
+    common_arrow_type(others).or_else(|| common_arrow_type(types))
+}
+
+/// The type of a parameter of which one place says one type, and a later one another: the first one, but of two `numeric` that which
+/// keeps the digits of both.
+pub(crate) fn of_both(first: &DataType, other: &DataType) -> DataType {
+    let is_exact = first.is_decimal() && other.is_decimal();
+    let common = is_exact.then(|| common_arrow_type([first, other])).flatten();
+    common.unwrap_or_else(|| first.clone())
+}
+
+/// The type of a parameter that is cast to this type, or stored as it. Texts keep their length until then: a cast cuts them off,
+/// and a parameter of that type would refuse them.
+pub(crate) fn read_as(ty: ColumnType) -> ColumnType {
+    match ty {
+        ColumnType::Varchar(_) | ColumnType::Char(_) => ColumnType::Text,
+        ty => ty,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operand_has_the_type_of_the_other_or_of_the_one_operator_that_there_is() {
+        use ColumnType::{Date, Double, Int, Interval, PgLsn, Timestamp, TimestampTz};
+        use Operator::{Divide, Minus, Multiply, Plus};
+        let cases = [
+            (Minus, Side::Left, Timestamp, Some(Timestamp)),
+            (Minus, Side::Right, TimestampTz, Some(TimestampTz)),
+            (Plus, Side::Left, Timestamp, Some(Interval)),
+            (Plus, Side::Right, TimestampTz, Some(Interval)),
+            (Minus, Side::Right, Date, Some(Date)),
+            (Plus, Side::Right, Date, None),
+            (Minus, Side::Left, Interval, Some(Interval)),
+            (Multiply, Side::Left, Interval, Some(Double)),
+            (Divide, Side::Right, Interval, Some(Double)),
+            (Divide, Side::Left, Interval, None),
+            (Minus, Side::Left, PgLsn, Some(PgLsn)),
+            (Plus, Side::Left, PgLsn, Some(BYTES)),
+            (Plus, Side::Right, Int, None),
+        ];
+        for (operator, side, other, ty) in cases {
+            assert_eq!(
+                of_operand(operator, side, &other.arrow()),
+                ty,
+                "{side:?} of {operator} beside {other}"
+            );
+        }
+    }
+
+    #[test]
+    fn choices_and_several_places_say_what_a_parameter_is() {
+        let decimal = |precision, scale| DataType::Decimal128(precision, scale);
+        assert_eq!(among(&[DataType::Utf8, DataType::Date32]), Some(DataType::Date32));
+        assert_eq!(among(&[]), None);
+        assert_eq!(of_both(&DataType::Date32, &ColumnType::Interval.arrow()), DataType::Date32);
+        assert!(matches!(of_both(&decimal(20, 2), &decimal(20, 4)), DataType::Decimal128(_, 4)));
+    }
+
+    #[test]
+    fn a_numeric_parameter_has_digits_of_its_own() {
+        let numeric = |precision, scale| ColumnType::Numeric { precision, scale };
+        assert_eq!(beside(numeric(10, 2)), numeric(38, 10));
+        assert_eq!(beside(numeric(24, 14)), numeric(38, 14));
+        assert_eq!(beside(numeric(38, 0)), numeric(38, 0));
+        assert_eq!(beside(ColumnType::Int), ColumnType::Int);
+        assert_eq!(read_as(ColumnType::Varchar(3)), ColumnType::Text);
+    }
+}
