@@ -313,8 +313,6 @@ fn difference(
     Ok(Some(between.call(vec![end, start])))
 }
 
-}
-
 /// `42883` for an operator that there is not for operands of these types.
 pub(in crate::query) fn no_operator(
     left: &DataType,
