@@ -10,4 +10,5 @@ mod files;
 mod lending;
 mod many_columns;
 mod reading;
+mod table_changes;
 mod temporary_tables;
