@@ -52,3 +52,28 @@ fn a_report_on_a_replica_is_never_cancelled_and_its_primary_holds_nothing_for_it
     beside.run("SET default_transaction_isolation = 'read committed'").unwrap();
     until_it_reads(&beside, HELD, "0");
 }
+
+/// A replica reads its own log for it. A token is the same on both.
+#[test]
+fn what_has_changed_is_asked_of_a_replica_as_of_its_primary() {
+    let (_parent, primary_dir, copy_dir) = directories();
+    let primary = Server::start(&primary_dir, 0, &[]);
+    let sql = Sql::open(primary.port);
+    sql.run("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 10), (2, 20)").unwrap();
+    let replica = Server::start(&copy_dir, 0, &["--replica-of", &replica_of(&primary)]);
+    let copy = Sql::open(replica.port);
+    wait_for(&copy, &sql);
+    let token = |sql: &Sql| sql.value("SELECT coeval_snapshot_token()").unwrap().unwrap();
+    let from = token(&sql);
+    sql.run("UPDATE t SET n = n + 1 WHERE id = 1").unwrap();
+    sql.run("DELETE FROM t WHERE id = 2").unwrap();
+    sql.run("INSERT INTO t VALUES (3, 30)").unwrap();
+    copy.run(&format!("SET coeval.wait_for_token = '{}'", token(&sql))).unwrap();
+    let row = "operation || coalesce(' from ' || old_n, '') || coalesce(' to ' || new_n, '')";
+    let changes =
+        format!("SELECT string_agg({row}, ', ' ORDER BY version) FROM coeval_table_changes('t', '{from}')");
+    for session in [&sql, &copy] {
+        let found = session.value(&changes).unwrap().unwrap();
+        assert_eq!(found, "update from 10 to 11, delete from 20, insert to 30");
+    }
+}

@@ -104,7 +104,10 @@ fn from_log(
             }
             Some(Fed::Records(records)) => feed.take(up_to(&records, newest)?, sink)?,
             Some(Fed::Published(_) | Fed::Boundary(_)) => {}
-            None => log.wait(LOOK_INTERVAL),
+            None => {
+                sink.waiting().map_err(ChangeFeedError::Output)?;
+                log.wait(LOOK_INTERVAL);
+            }
         }
     }
     Ok(())

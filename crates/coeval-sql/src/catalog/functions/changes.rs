@@ -19,7 +19,8 @@ use crate::types::format_value;
 use crate::types::json::push_string;
 use chrono_tz::Tz;
 use coeval_store::{
-    ChangeFeedError, ChangeSink, ChangeToken, ChangedRow, FedChange, FedTransaction, TableDef, ValueRef,
+    ChangeFeedError, ChangeSink, ChangeToken, ChangedRow, FedChange, FedTransaction, Store, TableDef,
+    ValueRef,
 };
 use std::fmt::Write;
 use std::io;
@@ -123,6 +124,7 @@ fn changes(call: &Call<'_>, tokens: usize, form: Form) -> Result<Vec<String>, Sq
         let message = "a database in memory has no log";
         return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
     }
+    check_confirmed(store)?;
     let newest = access.world().version();
     let mut rows = Rows { form, texts: Vec::new(), is_open: false, meter: call.meter, failed: None };
     let mut read = aside(|| store.changes(from, until, newest, &mut rows));
@@ -143,6 +145,20 @@ fn check_role(access: &CatalogAccess) -> Result<(), SqlError> {
     }
     Err(insufficient("permission denied to read changes")
         .with_detail("Only roles with the REPLICATION attribute may read what transactions have changed."))
+}
+
+/// A feed gives nothing that a failover could lose. Superusers are let in before that is known of what was found behind a crash.
+fn check_confirmed(store: &Store) -> Result<(), SqlError> {
+    if store.has_confirmed() {
+        return Ok(());
+    }
+    let message = "it is not known yet whether all that this database has may be shown";
+    Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_detail(
+            "Behind a crash it may have more than as many replicas have as commits wait for, or than its primary \
+             has published.",
+        )
+        .with_hint("Start replicas, or the primary; SET synchronous_standby_names = '' if they are gone for good."))
 }
 
 fn refused(error: ChangeFeedError, source: Option<&Arc<dyn ChangeSource>>) -> SqlError {
@@ -229,6 +245,10 @@ impl ChangeSink for Rows<'_> {
     }
 
     fn idle(&mut self, _: &ChangeToken) -> io::Result<()> {
+        self.waiting()
+    }
+
+    fn waiting(&mut self) -> io::Result<()> {
         self.meter.look().map_err(|error| self.stop(error))
     }
 }
