@@ -72,6 +72,10 @@ fn changes_of_a_table_have_its_columns_with_their_types_before_and_after() {
             ["truncate", "-", "-", "-", "-"],
         ]
     );
+    // Asked for a plan, nobody reads the log for it.
+    let plan = format!("EXPLAIN SELECT operation FROM coeval_table_changes('accounts', '{begun}')");
+    let plan = rows(&mut session, &plan).concat().join("\n");
+    assert!(plan.contains("coeval_table_changes_as_json") && !plan.contains("\"operation\":"), "{plan}");
     // They are numbers: what they were less than is asked without a cast.
     let lost = format!(
         "SELECT sum(old_amount - new_amount) FROM coeval_table_changes('public.accounts'::regclass, '{begun}') AS c \

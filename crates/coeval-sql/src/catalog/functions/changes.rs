@@ -26,13 +26,17 @@ use std::fmt::Write;
 use std::io;
 use std::sync::Arc;
 
+/// They read the log, and perhaps a backup. Where constants are folded they would do so for EXPLAIN, and, as what they give is large,
+/// in vain.
 pub(super) const ENTRIES: &[Entry] = &[
     strict("coeval_changes_as_json", 1..=2, Gives::Texts, |call| {
         changes(call, 0, Form::Documents).map(Cell::Texts)
-    }),
+    })
+    .acting(),
     strict("coeval_table_changes_as_json", 3..=4, Gives::Texts, |call| {
         changes(call, 2, Form::Texts(table_of(call)?)).map(Cell::Texts)
-    }),
+    })
+    .acting(),
 ];
 
 /// How changes are written.
