@@ -148,7 +148,7 @@ fn constant_text(expression: &Expr) -> Option<&str> {
         Expr::Nested(inner) => constant_text(inner),
         Expr::Cast { expr, data_type: DataType::Regclass | DataType::Text, .. } => constant_text(expr),
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text),
+            Value::SingleQuotedString(text) => Some(text.as_str()),
             _ => None,
         },
         _ => None,
