@@ -126,6 +126,10 @@ fn readers_wait_until_it_is_known_what_may_be_shown(machines: &mut Machines) {
     let refused = refused.as_db_error().unwrap();
     assert_eq!(refused.code().code(), "55000");
     assert!(refused.message().contains("may be shown"), "{refused:?}");
+    // Nor does a backup have it.
+    let archive = tempfile::tempdir().unwrap();
+    let backup = format!("SELECT coeval_backup('{}')", archive.path().display());
+    assert_eq!(superuser.refused(&backup), "55000");
     drop(superuser);
     machines.follow(1, 2);
     let begun = Instant::now();
