@@ -149,7 +149,7 @@ pub trait ChangeSink {
     /// Why it goes no further.
     fn idle(&mut self, reached: &ChangeToken) -> io::Result<()>;
 
-    /// What was asked for is not published yet, and is waited for. Called again and again meanwhile.
+    /// What was asked for is waited for: it is not published yet, or is on its way from an archive. Called again and again meanwhile.
     ///
     /// # Errors
     /// Why it waits no longer.
