@@ -147,9 +147,8 @@ fn a_primary_that_has_promised_takes_no_commits_and_can_be_read() {
     assert!(refused.as_ref().is_err_and(is_superseded), "{refused:?}");
     let (end, _) = store.log_position().unwrap();
     // It stays so, whatever is done to it, and adds nothing to its log.
-    let files = files.crash();
     drop(store);
-    let store = open(&files);
+    let store = open(&files.crash());
     assert_eq!(store.superseded_by().map(Timeline::get), Some(2));
     let mut tx = store.begin(Isolation::Snapshot, AccessMode::ReadWrite);
     assert!(tx.get(def.id, &crate::id_value::key(1)).unwrap().is_some());
